@@ -344,7 +344,7 @@ VERB_LINES: tuple[Change, ...] = (
         '    "pack": "pack",\n',
         '    "largest": "largest",\n    "pack": "pack",\n',
     ),
-    ("pyproject.toml", "| knobs | machine |", "| knobs | largest | machine |"),
+    ("pyproject.toml", "| links | machine |", "| links | largest | machine |"),
 )
 VERB_ASK = """\
 import io, json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -125,13 +126,36 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """``proven``, ``partial`` (some trials are missing), or what happened instead."""
+        """``proven``, how many trials count and what became of the others, or what of all."""
         outcomes = self.outcomes
         if set(outcomes) == {"ok"}:
             return "proven"
         if "ok" in outcomes:
-            return "partial"
+            others = (f"{number} {what}" for what, number in outcomes.items() if what != "ok")
+            biased = ", median not safe" if self.is_safe is False else ""
+            return f"{outcomes['ok']} of {self.planned} count, {', '.join(others)}{biased}"
         return " + ".join(outcomes) or NOT_RUN
+
+    @property
+    def lost(self) -> int:
+        """How many trials ended without counting: draws that its numbers leave out."""
+        return sum(number for what, number in self.outcomes.items() if what not in ("ok", NOT_RUN))
+
+    @cached_property
+    def is_safe(self) -> bool | None:
+        """Whether the median stays in its interval whatever the lost draws would have been.
+
+        They may all have been slower than the others, or faster.  ``None``: none was lost, or there
+        is no interval.
+        """
+        interval = self.sample.median.interval if self.sample else None
+        if not self.lost or interval is None:
+            return None
+        medians = (
+            statistics.median([*self.by_seed.values(), *[extreme] * self.lost])
+            for extreme in (-math.inf, math.inf)
+        )
+        return all(interval.low <= median <= interval.high for median in medians)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -274,18 +298,23 @@ def describe_absence(cells: Iterable[Cell]) -> list[str]:
 
 
 def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the names of the axes on which the cells differ, in declared order.
+    """Return the names of the axes on which the cells differ, in declared order."""
+    return find_varying([cell.axes for cell in cells])
+
+
+def find_varying(places: Sequence[Axes]) -> tuple[str, ...]:
+    """Return the names of the axes on which ``places`` differ, in declared order.
 
     What a profile of the link states goes without saying beside the profile.
     """
-    names = dict.fromkeys(name for cell in cells for name in cell.axes)
-    varying = [n for n in names if len({cell.axes.get(n) for cell in cells}) > 1]
+    names = dict.fromkeys(name for axes in places for name in axes)
+    varying = [n for n in names if len({axes.get(n) for axes in places}) > 1]
     if "profile" in varying:
-        profiles = {cell.axes.get("profile") for cell in cells}
+        profiles = {axes.get("profile") for axes in places}
         varying = [
             n for n in varying
             if n not in _OF_LINK
-            or len({(cell.axes.get("profile"), cell.axes.get(n)) for cell in cells}) > len(profiles)
+            or len({(axes.get("profile"), axes.get(n)) for axes in places}) > len(profiles)
         ]  # fmt: skip
     return tuple(varying)
 

@@ -102,7 +102,7 @@ def table_columns(table: ResultTable) -> list[Column]:
     ]
     status = [row.status.replace("_", " ") for row in rows]
     measured = _pair_columns(table) if table.paired else _cell_columns(table)
-    return [*axes, *measured, Column("proof", status, left=True)]
+    return [*axes, *measured, Column("proof", status, left=True, least=24)]
 
 
 def _make_table(results: Results, metric: Metric) -> ResultTable:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+
+from analysis.records.cells import NOT_RUN
+from analysis.records.results import judge
 from analysis.report.kind import ReportKind, report_of
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
-from analysis.tables.table import ResultTable
-from analysis.words import count, number
+from analysis.tables.table import PAIR_AXIS, ResultTable
+from analysis.words import clean, count, number
 from testbed.kinds import KINDS
+
+MAX_CELLS = 6
 
 
 def findings(table: ResultTable) -> list[str]:
@@ -15,7 +21,7 @@ def findings(table: ResultTable) -> list[str]:
     said = [_proven(table, kind), *kind.findings(table)]
     if not kind.spreads:
         return said
-    return said + _draws(table) + _alike_seeds(table) + _levels(table)
+    return said + _lost(table) + _draws(table) + _alike_seeds(table) + _levels(table)
 
 
 def _alike_seeds(table: ResultTable) -> list[str]:
@@ -42,6 +48,35 @@ def _proven(table: ResultTable, kind: ReportKind) -> str:
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no {kind.answer} and "
         f"say{'s' * (planned - proven == 1)} why below."
     )
+
+
+def _lost(table: ResultTable) -> list[str]:
+    """Say of each cell that lost draws how many, why, and what its median is worth without them.
+
+    What counts may be the lucky ones: a load that waited for a lost packet is lost more easily.
+    """
+    said = []
+    for cell in (cell for cell in table.cells if cell.lost and cell.proven):
+        name = table.name_row(cell.axes)
+        if table.paired:
+            name += f", with{'' if cell.axes[PAIR_AXIS] else 'out'} Fast Open"
+        others = (f"{n} {what.replace('_', ' ')}" for what, n in cell.outcomes.items()
+                  if what not in ("ok", NOT_RUN))  # fmt: skip
+        reasons = dict.fromkeys(reason for r in cell.records if (reason := judge(r)[1]))
+        why = "; ".join(textwrap.shorten(clean(each), 100, placeholder=" …") for each in reasons)
+        worth = {
+            True: ", and its median stays within its interval whatever these would have been",
+            False: ", and with these its median might lie outside its interval: it is not safe",
+            None: "",
+        }[cell.is_safe]
+        said.append(
+            f"{name}: {len(cell.proven)} of {cell.planned} count, {', '.join(others)}"
+            f"{f' ({why})' if why else ''}{worth}."
+        )
+    more = len(said) - MAX_CELLS
+    return said if more <= 0 else [
+        *said[:MAX_CELLS], f"So it is with {count(more, 'more cell')}: see table.csv."
+    ]  # fmt: skip
 
 
 def _levels(table: ResultTable) -> list[str]:

@@ -19,7 +19,8 @@ COUNTS: Columns = {
     "proven": "Trials that are proven, and so count.",
 }
 ENDS: Columns = {
-    "status": "`proven` (every trial is), `partial` (some are), or what happened instead.",
+    "status": "`proven` (every trial is), how many count and what became of the others, with "
+    "`median not safe` if it could lie outside its interval had they counted, or what happened.",
     "problems": "What lab and packet capture hold against trials that do not count.",
 }
 """The last columns of a row."""

@@ -104,7 +104,8 @@ class CellSummary(TypedDict):
     condition: Axes
     """The condition's knobs, by name ([knobs](knobs.md))."""
     status: str
-    """`proven` (every trial is), `partial` (some are), or what happened instead."""
+    """`proven` (every trial is), how many count and what became of the others, with `median not
+    safe` if it could lie outside its interval had they counted, or what happened."""
     planned: int
     """How many trials were planned."""
     outcomes: dict[str, int]

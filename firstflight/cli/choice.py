@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,7 +92,7 @@ class Choice:
         if self._typed.get("until_ci", "").endswith("%"):
             self._typed["until_ci"] = self._typed["until_ci"].removesuffix("%")
         if "," in self._typed.get("link", ""):
-            self._typed["link"] = json.dumps(self._typed["link"].split(","))
+            self._typed["link"] = json.dumps(re.split(r"\s*,\s*", self._typed["link"]))
 
     def given(self) -> tuple[str, ...]:
         """Return what the command line says at all, beside the bound of a run, for a message."""

@@ -37,7 +37,12 @@ def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
     return 1.0 + (2.0 * _uniform(seed, request) - 1.0) * think_spread_pct / 100.0
 
 
+def seed_of(seed: int, name: str) -> int:
+    """Return 64 random bits by ``seed`` and ``name`` alone: the seed of another generator."""
+    digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
 def _uniform(seed: int, name: str) -> float:
     """Return from 0 to below 1, by ``seed`` and ``name`` alone."""
-    digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()
-    return (int.from_bytes(digest[:8], "big") >> (64 - _BITS)) / (1 << _BITS)
+    return (seed_of(seed, name) >> (64 - _BITS)) / (1 << _BITS)

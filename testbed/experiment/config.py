@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,13 @@ from testbed.base.suggest import did_you_mean
 from testbed.experiment.algorithms import find_unknown
 from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
-from testbed.experiment.profiles import Profile, find_contradictions, read_named, write_out
+from testbed.experiment.profiles import (
+    Profile,
+    find_contradictions,
+    hint_of_table,
+    read_named,
+    write_out,
+)
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
     check_settings,
@@ -39,13 +45,15 @@ from testbed.model import (
     Spec,
     in_real_time,
 )
-from testbed.model.knob import build
+from testbed.model.impairments import find_problems
+from testbed.model.knob import build, declared
 from testbed.model.settings import FAMILIES
 from testbed.traces.catalogue import find_problem, is_own
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
 KeyPath = tuple[str, ...]
+_TIMEOUT_S = next(each.default for each in fields(Experiment) if each.name == "timeout_s")
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -132,6 +140,7 @@ def load_experiment(
             *_kernel_versions(source, values, catalogue),
             *find_contradictions(values, profiles, source.where),
             *_buffer_below_mtu(source, values, profiles),
+            *_impairments(source, values, catalogue, profiles),
             *_stopping(source, values),
             *_too_many(source, values),
             *_folder(source, values),
@@ -176,7 +185,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         last = text.rstrip("\n").count("\n") + 1
         line = place.group(1) if place and place.group(1) else last
         problem = f"{path}:{line}: not TOML: {message[: place.start()] if place else message}"
-        raise ConfigurationError([problem]) from None
+        raise ConfigurationError([problem + hint_of_table(text)]) from None
 
 
 def _missing(source: _Source) -> Iterator[str]:
@@ -323,6 +332,34 @@ def _buffer_below_mtu(
                 f"one packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} "
                 "and up"
             )
+
+
+def _impairments(
+    source: _Source,
+    values: Mapping[str, Any],
+    catalogue: Catalogue,
+    profiles: Mapping[str, Profile],
+) -> Iterator[str]:
+    """What no link could do of each point of the sweep, once."""
+    names = {each.name for each in declared(LinkSpec)}
+    axes = {name: axis for name, axis in values.get("sweep", {}).items() if name in names}
+    if math.prod(map(len, axes.values())) > MOST_TRIALS:
+        return  # which is refused
+    timeout_s = values.get("timeout_s", _TIMEOUT_S)
+    found: dict[tuple[str, str], None] = {}
+    for point in itertools.product(*axes.values()):
+        chosen = values.get("link", {}) | dict(zip(axes, point, strict=True))
+        if chosen.get("profile"):
+            chosen |= profiles[chosen["profile"]].values
+        spec = LinkSpec(**chosen)
+        found.update(dict.fromkeys(find_problems(spec, timeout_s)))
+        if spec.changes and _kind(values).name != DEFAULT_KIND:
+            found["changes", "only page loads have a start to count from; leave it out"] = None
+        if spec.changes and in_real_time(_kernel(values, catalogue)[0]):
+            found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = None
+    for name, sentence in found:
+        key = ("sweep" if name in values.get("sweep", {}) else "link", name)
+        yield f"{source.where(key)}: {'.'.join(key)}: {sentence}"
 
 
 def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:

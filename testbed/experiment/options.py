@@ -201,6 +201,7 @@ def _parse(clauses: str, place: str, experiment: Experiment) -> tuple[list[_Want
         dotted, equals, text = (part.strip() for part in clause.partition("="))
         setting = _find_axis(dotted, named)
         key = setting or dotted.rpartition(".")[2]
+        key = "profile" if key == "link" else key  # short for it, as in a file
         if not equals or not key:
             problems.append(f"{place} {clause}: write it as key=value, such as page=amazon")
         elif key in RELATIVE and saturation_per_s is not None:

@@ -7,6 +7,7 @@ take one from ``profiles/`` of the work tree, or from a folder ``profiles`` besi
 from __future__ import annotations
 
 import datetime
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,14 @@ def _find_problems(document: Mapping[str, Any], where: Where) -> Iterator[str]:
         yield f"{where(('link',))}: link: a profile states values of the link, in a table [link]"
     elif isinstance(table, dict) and "profile" in table:
         yield f"{where(KEY)}: link.profile: a profile is made of numbers, not of another; copy them"
+
+
+def hint_of_table(text: str) -> str:
+    """Return what to write where a ``text`` that is no TOML has both a name and a table."""
+    both = re.search(r"^link *= *[\"']", text, re.MULTILINE) and re.search(
+        r"^(\[link\]|link\.)", text, re.MULTILINE
+    )
+    return '; beside other knobs of the link its profile is [link] profile = "NAME"' * bool(both)
 
 
 def write_out(document: dict[str, Any], lines: dict[KeyPath, int]) -> None:

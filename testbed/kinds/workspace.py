@@ -57,7 +57,7 @@ def open_lab_of(
     """
     condition, tag = trial.linked, site.tag
     if site.aligned:
-        return open_lab(condition, origins, tag, own=own, laid=site.topology)
+        return open_lab(condition, origins, tag, seed=trial.seed, own=own, laid=site.topology)
     from testbed.lab.link.backend import choose_backend  # nothing that a guest imports
 
     return open_lab(condition, origins, tag, HOST, choose_backend(), trial.seed, own=own)

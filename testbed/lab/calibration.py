@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
@@ -42,7 +43,7 @@ def calibrate(
     """
     with open_ends(topology) as ends:
         return (
-            _measure_rtt(ends, spec, exactness, traces),
+            *_measure_rtt(ends, spec, exactness, traces),
             *_measure_train("down", ends.server, ends.client, spec, exactness, traces),
             *_measure_train("up", ends.client, ends.server, spec, exactness, traces),
         )
@@ -52,6 +53,8 @@ def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     """What an exact link of ``spec`` would measure: a judge compares theory and tolerances."""
     rtt_ms = rtt_theory_ms(spec)
     found = [exactness.judge_rtt(rtt_ms, rtt_ms)]
+    if spec.delay_up_ms is not None and not exactness.real_time:
+        found.append(_judge_up(0.0, spec, exactness))
     for way in ("down", "up"):
         packets, each_ms = train_theory(spec, way), line_ms(spec, way, spec.mtu_bytes)
         if each_ms:
@@ -100,21 +103,32 @@ def train_sent(spec: LinkSpec, way: str) -> int:
 
 def _measure_rtt(
     ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
-) -> Measurement:
+) -> Iterator[Measurement]:
+    """The round trip, and where the ways are asked to differ, the way up."""
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
     wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.trace.end_ms / 1000 for t in traces.values())
-    times_ms = []
+    times_ms, up_ms = [], []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        if receive(ends.server, wait_s) is None:
+        there = receive(ends.server, wait_s)
+        if there is None:
             continue
+        up_ms.append((there[0] - sent) / 1e6)
         ends.server.send(payload)
         arrived = receive(ends.client, wait_s)
         if arrived is not None:
             times_ms.append((arrived[0] - sent - waited_ns(spec, sent, traces)) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
-    return exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
+    yield exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
+    if spec.delay_up_ms is not None:
+        yield _judge_up(min(up_ms, default=0.0), spec, exactness)
+
+
+def _judge_up(measured_ms: float, spec: LinkSpec, exactness: Exactness) -> Measurement:
+    theory_ms = line_ms(spec, "up", PROBE_IP_BYTES) + (spec.delay_up_ms or 0.0)
+    judged = exactness.judge_rtt(measured_ms, theory_ms)
+    return replace(judged, name="up_delay")
 
 
 def waited_ns(spec: LinkSpec, at_ns: int, traces: Mapping[str, RunningTrace]) -> float:

@@ -14,8 +14,10 @@ from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.link.bundled import idle_traces
+from testbed.lab.link.changes import Begin, changing, list_changes
+from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
-from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
+from testbed.lab.link.protocol import WAYS, Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
     Taken,
@@ -25,6 +27,7 @@ from testbed.lab.path import (
     read_strays,
     read_taken,
 )
+from testbed.lab.probe import probe
 from testbed.lab.readback import (
     ENDS,
     State,
@@ -36,7 +39,8 @@ from testbed.lab.readback import (
 from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import LabReading, Linked
+from testbed.model import LabReading, Linked, Step
+from testbed.model.impairments import is_lossy
 from testbed.model.trace import trace_of, trace_origins, traced
 
 SECOND_NS = 1_000_000_000
@@ -65,6 +69,8 @@ class Lab:
     link: Link
     state: State
     exactness: Exactness = VIRTUAL
+    seed: int = 0
+    steps: list[Step] = field(default_factory=list)
     watching: list[Watch] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
 
@@ -86,7 +92,7 @@ class Lab:
                 origins,
                 self.settle_s,
                 at_once=self.exactness.real_time,
-                lossy=self.condition.link.loss_pct > 0,
+                lossy=is_lossy(self.condition.link),
             )
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
@@ -94,6 +100,22 @@ class Lab:
     def read_settings(self) -> Lab:
         """Return the lab as it is now, after more was set: what follows is held against that."""
         return replace(self, state=_read_state(self.topology, self.condition))
+
+    @contextmanager
+    def changing(self) -> Iterator[Begin | None]:
+        """Change the link as asked until the end of the block, from when the load begins.
+
+        What is yielded is told that; ``None``: there is nothing to change.
+
+        Raises:
+            OSError: the kernel refuses a change.
+        """
+        spec = self.condition.link
+        if not spec.changes:
+            yield None
+            return
+        with changing(self.topology, spec, self.seed, self.steps) as begin:
+            yield begin
 
     @contextmanager
     def watched(self, withheld: Callable[[], int] = int) -> Iterator[Callable[[], LabReading]]:
@@ -146,18 +168,35 @@ class Lab:
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
         state = _read_state(topology, condition)
-        problems = [*self.earlier, *seen.read(self.state.table)]
-        problems += changed(self.state.table, state.table)
+        asked = list_changes(condition.link, self.seed)[: len(self.steps)]
+        now = {place: discipline for change in asked for place, discipline in change.items()}
+        lines = {f"{role}: discipline of {device}" for role, device in now}
+        problems = [
+            *self.earlier,
+            *seen.read(self.state.table, asked),
+            *changed(
+                *(
+                    {name: text for name, text in table.items() if name not in lines}
+                    for table in (self.state.table, state.table)
+                )
+            ),
+            *(
+                judge_disciplines(
+                    {place: state.disciplines.get(place, Discipline(NONE)) for place in now}, now
+                )
+            ),
+        ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
         problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
-        for end in ENDS:
-            problems += count_refused(end, before.taken[end], after.taken[end])
+        for end, way in zip(ENDS, WAYS, strict=True):
+            damaged = traffic.get(f"{way}.corrupted", 0)
+            problems += count_refused(end, before.taken[end], after.taken[end], damaged)
         # A link with loss may lose a connection, too, and one whose trace is at its end lets none
         # through; what decides its algorithm was read above.
-        if not condition.link.loss_pct and condition.link.trace_end != "once":
+        if not is_lossy(condition.link) and condition.link.trace_end != "once":
             try:
                 problems += knobs.judge_connection(read_connection(topology), condition.tcp)
             except LabError as error:
@@ -166,7 +205,13 @@ class Lab:
         if traced(condition.link):
             problems += judge_disciplines(state.disciplines, self.link.wanted_disciplines())
             knobs_now = knobs_now | self.link.read_knobs()[0]
-        return replace(self.reading, knobs=knobs_now, changes=tuple(problems), traffic=traffic)
+        return replace(
+            self.reading,
+            knobs=knobs_now,
+            changes=tuple(problems),
+            traffic=traffic,
+            steps=tuple(self.steps),
+        )
 
     def read_link(self) -> LinkReport:
         """What the link did since the calibration (with one in virtual time: that included).
@@ -175,7 +220,7 @@ class Lab:
             LabError: the link has ended.
         """
         report = self.link.read_report()
-        strays = report.stray_packets + read_strays(self.topology)
+        strays = report.stray_packets + read_strays(self.topology, _copies(report))
         return replace(report, stray_packets=strays)
 
 
@@ -198,7 +243,7 @@ def open_lab(
         tag: begins the names of namespaces, and keeps two labs apart.
         exactness: when a measurement is a problem, and how long measuring may take.
         backend: what emulates the link.
-        seed: of the random loss, where the backend has a seed of its own.
+        seed: of all that the link draws.
         own: sysctls of one end only, by its role.
         laid: wires that are there already; they stay.
 
@@ -230,11 +275,14 @@ def open_lab(
                 for way, each in (("down", report.down), ("up", report.up))
             }
         link.complete()
+        if not exactness.real_time:
+            measurements += probe(topology, spec)
+            link.draw_anew()
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
             link.read_knobs(),
-            _read_path(topology),
+            _read_path(topology, link.read_report()),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
@@ -244,14 +292,19 @@ def open_lab(
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )
         reading = LabReading(measurements, values, errors)
-        yield Lab(topology, reading, condition, link, state, exactness)
+        yield Lab(topology, reading, condition, link, state, exactness, seed)
 
 
 def _read_state(topology: Topology, condition: Linked) -> State:
     return read_state(topology, knobs.asked_names(condition.tcp))
 
 
-def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:
+def _copies(report: LinkReport) -> dict[str, int]:
+    """The copies that a link made, by where it makes them: behind the line."""
+    return {"near": report.down.duplicated, "far": report.up.duplicated}
+
+
+def _read_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
     """Offloads of both senders, and packets that have gone around the link."""
     values: dict[str, str] = {}
     errors: list[str] = []
@@ -260,7 +313,7 @@ def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:
         values[f"{role}.offloads"] = " ".join(on) or "none"
         if on:
             errors.append(f"{role}: {', '.join(on)} of {device} did not go off")
-    strays = read_strays(topology)
+    strays = read_strays(topology, _copies(report))
     values["stray_packets"] = str(strays)
     if strays:
         errors.append(f"{strays} packets went around the link")

@@ -88,13 +88,14 @@ def count_inside(counters: dict[str, dict[str, Device]]) -> int:
     return sum(device.received - device.sent for device in outer)
 
 
-def count_refused(end: str, before: Taken, after: Taken) -> tuple[str, ...]:
+def count_refused(end: str, before: Taken, after: Taken, damaged: int = 0) -> tuple[str, ...]:
     """A sentence if packets reached the devices of ``end`` and not its sockets.
 
-    A filter that drops them leaves no other trace: neither on the link nor in a discipline.
+    A filter that drops them leaves no other trace: neither on the link nor in a discipline.  Of
+    those that the link ``damaged`` IP drops what it sees itself.
     """
     received, taken, kept = (now - was for was, now in zip(before, after, strict=True))
-    if received == taken == kept:
+    if received - damaged <= kept <= taken <= received:
         return ()
     return (f"{end}: its devices received {received} packets, IP took {taken}, kept {kept}",)
 
@@ -126,12 +127,13 @@ def read_all_devices(topology: Topology) -> dict[str, dict[str, Device]]:
     return {role: read_devices(topology.role(role)) for role in order}
 
 
-def read_strays(topology: Topology) -> int:
-    """``count_strays`` of the running lab."""
+def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
+    """``count_strays`` of the running lab, whose link made ``copies`` at ``near`` and ``far``."""
     counters = read_all_devices(topology)
     # Nobody is at near and far, but in a lab that a user types in.
-    return count_strays(counters) and count_strays(
-        counters, {role: _read_made(topology.role(role)) for role in BETWEEN}
+    return count_strays(counters, copies) and count_strays(
+        counters,
+        {role: _read_made(topology.role(role)) + copies.get(role, 0) for role in BETWEEN},
     )
 
 

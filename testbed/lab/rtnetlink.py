@@ -19,6 +19,7 @@ NEWADDR, NEWNEIGH, DELNEIGH = 20, 28, 29
 NEWROUTE, DELROUTE, GETROUTE = 24, 25, 26
 NEWRULE, DELRULE, GETRULE = 32, 33, 34
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
+GETTCLASS = 42
 # Groups of notifications (RTMGRP_*): devices, neighbours, disciplines and filters, addresses,
 # routes, rules.
 CHANGES = 0x1 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80

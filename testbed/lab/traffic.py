@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from testbed.lab.link.protocol import WAYS, LinkReport, Traffic
 from testbed.model import LinkSpec
+from testbed.model.impairments import ways
 
 WAITING = "waiting"
 
@@ -13,7 +14,8 @@ WAITING = "waiting"
 def compare_reports(before: LinkReport, after: LinkReport) -> dict[str, int]:
     """Packets between two reports: ``down.delivered``, ``up.queue.ecn_mark``, and ``waiting``.
 
-    ``waiting`` is by how many packets the link holds more than before.
+    ``waiting`` is by how many packets the link holds more than before.  ``duplicated`` and
+    ``corrupted`` are there where any were.
     """
     counted = {WAITING: after.waiting_packets - before.waiting_packets}
     for way in WAYS:
@@ -27,6 +29,11 @@ def compare_reports(before: LinkReport, after: LinkReport) -> dict[str, int]:
         counted |= {
             f"{way}.queue.{name}": n - was.queue.get(name, 0) for name, n in now.queue.items()
         }
+        more = {
+            f"{way}.duplicated": now.duplicated - was.duplicated,
+            f"{way}.corrupted": now.corrupted - was.corrupted,
+        }
+        counted |= {name: count for name, count in more.items() if count}
     return counted
 
 
@@ -47,8 +54,14 @@ def judge_traffic(counted: dict[str, int], inside: int, spec: LinkSpec) -> Itera
         yield f"the link began to count again during the load ({', '.join(backwards)})"
         return
     lost = sum(counted[f"{way}.lost"] for way in WAYS)
-    if lost and not spec.loss_pct:
-        yield f"{lost} packets were lost on the link, asked was no loss"
+    unasked = sum(
+        counted[f"{name}.lost"]
+        for name, way in ways(spec).items()
+        if not (way.loss_pct or way.bursts or spec.changes)
+    )
+    if unasked:
+        yield f"{unasked} packets were lost on the link, asked was no loss"
     known = counted[WAITING] + lost + sum(counted[f"{way}.dropped"] for way in WAYS)
+    known -= sum(counted.get(f"{way}.duplicated", 0) for way in WAYS)
     if inside != known:
         yield f"of the packets that went into the link {inside} did not come out, it says {known}"

@@ -11,11 +11,12 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from testbed.lab import rtnetlink
+from testbed.lab.link.discipline import Discipline, Disciplines, parse_discipline
 from testbed.lab.readback import ENDS, describe_device, is_of_features
 from testbed.lab.topology import ROLES, Topology
 
@@ -41,24 +42,43 @@ _OTHER = "addresses, classes or filters"
 class Watch:
     """Sockets that are told of changes, by role, and a descriptor that is told of written sysctls.
 
-    ``folders`` says which role's folder a watch of that descriptor stands for.
+    ``folders`` says which role's folder a watch of that descriptor stands for, ``devices`` are the
+    names of each role's devices.
     """
 
     told: Mapping[str, socket.socket]
     written: int
     folders: Mapping[int, str]
+    devices: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
-    def read(self, table: Mapping[str, str]) -> tuple[str, ...]:
-        """A sentence for each change since the watch began.
+    def read(self, table: Mapping[str, str], asked: Sequence[Disciplines] = ()) -> tuple[str, ...]:
+        """A sentence for each change since the watch began, and each that was ``asked`` in vain.
 
         ``table`` is of the ``State`` then: a message that repeats what it says is no change.
         """
-        changes = [line for role in ROLES for line in self._read_role(role, table)]
-        return tuple(dict.fromkeys([*changes, *self._read_sysctls()]))
+        due: dict[tuple[str, str], list[Discipline]] = {}
+        for change in asked:
+            for place, discipline in change.items():
+                due.setdefault(place, []).append(discipline)
+        changes = [line for role in ROLES for line in self._read_role(role, table, due)]
+        missing = [
+            f"{role}: discipline of {name} was not set to {one.text!r} during the load"
+            for (role, name), left in due.items()
+            for one in left
+        ]
+        return tuple(dict.fromkeys([*changes, *missing, *self._read_sysctls()]))
 
-    def _read_role(self, role: str, table: Mapping[str, str]) -> Iterator[str]:
+    def _read_role(
+        self, role: str, table: Mapping[str, str], due: dict[tuple[str, str], list[Discipline]]
+    ) -> Iterator[str]:
         try:
             for kind, body in rtnetlink.read_changes(self.told[role]):
+                if kind == rtnetlink.NEWQDISC:
+                    name, found = parse_discipline(body, self.devices.get(role, {}))
+                    left = due.get((role, name), [])
+                    if left and found.has(left[0]):
+                        del left[0]
+                        continue
                 if kind != rtnetlink.NEWLINK:
                     yield f"{role}: {_KINDS.get(kind, _OTHER)} changed during the load"
                     continue
@@ -101,14 +121,16 @@ def watch(topology: Topology) -> Iterator[Watch]:
         undo.callback(os.close, inotify)
         sockets: dict[str, socket.socket] = {}
         folders: dict[int, str] = {}
+        devices: dict[str, Mapping[int, str]] = {}
         for role in ROLES:
             with topology.role(role).entered():
                 sockets[role] = undo.enter_context(rtnetlink.open_changes())
+                devices[role] = dict(socket.if_nameindex())
                 for folder in _FOLDERS if role in ENDS else ():
                     folders[_add(libc, inotify, folder)] = f"{role}: net.{folder}"
         # Such as rmem_max, which holds for all namespaces and is in no other than the machine's.
         folders[_add(libc, inotify, "core")] = "machine: net.core"
-        yield Watch(sockets, inotify, folders)
+        yield Watch(sockets, inotify, folders, devices)
 
 
 def _add(libc: ctypes.CDLL, inotify: int, folder: str) -> int:

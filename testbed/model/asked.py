@@ -19,6 +19,7 @@ Randomness = Literal["as-recorded", "free", "pinned"]
 Jitter = Literal["none", "computing"]
 TraceEnd = Literal["loop", "once"]
 TracePhase = Literal["start", "seed"]
+Distribution = Literal["uniform", "normal", "pareto"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -29,6 +30,10 @@ _A_TRACE = (
     'a name in traces/, such as "lte-drive-down", or a file of yours beside the experiment file, '
     'with a dot in its name, such as "my.trace"'
 )
+_PCT = r"[0-9]{1,3}(\.[0-9]{1,4})?"
+_TIME = r"[0-9]{1,5}(\.[0-9]{1,6})? s"
+_STEP = r"(rtt_ms [0-9]{1,5}(\.[0-9]{1,6})?|(down|up)_kbit [0-9]{1,8})"
+_CHANGE = rf"at {_TIME}: (down for {_TIME}|{_STEP}(, {_STEP})*)"
 FIFO = "fifo"
 """The queue before the line where no other is asked for: one FIFO of ``buffer_bytes``."""
 _QUEUE = r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$"
@@ -82,6 +87,63 @@ class LinkSpec:
         "in the words of tc(8), which replaces it.",
         label="Queue", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,
     )] = FIFO  # fmt: skip
+    delay_up_ms: Annotated[float | None, Knob(
+        "Delay of the way from the client to the server, of rtt_ms, half of it if left out; the "
+        "rest is the delay of the way back.",
+        label="Delay up", unit="ms", low=0, high=_LONGEST_MS, since=3,
+    )] = None  # fmt: skip
+    loss_up_pct: Annotated[float | None, Knob(
+        "Random loss from the client to the server, loss_pct or loss_bursts if left out.",
+        label="Loss up", unit="%", low=0, high=100, since=3, draws=True,
+    )] = None  # fmt: skip
+    loss_down_pct: Annotated[float | None, Knob(
+        "Random loss from the server to the client, loss_pct or loss_bursts if left out.",
+        label="Loss down", unit="%", low=0, high=100, since=3, draws=True,
+    )] = None  # fmt: skip
+    loss_bursts: Annotated[str, Knob(
+        "Loss in bursts by the model of Gilbert and Elliott, instead of loss_pct: p and r are the "
+        "chances in percent that a good line turns bad with a packet, and a bad one good; a bad "
+        "line loses 1-h of its packets, a good one 1-k.",
+        label="Bursts of loss", words=MappingProxyType({"": "none"}),
+        pattern=rf"^(p {_PCT} r {_PCT} 1-h {_PCT} 1-k {_PCT})?$",
+        allowed='percentages as tc(8) names them, such as "p 1 r 30 1-h 100 1-k 0"',
+        since=3, draws=True,
+    )] = ""  # fmt: skip
+    delay_jitter_ms: Annotated[float, Knob(
+        "By how much the delay of each packet is drawn to differ, in each direction: at most, if "
+        "uniform, else its standard deviation. Packets keep their order.",
+        label="Delay jitter", unit="ms", low=0, high=2000, since=3, draws=True,
+    )] = 0.0  # fmt: skip
+    delay_distribution: Annotated[Distribution, Knob(
+        "How delay_jitter_ms is distributed, each with a mean of 0: pareto has a long tail of late "
+        "packets (shape 3); normal and pareto end at 4 standard deviations.",
+        label="Delay distribution", since=3,
+    )] = "uniform"  # fmt: skip
+    reorder_pct: Annotated[float, Knob(
+        "How many packets come late by reorder_ms, in each direction, so that those behind "
+        "overtake them.",
+        label="Reordering", unit="%", low=0, high=100, since=3, draws=True,
+    )] = 0.0  # fmt: skip
+    reorder_ms: Annotated[float, Knob(
+        "By how much the packets of reorder_pct come late.",
+        label="Reordered by", unit="ms", low=0.1, high=2000, since=3,
+    )] = 10.0  # fmt: skip
+    duplicate_pct: Annotated[float, Knob(
+        "How many packets come twice, in each direction.",
+        label="Duplicates", unit="%", low=0, high=100, since=3, draws=True,
+    )] = 0.0  # fmt: skip
+    corrupt_pct: Annotated[float, Knob(
+        "How many packets come with one wrong bit, in each direction; checksums find it.",
+        label="Corruption", unit="%", low=0, high=100, since=3, draws=True,
+    )] = 0.0  # fmt: skip
+    changes: Annotated[str, Knob(
+        "What happens to the line at which time of the load: down, when it loses what it carries, "
+        "in both directions, or from then on another rtt_ms, down_kbit or up_kbit.",
+        label="Changes", words=MappingProxyType({"": "none"}),
+        pattern=rf"^({_CHANGE}(; {_CHANGE})*)?$",
+        allowed='changes, such as "at 0.5 s: down for 1 s; at 3 s: rtt_ms 80, '
+        'down_kbit 1000"', since=3,
+    )] = ""  # fmt: skip
     qdisc_down: Annotated[str | None, Knob(
         "The queue from the server to the client, where it is another than qdisc.",
         label="Queue down", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,

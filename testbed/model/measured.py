@@ -16,9 +16,12 @@ class Measurement:
     """A property of the lab as measured before the load, beside its closed-form value."""
 
     name: str
-    """The property: `rtt`, `down_rate`, `up_rate`, `down_buffer` or `up_buffer`; with a trace
-    `down_trace` or `up_trace` instead of a rate: by how much a packet came later or sooner than its
-    opportunity, at most."""
+    """The property: `rtt`, `up_delay` (where the ways are asked to differ), and of each direction
+    such as `down_rate`: `rate` and `buffer`; of 2,000 probes over a link that draws the number of
+    those that never came (`loss`), runs of such (`bursts`), those that came twice (`copies`) and
+    late (`late`), and how far their delays are from the distribution that was asked for (`jitter`,
+    by Kolmogorov and Smirnov). Of each of these a right link is out of tolerance once in 10^6. With
+    a trace `trace` instead of `rate`: how far from its opportunity a packet came, at most."""
     unit: str
     """The unit of `measured`, `theory` and `tolerance`."""
     measured: float
@@ -29,6 +32,8 @@ class Measurement:
     """The largest relative error; decides where `tolerance` is null."""
     tolerance: float | None = None
     """The largest absolute error, where that decides."""
+    tolerance_below: float | None = None
+    """The same of a value below theory, where that is another."""
 
     @property
     def error_pct(self) -> float:
@@ -41,15 +46,33 @@ class Measurement:
     def within(self) -> bool:
         """Whether the error is inside the tolerance."""
         if self.tolerance is not None:
-            return abs(self.measured - self.theory) <= self.tolerance
+            below = self.tolerance if self.tolerance_below is None else self.tolerance_below
+            return -below <= self.measured - self.theory <= self.tolerance
         return abs(self.error_pct) <= self.tolerance_pct
 
     @property
     def bound(self) -> str:
         """The tolerance that decides, in words."""
         if self.tolerance is not None:
-            return f"{self.tolerance:g} {self.unit}"
+            below = "" if self.tolerance_below is None else f" up, {self.tolerance_below:g} down"
+            return f"{self.tolerance:g} {self.unit}{below}"
         return f"{self.tolerance_pct} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of the link in the middle of a load, as it was performed."""
+
+    link: str
+    """What the line was from then on: `down`, or its `rtt_ms`, `down_kbit` and `up_kbit`."""
+    asked_ms: float
+    """When it was asked for, from the start of the load."""
+    began_ms: float
+    """When the first discipline was changed, from the start of the load."""
+    took_ms: float
+    """How long it took to change all of them."""
+    at_ns: int
+    """When the first was changed, on the clock of the trial's kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +84,10 @@ class LabReading:
     knobs: dict[str, str]
     """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
     initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, in
-    virtual time `calibration`, the packets that it was measured by as the kernel counted them, and
-    of a queue that is no plain FIFO `qdisc`, as tc(8) shows it; of a trace `trace`, what the kernel
-    says of it, `trace_end` and `trace_origin_ns`, the moment at which it began), `link.` (its
+    virtual time `calibration`, the packets that it was measured by as the kernel counted them, of a
+    queue that is no plain FIFO `qdisc`, as tc(8) shows it, and of a link with impairments `netem`,
+    its delay and its draws, with their seed where the kernel tells it; of a trace `trace`,
+    what the kernel says of it, `trace_end` and `trace_origin_ns`, when it began), `link.` (its
     backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
     end around the link)."""
     knob_errors: tuple[str, ...] = ()
@@ -75,7 +99,10 @@ class LabReading:
     the line), `down.lost` (random loss), `down.marked` (by ECN), the same of `up.`; and `waiting`,
     those still in the link at the end. A queue that is no plain FIFO also has what it counts of
     itself, by the kernel's names: `down.queue.ecn_mark`, of a tin of CAKE
-    `down.queue.tin0.dropped`."""
+    `down.queue.tin0.dropped`. Where there are any, of those delivered `down.duplicated` and
+    `up.duplicated` are copies, `down.corrupted` and `up.corrupted` have a wrong bit."""
+    steps: tuple[Step, ...] = ()
+    """The changes of the link until the load ended."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -221,6 +248,35 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class Queueing:
+    """How long packets waited before the line, in one direction, by the captures at both ends.
+
+    A wait is what a packet took beyond the propagation and its own time on the line.
+    """
+
+    packets: int
+    """Packets that came through."""
+    dropped: int
+    """Packets that did not: dropped by the queue, or lost at random."""
+    marked: int
+    """Packets that came with a congestion mark (CE) and were sent without."""
+    median_ms: float
+    """The median of the waits."""
+    p95_ms: float
+    """The wait that 95 % of the packets did not exceed."""
+    peak_ms: float
+    """The longest wait."""
+    hit_bytes: float | None
+    """How many bytes were before a packet in the queue, when it came, that was then dropped or
+    marked: the median; null where none was."""
+    slice_ms: float
+    """The load was cut into slices of this length, from the first packet of either direction."""
+    peaks_us: tuple[int, ...]
+    """The longest wait of the packets that were sent in each slice, in whole us; 0 where none
+    was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
@@ -270,6 +326,9 @@ class Proof:
     direction: `data` (packets with data on these connections), `ect0` and `ect1` (of these, those
     so declared), `ce` (marked by a queue; not seen on the way up), `ece` and `cwr` (classic
     connections), and `ace`: the marks that the sender's AccECN counter reported."""
+    queueing: dict[str, Queueing] = field(default_factory=dict)
+    """Of a page load: the queues of `down` and `up`; empty in older records, and where there were
+    more packets than the server's end records."""
 
     @property
     def proven(self) -> bool:

@@ -14,6 +14,8 @@ SCHEMA_VERSION = 3
 TRIAL_FILE = "trial.json"
 OBSERVATION_FILE = "observation.json"
 CAPTURE_FILE = "client.pcap"
+SERVER_CAPTURE_FILE = "server.pcap"
+"""Headers alone."""
 HAR_FILE = "load.har"
 HISTOGRAMS_FILE = "response-times.hlog"
 SERVER_LOG_FILE = "nginx-error.log"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -23,17 +24,26 @@ from testbed.lab.calibration import (
 )
 from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
+from testbed.lab.link.changes import describe_phase
 from testbed.lab.link.discipline import by_trace
+from testbed.lab.link.netem import describe_drawn
 from testbed.lab.link.protocol import ETHERNET_HEADER_BYTES, WAYS
 from testbed.lab.link.words import differ
+from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import asked_sysctls, wanted_sysctls
-from testbed.model import FIFO, LabReading, Linked, LinkSpec, Trial, in_real_time
+from testbed.model import FIFO, LabReading, Linked, LinkSpec, Step, Trial, in_real_time
+from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
 from testbed.model.trace import MS_NS, Trace, room_bytes, trace_origins, traced
 
 START_NS = 1_000_000_000
 """A load in virtual time starts at a multiple of it."""
+
+STEP_LATE_MS = 0.05
+"""What waking up and the kernel's work may take in virtual time."""
+_SEEDS = re.compile(r" [0-9a-f]{16}(?=;|$)")
+"""What a kernel before Linux 6.6 does not tell of a netem."""
 
 
 def check_performed(trial: Trial, observed: Observation, archive: str | None) -> Iterator[str]:
@@ -57,10 +67,13 @@ def check_performed(trial: Trial, observed: Observation, archive: str | None) ->
     if isinstance(trial.condition, Linked):
         real_time = in_real_time(trial.kernel)
         yield from check_calibration(lab, trial.linked.link, real_time=real_time)
+        yield from check_steps(
+            lab.steps, trial.linked.link, getattr(observed.measured, "plt_ms", 0.0)
+        )
         if observed.measured is not None and not lab.traffic:
             yield "the lab was not read again after the load"
         if not lab.problems:
-            yield from check_knobs(lab.knobs, trial.linked)
+            yield from check_knobs(lab.knobs, trial.linked, trial.seed)
             begun = observed.measured is not None
             yield from check_traces(lab.knobs, trial, observed.traces, begun=begun)
 
@@ -79,7 +92,8 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
     Theory and tolerances must be those of the asked link.  In virtual time the kernel's counters
     show the packets that were measured by: no number came without them.
     """
-    wanted = {m.name: m for m in expect(link, HOST if real_time else VIRTUAL)}
+    probed = () if real_time else expect_probed(link)
+    wanted = {m.name: m for m in (*expect(link, HOST if real_time else VIRTUAL), *probed)}
     found = {m.name: m for m in lab.measurements}
     if len(found) != len(lab.measurements) or found.keys() - wanted.keys():
         yield f"the lab measured {', '.join(m.name for m in lab.measurements)}"
@@ -105,23 +119,60 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
             yield f"{way}: by its kernel the link passed {passed} when it was measured, not {told}"
 
 
-def check_knobs(knobs: Mapping[str, str], asked: Linked) -> Iterator[str]:
-    """Yield a sentence for each setting of ``asked`` that was not read back, or is another."""
+def check_steps(steps: Sequence[Step], link: LinkSpec, plt_ms: float) -> Iterator[str]:
+    """Yield a sentence for each change of ``link`` that was not performed, or otherwise.
+
+    What is due after a load has ended, which took ``plt_ms``, need not be performed.
+    """
+    asked = phases(link)[1:]
+    for phase, step in zip(asked, steps, strict=False):
+        text, at_ms = describe_phase(phase), phase.at_ns / 1e6
+        if (step.link, step.asked_ms) != (text, at_ms):
+            yield (
+                f"changes: performed was {step.link!r} at {step.asked_ms:g} ms, asked was {text!r} "
+                f"at {at_ms:g} ms"
+            )
+        elif not 0 <= step.began_ms - at_ms <= STEP_LATE_MS or step.took_ms > STEP_LATE_MS:
+            yield (
+                f"changes: {text!r} was asked for at {at_ms:g} ms, began at {step.began_ms:.4f} ms "
+                f"and took {step.took_ms:.4f} ms"
+            )
+    if len(steps) > len(asked):
+        yield f"changes: {len(steps)} were performed, asked were {len(asked)}"
+    for phase in asked[len(steps) :]:
+        if phase.at_ns / 1e6 < plt_ms:
+            yield (
+                f"changes: {describe_phase(phase)!r} at {phase.at_ns / 1e6:g} ms was not performed "
+                f"in a load of {plt_ms:.3f} ms"
+            )
+
+
+def check_knobs(knobs: Mapping[str, str], asked: Linked, seed: int) -> Iterator[str]:
+    """Yield a sentence for each setting of ``asked`` that was not read back, or is another.
+
+    ``seed`` is the trial's, by which its link draws.
+    """
     for name, value in expected_knobs(asked):
         if name not in knobs:
             yield f"{name} was not read back"
         elif value is not None and knobs[name] != value:
             yield f"{name} was read back as {knobs[name]!r}, asked was {value!r}"
-    for way in WAYS:
-        loss = knobs.get(f"{way}.loss_pct", "nan")
-        if not math.isclose(float(loss), asked.link.loss_pct, rel_tol=1e-4):
-            yield f"{way}.loss_pct was read back as {loss}, asked was {asked.link.loss_pct:g}"
-    for way, queue in asked.link.queues.items():
-        told = knobs.get(f"{way}.qdisc")
+    for name, way in ways(asked.link).items():
+        loss = knobs.get(f"{name}.loss_pct", "nan")
+        if not math.isclose(float(loss), way.loss_pct, rel_tol=1e-4):
+            yield f"{name}.loss_pct was read back as {loss}, asked was {way.loss_pct:g}"
+    for name, queue in asked.link.queues.items():
+        told = knobs.get(f"{name}.qdisc")
         if queue == FIFO and told is not None:
-            yield f"{way}.qdisc was read back as {told!r}, asked was a plain FIFO"
+            yield f"{name}.qdisc was read back as {told!r}, asked was a plain FIFO"
         elif queue != FIFO and told is not None:
-            yield from (f"{way}.qdisc {problem}" for problem in differ(queue, told))
+            yield from (f"{name}.qdisc {problem}" for problem in differ(queue, told))
+    if not is_drawn(asked.link) and asked.link.delay_up_ms is None:
+        return
+    for name, text in describe_drawn(asked.link, seed).items():
+        told = knobs.get(name, "nothing")
+        if told not in (text, _SEEDS.sub("", text)):
+            yield f"{name} was read back as {told!r}, asked was {text!r}"
 
 
 def check_traces(

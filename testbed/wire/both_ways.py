@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from testbed.wire.capture import SNAP_BYTES
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.lookups import DNS_PORT
-from testbed.wire.packets import ACK, FIN, RST, Capture, Packet, behind
+from testbed.wire.packets import ACK, ETHERNET_BYTES, FIN, RST, Capture, Packet, behind
 
 
 def check_both_ways(flows: Flows, counters: Mapping[str, int]) -> tuple[str, ...]:
@@ -28,10 +28,16 @@ def check_whole(capture: Capture) -> tuple[str, ...]:
     return (f"{cut} frames were captured with less than {SNAP_BYTES} bytes",) if cut else ()
 
 
-def check_strangers(capture: Capture, flows: Flows) -> Iterator[str]:
-    """Yield a sentence if packets are of no connection, no look-up and no late farewell."""
+def check_strangers(capture: Capture, flows: Flows, copies: int = 0) -> Iterator[str]:
+    """Yield a sentence if packets are of no connection, no look-up and no late farewell.
+
+    As many times as the link made ``copies`` on the way down the client may have had no use for
+    one, and have said so by ICMP.
+    """
     ends = {(flow.syn.sender, flow.syn.receiver) for flow in flows.flows}
     strangers = [packet for packet in capture.packets if _is_strange(packet, ends)]
+    refusals = [packet for packet in strangers if _is_refusal(packet)][:copies]
+    strangers = [packet for packet in strangers if packet not in refusals]
     if strangers:
         first = strangers[0]
         ends_of = f" from {first.sender} to {first.receiver}" if first.source else ""
@@ -94,6 +100,13 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
         total += max(0, last - max(offset, reached))
         reached = max(reached, last)
     return total
+
+
+def _is_refusal(packet: Packet) -> bool:
+    """Whether it says that nobody listens at a port (RFC 792)."""
+    begin = ETHERNET_BYTES + 20
+    is_icmp = packet.protocol == "IP" and packet.frame[ETHERNET_BYTES + 9] == 1
+    return is_icmp and packet.frame[begin : begin + 2] == b"\x03\x03"
 
 
 def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:

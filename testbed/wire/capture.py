@@ -14,36 +14,52 @@ from threading import Event
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.model import LinkSpec
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
+WHOLE_BYTES = 65535
 READY_S = 60.0
 CAPTURED_MOST = 250_000
 """Packets: a bounded capture of more than that has the first."""
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
-def capture_argv(device: str, pcap: Path, most: int | None = None) -> tuple[str, ...]:
+def snap_bytes(link: LinkSpec) -> int:
+    """Return how much of each packet a proof needs: all, if checksums tell which are damaged."""
+    return WHOLE_BYTES if link.corrupt_pct else SNAP_BYTES
+
+
+def capture_argv(
+    device: str, pcap: Path, most: int | None = None, snap: int = SNAP_BYTES
+) -> tuple[str, ...]:
     """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted."""
     return (
         *("tcpdump", "-i", device, "-n", "-w", str(pcap), "--time-stamp-precision=nano"),
-        *("-s", str(SNAP_BYTES), "-B", "16384", "-Z", "root", "--immediate-mode"),
+        *("-s", str(snap), "-B", "16384", "-Z", "root", "--immediate-mode"),
         *(("-c", str(most)) if most is not None else ()),
     )
 
 
 @contextmanager
 def capture(
-    namespace: Namespace, device: str, pcap: Path, log: Path, most: int | None = None
+    namespace: Namespace,
+    device: str,
+    pcap: Path,
+    log: Path,
+    most: int | None = None,
+    snap: int = SNAP_BYTES,
 ) -> Iterator[None]:
     """Capture while the block runs, ``most`` packets if given; afterwards the file is complete.
+
+    Of each packet it has the first ``snap`` bytes.
 
     Raises:
         LabError: tcpdump did not start, or dropped packets.
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
-        argv = (*namespace.prefix, *capture_argv(device, pcap, most))
+        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap))
         child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
         deadline = time.monotonic() + READY_S
         while b"listening on" not in log.read_bytes():

@@ -92,9 +92,9 @@ def check_ecn(
             )
         if wrong[NONE]:
             yield f"{way}: {wrong[NONE]} packets are of ECN, on connections that negotiated none"
-    none = 0 if link.qdisc == FIFO else None
-    yield from _check_marks(marks, traffic.get("down.marked", none), traffic)
-    if traffic.get("up.marked", none) == 0 and any(m.told["down"] for m in marks):
+    none = {way: 0 if queue == FIFO else None for way, queue in link.queues.items()}
+    yield from _check_marks(marks, traffic.get("down.marked", none["down"]), traffic)
+    if traffic.get("up.marked", none["up"]) == 0 and any(m.told["down"] for m in marks):
         yield "the server reported CE marks, and no queue on the way up marked a packet"
 
 

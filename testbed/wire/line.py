@@ -3,19 +3,22 @@
 Two packets come out of a link no closer together than the later one occupies its line, and a
 SYN-ACK comes no sooner after its SYN than the link's closed form says; where nothing else is on the
 way, exactly then.  So a capture knows the rates and the round trip of the link that it was made on,
-whatever was measured before.  On a line with a trace every packet comes at an opportunity of it.
+whatever was measured before.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from types import MappingProxyType
 
-from testbed.model import LinkSpec
+from testbed.model import LinkSpec, Step
+from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import answered_ns, delay_ns, serialisation_ms
-from testbed.model.trace import MS_NS, RunningTrace, room_bytes
+from testbed.model.trace import MS_NS, RunningTrace, room_bytes, traced
 from testbed.wire.flows import Flow, Flows
 
 SLACK_US = 10.0
@@ -23,43 +26,86 @@ SLACK_US = 10.0
 
 
 def check_line(
-    flows: Flows, link: LinkSpec, traces: Mapping[str, RunningTrace] = MappingProxyType({})
+    flows: Flows,
+    link: LinkSpec,
+    steps: Sequence[Step] = (),
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield a sentence where packets came as from another link than ``link``.
 
-    Packets that came too fast are a proof whatever the load; a round trip that is too long is one
-    only if none of the handshakes had the asked one.  ``traces`` are the link's by direction.
+    Packets that came too fast are a proof whatever the load, but where some are held back to be
+    reordered; a round trip that is too long is one only if none of the handshakes had the asked
+    one, and nothing but the line takes time.  ``steps`` are the changes that were performed: a
+    packet is held against the fastest line that there was while it was on its way.
     """
+    plan = _Plan(link, steps)
     if "down" in traces:
         yield from _check_trace(flows, link, traces["down"])
-    elif not link.trace_down:
-        yield from _check_rate(flows, link)
-    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, link, traces)) is not None]
+    early = 0 if link.reorder_pct or link.trace_down else sum(
+        (at_ns - before_ns) / 1000
+        < serialisation_ms(ip_bytes, plan.down_kbit(before_ns, at_ns), link.framing_bytes) * 1000
+        - SLACK_US
+        for (before_ns, _), (at_ns, ip_bytes) in pairwise(flows.arrivals)
+    )  # fmt: skip
+    if early:
+        yield f"{early} packets came down faster than {plan.rates} kbit/s can bring them"
+    for since_ns, until_ns in plan.silences():
+        came = sum(1 for at_ns, _ in flows.arrivals if since_ns < at_ns < until_ns)
+        if came:
+            yield f"{came} packets came down while the line was down"
+    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, plan, traces)) is not None]
     if not excess_us:
         return
     least = min(excess_us)
-    words = [f"{link.rtt_ms:g} ms"]
-    words += [
-        f"the trace {getattr(link, f'trace_{way}')} {way}"
-        if way in traces
-        else f"{getattr(link, f'{way}_kbit')} kbit/s {way}"
-        for way in ("up", "down")
-    ]
-    over = f"over {words[0]}, {words[1]} and {words[2]}"
+    rates = {"up": f"{link.up_kbit} kbit/s", "down": f"{link.down_kbit} kbit/s"}
+    rates |= {way: f"the trace {name}" for way, name in traced(link).items()}
+    asked = f"{link.rtt_ms:g} ms, {rates['up']} up and {rates['down']} down"
     if least < -SLACK_US:
-        yield f"a SYN-ACK came {-least:.1f} us sooner than {over}"
-    if least > SLACK_US and not link.loss_pct:
-        yield f"each SYN-ACK came {least:.1f} us or more later than {over}"
+        yield f"a SYN-ACK came {-least:.1f} us sooner than over {asked}"
+    takes_time = is_lossy(link) or link.delay_jitter_ms or link.reorder_pct or link.changes
+    if least > SLACK_US and not takes_time:
+        yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 
-def _check_rate(flows: Flows, link: LinkSpec) -> Iterator[str]:
-    early = sum(
-        (at_ns - before_ns) / 1000
-        < serialisation_ms(ip_bytes, link.down_kbit, link.framing_bytes) * 1000 - SLACK_US
-        for (before_ns, _), (at_ns, ip_bytes) in pairwise(flows.arrivals)
-    )
-    if early:
-        yield f"{early} packets came down faster than {link.down_kbit} kbit/s can bring them"
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which line there was when: by what was asked, from when it was performed."""
+
+    link: LinkSpec
+    steps: Sequence[Step]
+
+    @property
+    def rates(self) -> str:
+        """The rates of the way down, each once."""
+        kbit = dict.fromkeys(phase.spec.down_kbit for phase, _, _ in self._phases())
+        return " or ".join(map(str, kbit))
+
+    def _phases(self) -> Iterator[tuple[Phase, float, float]]:
+        """Yield each phase that was performed, from when to when."""
+        plan = phases(self.link)[: len(self.steps) + 1]
+        begins = [-inf, *(step.at_ns for step in self.steps)]
+        ends = [*(step.at_ns + step.took_ms * 1e6 for step in self.steps), inf]
+        yield from zip(plan, begins, ends, strict=True)
+
+    def between(self, since_ns: float, until_ns: float) -> list[LinkSpec]:
+        """Return what the link was from one time to another."""
+        return [p.spec for p, begin, end in self._phases() if begin <= until_ns and since_ns <= end]
+
+    def down_kbit(self, before_ns: float, at_ns: float) -> int:
+        """Return the greatest rate that a packet may have had which came behind another."""
+        way_ns = max(ways(phase.spec)["down"].latest_ms for phase, _, _ in self._phases()) * 1e6
+        return max(spec.down_kbit for spec in self.between(before_ns - way_ns, at_ns))
+
+    def silences(self) -> Iterator[tuple[float, float]]:
+        """Yield from when to when nothing can have come down, for the line lost it."""
+        for phase, begin, end in self._phases():
+            way = ways(phase.spec)["down"]
+            line_ms = serialisation_ms(
+                phase.spec.mtu_bytes, phase.spec.down_kbit, phase.spec.framing_bytes
+            )
+            if phase.down:
+                since_ns = begin + (way.latest_ms + 2 * line_ms) * 1e6 + SLACK_US * 1e3
+                yield since_ns, end + way.earliest_ms * 1e6 - SLACK_US * 1e3
 
 
 def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterator[str]:
@@ -89,10 +135,37 @@ def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterato
         yield f"{more} times more came down than opportunities of {link.trace_down} let through"
 
 
-def _excess_us(flow: Flow, link: LinkSpec, traces: Mapping[str, RunningTrace]) -> float | None:
+def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
     if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
         return None
     syn, synack = flow.syn, flow.synack
-    back_ns = answered_ns(link, syn.at_ns, syn.ip_bytes, synack.ip_bytes, traces)
-    return None if back_ns is None else (synack.at_ns - back_ns) / 1000
+    if traced(plan.link):
+        known = traces.keys() == traced(plan.link).keys()
+        sizes = syn.ip_bytes, synack.ip_bytes
+        back_ns = answered_ns(plan.link, syn.at_ns, *sizes, traces) if known else None
+        return None if back_ns is None else (synack.at_ns - back_ns) / 1000
+    theory_ms = min(
+        least_round_trip_ms(link)
+        + sum(
+            serialisation_ms(packet.ip_bytes, rate, link.framing_bytes)
+            for packet, rate in ((flow.syn, link.up_kbit), (flow.synack, link.down_kbit))
+        )
+        for link in _mixed(plan.between(flow.syn.at_ns, flow.synack.at_ns))
+    )
+    return (flow.synack.at_ns - flow.syn.at_ns) / 1000 - theory_ms * 1000
+
+
+def _mixed(links: list[LinkSpec]) -> list[LinkSpec]:
+    """Return the only link there was, or one with the best of each."""
+    first, *more = links
+    if not more:
+        return [first]
+    return [replace(
+        first,
+        rtt_ms=min(least_round_trip_ms(link) for link in links),
+        down_kbit=max(link.down_kbit for link in links),
+        up_kbit=max(link.up_kbit for link in links),
+        delay_jitter_ms=0.0,
+        delay_up_ms=None,
+    )]  # fmt: skip

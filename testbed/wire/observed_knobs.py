@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from testbed.model import Condition, Replay
+from testbed.model.impairments import is_lossy
 from testbed.wire.packets import SYN, Capture
 from testbed.wire.tls import chosen_version, is_client_hello
 
@@ -70,7 +71,7 @@ def _complain(condition: Condition, conduct: Conduct, replay: Replay) -> Iterato
         yield f"a connection carried {most} requests, asked was {limit} at the most"
     in_clear = max(conduct.requests.values(), default=0)
     # A lossy link may take a request from the client and never hand it to the server.
-    if in_clear > most and not condition.link.loss_pct:
+    if in_clear > most and not (is_lossy(condition.link) or condition.link.changes):
         yield f"the capture shows {in_clear} requests on a connection, the server's log {most}"
     if conduct.largest > condition.link.mtu_bytes:
         yield f"a packet of {conduct.largest} bytes is larger than the MTU: an offload is on"

@@ -96,7 +96,25 @@ def test_each_queue_of_the_kernel_holds_in_its_direction(all_of_them: Ran, text:
     if "bandwidth 200" in text:
         assert load_of(record).plt_ms > 1_500_000 * 8 / 200
     own = [name for name in traffic if name.startswith("down.queue.")]
-    assert bool(own) == (text.split()[0] not in ("prio", "bfifo")), own
+    assert bool(own) == (not text.startswith("bfifo")), own
+    if text.startswith("prio"):
+        bands = [traffic[f"down.queue.band{band}.packets"] for band in range(5)]
+        assert sum(bands) == traffic["down.delivered"]
+
+
+@pytest.mark.parametrize("text", [FIFO, PFIFO, FQ_CODEL, "fq"])
+def test_what_packets_waited_is_seen_at_both_ends(ran: Ran, text: str) -> None:
+    (record,) = (r for r in ran.records if r.trial.linked.link.qdisc == text)
+    assert record.proof is not None and record.lab is not None
+    down, up = (record.proof.queueing[way] for way in ("down", "up"))
+    assert down.dropped == record.lab.traffic["down.dropped"]
+    assert down.packets == record.lab.traffic["down.delivered"]
+    assert 0 < down.median_ms <= down.p95_ms <= down.peak_ms
+    assert max(down.peaks_us) == round(down.peak_ms * 1000)
+    if text == FIFO:  # A full buffer is what a packet waits at most: 131,072 bytes at 4 Mbit/s.
+        assert down.peak_ms == pytest.approx(131_072 * 8 / 4000, abs=3.1)
+        assert down.hit_bytes is not None and down.hit_bytes >= 131_072 - 1500
+    assert up.packets == record.lab.traffic["up.delivered"]
 
 
 def test_each_queue_is_another_load(ran: Ran) -> None:
@@ -200,6 +218,54 @@ def test_a_queue_that_is_set_otherwise(
     plant(f"lab/{module}", *change)
     (record,) = house.run(page=page, client="graph", **{"link.qdisc": FQ_CODEL}).records
     assert record.outcome == "lab_mismatch"
+    assert told in str(record.reason)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        ("dropped", "packets did not come through, the link counts "),
+        ("marked", "packets got a congestion mark, the queue counts 0"),
+    ],
+)
+def test_statistics_of_the_other_direction(
+    house: House, plant: Plant, page: str, count: str, told: str
+) -> None:
+    """What each queue dropped and marked is seen at both ends of the link."""
+    old = "        dropped = down.dropped + up.dropped\n"
+    planted = (
+        f"        down, up = (replace(one, {count}=other.{count})\n"
+        "                    for one, other in ((down, up), (up, down)))\n"
+    )
+    plant("lab/link/netem.py", old, planted + old)
+    knobs = {"link.qdisc": "fq_codel", "tcp.sysctl.tcp_ecn": int(count == "marked")}
+    (record,) = house.run(page=page, client="graph", **knobs).records
+    assert record.outcome == "unproven"
+    assert told in str(record.reason)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("taken.bind((device, ", 'taken.bind(("lo", ', "the server's end recorded none of "),
+        (
+            "_PACKET_HEAD.pack(seconds, ns, ",
+            "_PACKET_HEAD.pack(seconds, max(0, ns - 1_000_000), ",
+            " us sooner than they can",
+        ),
+        (
+            "        if not status & _FILLED:\n",
+            "        if not status & _FILLED or place == 500:\n",
+            "packets did not come through, the link counts ",
+        ),
+    ],
+)
+def test_a_recorder_of_something_else(
+    house: House, plant: Plant, page: str, old: str, new: str, told: str
+) -> None:
+    plant("wire/recorder.py", old, new)
+    (record,) = house.run(page=page, client="graph").records
+    assert record.outcome == "unproven"
     assert told in str(record.reason)
 
 

@@ -70,7 +70,8 @@ def test_a_sweep_of_names(tmp_path: Path, key: str) -> None:
     experiment = load(tmp_path, text)
     assert links(experiment) == [THREE_G, CABLE] * 2
     assert len({trial.id for trial in plan_trials(experiment)}) == 4
-    assert links(select(experiment, "profile=wpt-cable")) == [CABLE] * 2
+    for only in ("profile=wpt-cable", "link=wpt-cable"):
+        assert links(select(experiment, only)) == [CABLE] * 2
     assert knob_of(experiment.conditions[0], "profile") == "wpt-3gfast"
 
 
@@ -129,6 +130,7 @@ def test_an_unknown_name_says_which_there_are(tmp_path: Path) -> None:
         ("link = 3\n", "link: 3 is not a table"),
         ('link = ["wpt-cable"]\n', "is not a table"),
         ('link = "../wpt-cable"\n', "no profile is named '../wpt-cable'"),
+        ('link = "wpt-cable"\nlink.mtu_bytes = 576\n', 'its profile is [link] profile = "NAME"'),
     ],
 )
 def test_what_is_no_name(tmp_path: Path, text: str, said: str) -> None:

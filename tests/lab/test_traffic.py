@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,30 @@ def test_loss_that_was_not_asked_for() -> None:
         "2 packets were lost on the link, asked was no loss"
     ]
     assert list(judge_traffic(counted, 6, LOSSY)) == []
+
+
+@pytest.mark.parametrize(
+    ("knobs", "way", "fits"),
+    [
+        ({"loss_up_pct": 1.0}, "up", True), ({"loss_up_pct": 1.0}, "down", False),
+        ({"loss_pct": 1.0, "loss_down_pct": 0.0}, "down", False),
+        ({"corrupt_pct": 1.0}, "up", False), ({"changes": "at 1 s: down for 1 s"}, "down", True),
+    ],
+)  # fmt: skip
+def test_each_direction_may_lose_what_was_asked_of_it(
+    knobs: dict[str, Any], way: str, fits: bool
+) -> None:
+    lost = replace(AFTER, **{way: replace(getattr(AFTER, way), lost=2)})
+    said = list(judge_traffic(compare_reports(IDLE, lost), 6, LinkSpec(**knobs)))
+    assert said == ([] if fits else ["2 packets were lost on the link, asked was no loss"])
+
+
+def test_copies_come_out_that_never_went_in() -> None:
+    copied = replace(AFTER, down=replace(AFTER.down, duplicated=3, corrupted=1))
+    counted = compare_reports(IDLE, copied)
+    assert (counted["down.duplicated"], counted["down.corrupted"]) == (3, 1)
+    assert list(judge_traffic(counted, 1, LinkSpec(duplicate_pct=1.0))) == []
+    assert len(list(judge_traffic(counted, 4, LinkSpec(duplicate_pct=1.0)))) == 1
 
 
 def test_a_link_that_was_replaced() -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from testbed.base import proc
 from testbed.base.namespace import Namespace
+from testbed.lab.link.discipline import Discipline, encode_discipline, netem
 from testbed.lab.readback import read_state
-from testbed.lab.topology import Topology, open_topology
-from testbed.lab.watch import watch
+from testbed.lab.rtnetlink import NEWQDISC
+from testbed.lab.topology import ROLES, Topology, open_topology
+from testbed.lab.watch import Watch, watch
 
 SACK, REORDERING = "net.ipv4.tcp_sack", "net.ipv4.tcp_reordering"
 
@@ -110,3 +116,43 @@ def test_more_than_can_be_told(topology: Topology) -> None:
         proc.run(("ip", "-n", topology.client.name, "-batch", "-"), stdin=lines)
 
     assert "client: more changed during the load than can be told" in seen(topology, act)
+
+
+SLOW, SLOWER = netem(1000, 5_000_000, 1000, 0, 0.0), netem(500, 5_000_000, 1000, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "says"),
+    [
+        ([SLOW], [SLOW], ""),
+        ([SLOW, SLOWER], [SLOW, SLOWER], ""),
+        ([SLOW], [SLOW, SLOW], "far: a discipline changed during the load"),
+        ([SLOW, SLOWER], [SLOWER, SLOW], "far: a discipline changed during the load"),
+        ([SLOW, SLOWER], [SLOW], "far: discipline of f1 was not set to 'netem rate_bytes_s 62500 "),
+        ([], [SLOW], "far: a discipline changed during the load"),
+    ],
+)
+def test_changes_that_were_asked_for(
+    asked: list[Discipline], told: list[Discipline], says: str
+) -> None:
+    """In their order, each as often as it was asked for, and none in vain."""
+    with ExitStack() as undo:
+        ends = {role: socket.socketpair(type=socket.SOCK_DGRAM) for role in ROLES}
+        for pair in ends.values():
+            for end in pair:
+                undo.enter_context(end)
+                end.setblocking(False)
+        for discipline in told:
+            body = struct.pack("=BxxxiIII", 0, 3, 0x10000, 0xFFFFFFFF, 0) + encode_discipline(
+                discipline
+            )
+            message = struct.pack("=IHHII", 16 + len(body), NEWQDISC, 0, 0, 0) + body
+            ends["far"][1].send(message)
+        written, other = os.pipe2(os.O_NONBLOCK)
+        undo.callback(os.close, written)
+        undo.callback(os.close, other)
+        seen = Watch(
+            {role: pair[0] for role, pair in ends.items()}, written, {}, {"far": {3: "f1"}}
+        )
+        said = "; ".join(seen.read({}, [{("far", "f1"): each} for each in asked]))
+    assert says in said and bool(said) is bool(says)

@@ -30,7 +30,7 @@ from testbed.model import (
 from testbed.way.judge import conclude
 from testbed.way.performed import expected_knobs
 from tests.measured import load_of
-from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
 CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")
@@ -77,7 +77,8 @@ def good() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    monkeypatch.setattr(judgement, "check_line", lambda flows, link, traces: ())
+    monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps, traces: ())
+    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact: ())
     monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time: ())
 
 
@@ -87,6 +88,7 @@ def out(tmp_path: Path) -> Path:
     capture = Capture()
     Visit(capture, 2000).open(REQUEST)
     capture.write(tmp_path / "client.pcap")
+    write_frames(tmp_path / "server.pcap", ())
     return tmp_path
 
 
@@ -114,7 +116,7 @@ def test_ok(out: Path) -> None:
     assert record.proof.client_counters == COUNTERS["client"]
     assert record.artefacts == {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in ("client.pcap", "load.har")
+        for name in ("client.pcap", "server.pcap", "load.har")
     }
 
 
@@ -200,14 +202,13 @@ def test_time_that_others_took_is_kept_and_decides_nothing(out: Path) -> None:
     assert waited.reason is not None and "waited for a processor 26 % of the load" in waited.reason
 
 
-def test_no_capture(out: Path) -> None:
-    (out / "client.pcap").unlink()
+@pytest.mark.parametrize("gone", ["client.pcap", "server.pcap"])
+def test_no_capture(out: Path, gone: str) -> None:
+    (out / gone).unlink()
     record = judge(out, good())
-    assert (record.outcome, record.reason, record.artefacts) == (
-        "unproven",
-        "there is no capture, or there are no counters",
-        {},
-    )
+    told = "there is no capture, or there are no counters"
+    assert (record.outcome, record.reason) == ("unproven", told)
+    assert gone not in record.artefacts
 
 
 def test_no_counters(out: Path) -> None:
@@ -297,7 +298,7 @@ def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) 
 def test_what_the_server_complained_about_is_kept(out: Path) -> None:
     (out / "nginx-error.log").write_text("[crit] no room")
     record = judge(out, good())
-    assert set(record.artefacts) == {"client.pcap", "nginx-error.log"}
+    assert set(record.artefacts) == {"client.pcap", "server.pcap", "nginx-error.log"}
 
 
 def test_what_changed_during_the_load_leaves_no_number(out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from testbed.kinds.page_load.judgement import LoadObservation
 from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
+from testbed.lab.link.changes import describe_phase
+from testbed.lab.link.netem import describe_drawn
 from testbed.lab.link.protocol import WAYS
-from testbed.model import LabReading
-from testbed.way.performed import check_knobs, check_performed
+from testbed.model import LabReading, LinkSpec, Step
+from testbed.model.impairments import phases
+from testbed.way.performed import check_knobs, check_performed, check_steps
 from tests.way.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
 
 SEEN = LoadObservation(
@@ -83,4 +87,65 @@ def test_a_loss_is_read_back_as_exactly_as_a_kernel_keeps_it(told: str, fits: bo
     lossy = replace(CONDITION, link=replace(CONDITION.link, loss_pct=1.0))
     asked = replace(TRIAL, condition=lossy)
     knobs = knobs_of(asked) | {f"{way}.loss_pct": told or "nan" for way in WAYS}
-    assert (not [*check_knobs(knobs, asked.linked)]) is fits
+    knobs |= describe_drawn(lossy.link, asked.seed)
+    assert (not [*check_knobs(knobs, asked.linked, asked.seed)]) is fits
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"up.qdisc": "codel limit 1000p target 60ms"}, None),
+        ({"up.qdisc": "codel limit 1000p target 5ms"}, "up.qdisc has target 5ms, asked was 60ms"),
+        ({}, "up.qdisc was not read back"),
+        (
+            {"up.qdisc": "codel target 60ms", "down.qdisc": "codel target 60ms"},
+            "down.qdisc was read back as 'codel target 60ms', asked was a plain FIFO",
+        ),
+    ],
+)
+def test_a_queue_is_the_one_that_was_asked_for(told: dict[str, str], said: str | None) -> None:
+    queued = replace(CONDITION, link=replace(CONDITION.link, qdisc_up="codel target 60ms"))
+    asked = replace(TRIAL, condition=queued)
+    plain = {name: value for name, value in knobs_of(asked).items() if not name.endswith("qdisc")}
+    found = list(check_knobs(plain | told, asked.linked, asked.seed))
+    assert found == ([] if said is None else [said])
+
+
+def test_what_is_drawn_is_read_back_with_its_seed_where_a_kernel_tells_it() -> None:
+    drawn = replace(CONDITION, link=replace(CONDITION.link, reorder_pct=1.0))
+    told = describe_drawn(drawn.link, 7)
+    without = {name: re.sub(" [0-9a-f]{16}", "", text) for name, text in told.items()}
+    assert told != without
+    knobs = knobs_of(TRIAL)
+    for text, wrong in ((told, 0), (without, 0), (describe_drawn(drawn.link, 8), 2), ({}, 2)):
+        assert len([*check_knobs(knobs | text, drawn, 7)]) == wrong
+
+
+STEPS = tuple(
+    Step(describe_phase(phase), phase.at_ns / 1e6, phase.at_ns / 1e6 + 0.002, 0.001, 10**12)
+    for phase in phases(LinkSpec(changes="at 0.1 s: down for 0.2 s; at 5 s: rtt_ms 40"))[1:]
+)
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        (STEPS, ""),
+        (STEPS[:2], ""),  # the load was over before the third
+        (STEPS[:1], "'rtt_ms 20, down_kbit 4000, up_kbit 256' at 300 ms was not performed in a"),
+        ((), "'down' at 100 ms was not performed in a load of 400.000 ms"),
+        ((replace(STEPS[0], began_ms=101.0), *STEPS[1:]), "asked for at 100 ms, began at 101.0000"),
+        ((replace(STEPS[0], began_ms=99.999), *STEPS[1:]), "asked for at 100 ms, began at 99.9990"),
+        ((replace(STEPS[0], took_ms=2.0), *STEPS[1:]), "and took 2.0000 ms"),
+        ((replace(STEPS[0], asked_ms=101.0), *STEPS[1:]), "was 'down' at 101 ms, asked was 'down'"),
+        ((replace(STEPS[0], link="rtt_ms 40"), *STEPS[1:]), "performed was 'rtt_ms 40' at 100 ms"),
+        ((*STEPS, STEPS[2]), "4 were performed, asked were 3"),
+    ],
+)
+def test_changes_of_the_link_are_performed_when_they_were_asked_for(
+    steps: tuple[Step, ...], says: str
+) -> None:
+    link = LinkSpec(changes="at 0.1 s: down for 0.2 s; at 5 s: rtt_ms 40")
+    said = [*check_steps(steps, link, 400.0)]
+    assert says in "; ".join(said)
+    assert bool(said) is bool(says)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.model import LinkSpec
+from testbed.model import LinkSpec, Step
+from testbed.model.impairments import Phase, phases
 from testbed.model.line import serialisation_ms
 from testbed.model.trace import RunningTrace, Trace
 from testbed.wire.flows import Flow, Flows
@@ -104,13 +105,13 @@ def come(*moments_ms: float, ip_bytes: int = 1500) -> Flows:
     ],
 )
 def test_packets_come_at_opportunities_of_a_trace(packets: Flows, says: str) -> None:
-    told = "; ".join(check_line(packets, TRACED, {"down": RUNNING}))
+    told = "; ".join(check_line(packets, TRACED, (), {"down": RUNNING}))
     assert says in told and bool(says) == bool(told)
 
 
 def test_a_trace_that_comes_again() -> None:
     again = replace(RUNNING, once=False)
-    assert not [*check_line(come(23, 43), TRACED, {"down": again})]
+    assert not [*check_line(come(23, 43), TRACED, (), {"down": again})]
 
 
 @pytest.mark.parametrize(
@@ -124,5 +125,64 @@ def test_a_handshake_waits_for_opportunities(took_ms: float, says: str) -> None:
     syn = Packet(BEGIN_NS, b"", 74, "TCP", ip_bytes=60, flags=SYN)
     synack = Packet(BEGIN_NS + took_ns, b"", 74, "TCP", ip_bytes=60, flags=SYN | ACK)
     seen = Flows((Flow(syn, [(True, syn), (False, synack)], synack),), 0, 0, ())
-    told = "; ".join(check_line(seen, link, {"up": RUNNING}))
+    told = "; ".join(check_line(seen, link, (), {"up": RUNNING}))
     assert says in told and bool(says) == bool(told)
+
+
+def step(phase: Phase) -> Step:
+    """A change that began a microsecond late, of a load that began with the first SYN."""
+    return Step(
+        "", phase.at_ns / 1e6, phase.at_ns / 1e6 + 0.001, 0.001, BEGIN_NS + phase.at_ns + 1000
+    )
+
+
+def changed(text: str) -> tuple[LinkSpec, tuple[Step, ...]]:
+    link = replace(LINK, changes=text)
+    return link, tuple(step(phase) for phase in phases(link)[1:])
+
+
+def test_each_packet_is_held_against_the_line_of_its_time() -> None:
+    link, steps = changed("at 0.5 s: rtt_ms 40, down_kbit 1000")
+    before, behind = flows(LINK, handshakes=1), flows(replace(LINK, rtt_ms=40.0, down_kbit=1000), 2)
+    later = [(at_ns + 10**9, size) for at_ns, size in behind.arrivals]
+    both = Flows((*before.flows, behind.flows[1]), 0, 0, (*before.arrivals, *later))
+    assert not [*check_line(both, link, steps)]
+    quick = replace(both, arrivals=tuple((at_ns + 10**9, size) for at_ns, size in before.arrivals))
+    assert "2 packets came down faster than 4000 or 1000" in "; ".join(
+        check_line(quick, link, steps)
+    )
+    early = flows(LINK)
+    assert "a SYN-ACK came 20" in "; ".join(check_line(early, link, steps))
+    # What was not performed was no other line.
+    assert not [*check_line(early, link, ())]
+
+
+def test_nothing_comes_down_a_line_that_is_down() -> None:
+    link, steps = changed("at 0.1 s: down for 0.2 s")
+    for at_ms, came in ((99, 0), (112, 0), (120, 1), (309, 1), (311, 0)):
+        seen = replace(flows(LINK), arrivals=((BEGIN_NS + at_ms * 10**6, 1500),))
+        said = [*check_line(seen, link, steps)]
+        assert said == [f"{n} packets came down while the line was down" for n in [came] if n], (
+            at_ms
+        )
+
+
+@pytest.mark.parametrize(
+    ("knobs", "other", "says"),
+    [
+        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 14.0}, ""),
+        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 40.0}, ""),
+        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 13.9}, "a SYN-ACK came 100.0 us sooner than over 20"),
+        ({"delay_jitter_ms": 3.0}, {"down_kbit": 8000}, "2 packets came down faster than 4000"),
+        ({"reorder_pct": 1.0}, {"rtt_ms": 40.0}, ""),
+        ({"reorder_pct": 1.0}, {"rtt_ms": 19.9}, "sooner than over 20 ms"),
+        ({"duplicate_pct": 1.0}, {"rtt_ms": 40.0}, "or more later than over 20 ms"),
+        ({"delay_up_ms": 4.0}, {"rtt_ms": 20.0}, ""),
+    ],
+)
+def test_what_holds_of_a_line_whatever_it_draws(
+    knobs: dict[str, float], other: dict[str, float], says: str
+) -> None:
+    drawn = replace(LINK, **knobs)  # type: ignore[arg-type]
+    said = "; ".join(check_line(flows(replace(LINK, **other)), drawn))  # type: ignore[arg-type]
+    assert says in said and bool(said) is bool(says)

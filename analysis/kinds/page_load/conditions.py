@@ -27,7 +27,8 @@ from analysis.tables.table import PAIR_AXIS
 from analysis.words import count, name_axes
 from testbed.model import PageLoad
 
-MAX_BARS = 40
+MAX_BARS, MAX_PAGES = 40, 6
+"""Bars in all, or half as many for each of so many pages."""
 MAX_INTERVALS = 24
 # Labels take room from the plot, so that the figure keeps its width; but the plot stays readable.
 PX_A_LETTER = 4
@@ -47,11 +48,13 @@ Values = Callable[[Cell], list[float]]
 
 def plan_bars(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
     """Return one figure for each page, unless there are too many bars or another figure."""
-    if len(rows) > MAX_BARS or map_axes(rows) or line_axis(rows):
+    pages = panels_of(rows, (PAGE,))
+    few = len(pages) <= MAX_PAGES and max(map(len, pages)) <= MAX_BARS // 2
+    if (len(rows) > MAX_BARS and not few) or map_axes(rows) or line_axis(rows):
         return ()
     return tuple(
         Panel(partial(_draw_bars, page, swept(rows)), title=name_axes(page[0].axes, (PAGE,)))
-        for page in panels_of(rows, (PAGE,))
+        for page in pages
         if any(_result(row) for row in page)
     )
 

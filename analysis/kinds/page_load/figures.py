@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from analysis.kinds.page_load.conditions import BARS, INTERVALS, LOADS, REQUESTS
+from analysis.kinds.page_load.queues import WAITS
 from analysis.report.sections.scales import Quantity, line_axis, map_axes, plan_lines, plan_maps
 from analysis.report.sections.sweep import PLT_MS, FigureKind, SweepRow
 from analysis.tables.table import PAIR_AXIS
@@ -82,4 +83,5 @@ FIGURES = (
     INTERVALS,
     LOADS,
     REQUESTS,
+    WAITS,
 )

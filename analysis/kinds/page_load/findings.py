@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from analysis.kinds.page_load.fragile import describe_fragile
+from analysis.kinds.page_load.queues import describe_queues
 from analysis.records.cells import spread_of
 from analysis.records.coverage import describe
 from analysis.tables.table import Pair, ResultTable
@@ -14,7 +15,7 @@ from analysis.words import count, number, signed
 
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
-    said = [*_replayed(table), *describe_fragile(table)]
+    said = [*_replayed(table), *describe_fragile(table), *describe_queues(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]

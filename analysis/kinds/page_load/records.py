@@ -73,9 +73,16 @@ def _lack(record: Record) -> str | None:
     return None
 
 
+QUEUEING = ("median_ms", "p95_ms", "peak_ms", "dropped", "marked")
+"""Of each queue before the line, as columns: ``up_peak_ms`` (``testbed.model.Queueing``)."""
+
+
 def _values(record: Record) -> dict[str, Any]:
     load = record.measured_as(PageLoad)
-    return {"requests": len(load.requests)} if load is not None else {}
+    queues = record.proof.queueing if record.proof is not None else {}
+    waits = {f"{way}_{name}": getattr(queue, name) for way, queue in queues.items()
+             for name in QUEUEING}  # fmt: skip
+    return waits | ({"requests": len(load.requests)} if load is not None else {})
 
 
 def _client(record: Record) -> tuple[str, str] | None:
@@ -88,7 +95,11 @@ DESCRIPTION = RecordKind(
     holds="page load time",
     knobs=tuple(leaves_of(asdict(Condition(page="", client="")))),
     axes=("page", "rtt_ms"),
-    columns=(*COUNTED, "requests"),
+    columns=(
+        *COUNTED,
+        "requests",
+        *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING),
+    ),
     values=_values,
     lack=_lack,
     client=_client,

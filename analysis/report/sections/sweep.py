@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from analysis import plot
-from analysis.records.cells import Axes, Cell
+from analysis.records.cells import Axes, Cell, find_varying
 from analysis.tables.table import Pair, ResultTable
 
 PAGE = "page"
@@ -66,8 +66,7 @@ def rows_of(table: ResultTable) -> tuple[SweepRow, ...]:
 
 def swept(rows: Sequence[SweepRow]) -> tuple[str, ...]:
     """Return the axes on which ``rows`` differ, without the page, in declared order."""
-    names = dict.fromkeys(name for row in rows for name in row.axes)
-    return tuple(n for n in names if n != PAGE and len(values_of(rows, n)) > 1)
+    return tuple(n for n in find_varying([row.axes for row in rows]) if n != PAGE)
 
 
 def values_of(rows: Iterable[SweepRow], name: str) -> list[Any]:

@@ -19,6 +19,7 @@ from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
+from testbed.wire.damage import split_damaged
 from testbed.wire.flows import read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_duration
@@ -57,24 +58,26 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
-    capture = read_capture(pcap)
-    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    capture, client = read_capture(pcap), inet_aton(CLIENT_ADDRESS)
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
     spec = trial.condition_as(LabCommand)
+    if spec.link.corrupt_pct:
+        capture, _ = split_damaged(capture, client)
+    flows = read_flows(capture, client)
     ran = observed.executed
     problems = (
         *(check_files(ran, out) if ran is not None else ()),
         # The other end's command may have begun before.
         *(
-            check_duration(capture, flows, inet_aton(CLIENT_ADDRESS), ran.duration_ms)
+            check_duration(capture, flows, client, ran.duration_ms)
             if ran is not None and not spec.peer and not in_real_time(trial.kernel)
             else ()
         ),
         *check_whole(capture),
         *(check_both_ways(flows, {}) if whole else ()),
         *(
-            check_line(flows, spec.link, observed.running_traces(spec.link))
+            check_line(flows, spec.link, (), observed.running_traces(spec.link))
             if not in_real_time(trial.kernel)
             else ()
         ),

@@ -30,7 +30,7 @@ from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS
 from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
 from testbed.server.replay_log import read_replay
-from testbed.wire.capture import CAPTURED_MOST, capture
+from testbed.wire.capture import CAPTURED_MOST, capture, snap_bytes
 from testbed.wire.counters import difference, read_counters
 
 ROOT = 0
@@ -78,7 +78,14 @@ def _execute(
     began = None if site.aligned else read_sample()
     try:
         with (
-            capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log", CAPTURED_MOST),
+            capture(
+                ends["client"],
+                "c0",
+                pcap,
+                site.scratch / "tcpdump.log",
+                CAPTURED_MOST,
+                snap_bytes(spec.link),
+            ),
             _peer(site.bundle, there, order, peer_words) if peer_words else nullcontext() as peer,
         ):
             before = {end: read_counters(namespace) for end, namespace in ends.items()}

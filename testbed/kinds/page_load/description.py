@@ -6,7 +6,14 @@ from typing import Any
 
 from testbed.kinds.kind import Kind, describe_draws
 from testbed.kinds.page_load.measurement import loads_differ
-from testbed.model import CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, Condition, PageLoad
+from testbed.model import (
+    CAPTURE_FILE,
+    HAR_FILE,
+    SERVER_CAPTURE_FILE,
+    SERVER_LOG_FILE,
+    Condition,
+    PageLoad,
+)
 from testbed.model.command import CLIENT
 
 
@@ -35,7 +42,7 @@ KIND = Kind(
     kept_words="The load as the client observed it; null where it did not end.",
     no_draw=_no_draw,
     needed=("page", "client"),
-    files=(CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE),
+    files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE),
     has_rules=True,
     short=True,
     commands=_commands,

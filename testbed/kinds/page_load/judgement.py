@@ -13,6 +13,7 @@ from testbed.lab.link.protocol import WAYS
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,
+    SERVER_CAPTURE_FILE,
     Condition,
     PageLoad,
     Proof,
@@ -20,8 +21,10 @@ from testbed.model import (
     Trial,
     in_real_time,
 )
+from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
 from testbed.model.trace import traced
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
+from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.ecn import check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
@@ -30,13 +33,16 @@ from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
-from testbed.wire.packets import Capture, read_capture
+from testbed.wire.packets import Capture, Packet, read_capture
 from testbed.wire.proof import prove as prove_flows
+from testbed.wire.queueing import check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
 CLIENT = inet_aton(CLIENT_ADDRESS)
+GONE = ("dropped", "lost", "corrupted")
+"""What the link counts of packets that did not come through as they were sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,66 +76,87 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
 
 
 def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
-    pcap, condition = out / CAPTURE_FILE, trial.condition_as(Condition)
-    if observed.counters is None or observed.replay is None or not pcap.exists():
+    pcaps, condition = (
+        (out / CAPTURE_FILE, out / SERVER_CAPTURE_FILE),
+        trial.condition_as(Condition),
+    )
+    complete = all(pcap.exists() for pcap in pcaps)
+    if observed.counters is None or observed.replay is None or not complete:
         return None
-    capture = read_capture(pcap)
-    flows = read_flows(capture, CLIENT)
+    (capture, at_server), link = map(read_capture, pcaps), condition.link
     traffic = observed.lab.traffic if observed.lab is not None else {}
-    lost = sum(traffic.get(f"{way}.{how}", 0) for way in WAYS for how in ("lost", "dropped"))
+    damaged: tuple[Packet, ...] = ()
+    if link.corrupt_pct:
+        capture, damaged = split_damaged(capture, CLIENT)
+    flows = read_flows(capture, CLIENT)
+    # The client's kernel counts segments before it looks at what is in them.
+    flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
+    lost = sum(traffic.get(f"{way}.{how}", 0) for way in WAYS for how in GONE)
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
-    whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
+    whole = not any(traffic.get(f"down.{how}") for how in GONE)
+    steady = not (link.changes or is_drawn(without_loss(link)))
     largest, of_flights = check_first_flights(
-        flows,
-        condition.tcp.initcwnd_segments,
-        condition.link,
-        whole=whole,
+        flows, condition.tcp.initcwnd_segments, fastest(link), whole=whole and steady
     )
     marks, resent = read_marks(flows), proof.server_retransmits or 0
+    transits = read_transits(capture, at_server, CLIENT)
+    exact = not in_real_time(trial.kernel)
     seen = (
         *check_whole(capture),
-        *check_ecn(flows, marks, condition.tcp, condition.link, traffic, resent),
+        *check_ecn(flows, marks, condition.tcp, link, traffic, resent),
         *check_both_ways(flows, observed.counters["client"]),
-        *of_flights,
+        # Of segments that came in another order nobody can tell which an acknowledgement let go.
+        *(() if link.reorder_pct else of_flights),
         *check_openings(flows),
-        *(
-            ()
-            if in_real_time(trial.kernel)
-            else _exact(capture, flows, condition, observed, whole=whole)
-        ),
+        *check_damage(damaged, traffic.get("down.corrupted", 0)),
+        *(_exact(capture, flows, condition, observed, whole=whole and steady) if exact else ()),
+        *check_queueing(transits, traffic, link, exact=exact and steady),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
-    told = () if observed.load is None else (
-        *check_load_time(
-            capture, flows, CLIENT, observed.load, observed.connections,
-            real_time=in_real_time(trial.kernel),
-        ),
-        *check_counts(observed.load, observed.replay),
-    )  # fmt: skip
+    told = () if observed.load is None else _check_told(capture, flows, observed, exact=exact)
     problems = (*proof.problems, *seen, *told, *observed.problems)
-    waits = read_waits(capture, flows, observed.counters)
     return replace(
         proof,
         first_flight_segments=largest,
         problems=problems,
-        waits=waits,
+        waits=read_waits(capture, flows, observed.counters),
         ecn=count_marks(marks),
+        queueing=describe_queueing(transits, link) if steady else {},
     )
 
 
+def _check_told(
+    capture: Capture, flows: Flows, observed: LoadObservation, *, exact: bool
+) -> Iterator[str]:
+    """Yield what the client told of its load, and packets and the server's log contradict."""
+    load, replay = observed.load, observed.replay
+    assert load is not None and replay is not None  # noqa: S101 - who asks has both
+    yield from check_load_time(
+        capture, flows, CLIENT, load, observed.connections, real_time=not exact
+    )
+    yield from check_counts(load, replay)
+
+
 def _exact(
-    capture: Capture, flows: Flows, condition: Condition, observed: LoadObservation, *, whole: bool
+    capture: Capture,
+    flows: Flows,
+    condition: Condition,
+    observed: LoadObservation,
+    *,
+    whole: bool,
 ) -> Iterator[str]:
     """Yield what packets show where nothing but the lab and the load takes time.
 
-    ``whole``: no packet was dropped on its way down; a request that waited for one that was says
-    nothing of the server.
+    ``whole``: no packet was dropped on its way down, and all had the same delay; a request that
+    waited for one that was says nothing of the server.
     """
-    link = condition.link
-    yield from check_line(flows, link, observed.running_traces(link))
-    yield from check_strangers(capture, flows)
-    if whole and link.is_plain and not link.loss_pct and not traced(link):
+    lab = observed.lab
+    link, steps = condition.link, () if lab is None else lab.steps
+    yield from check_line(flows, link, steps, observed.running_traces(link))
+    copies = 0 if lab is None else lab.traffic.get("down.duplicated", 0)
+    yield from check_strangers(capture, flows, copies)
+    if whole and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         yield from check_service(capture, flows, CLIENT, link, most_ms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 
 from testbed.archive.reading import Archive, read_archive
@@ -15,17 +15,25 @@ from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
-from testbed.client.interface import LoadError
+from testbed.client.interface import EarlyClient, LoadError, LoadOrder
 from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
-from testbed.model import CAPTURE_FILE, Condition, PageLoad, RequestTiming, Trial
+from testbed.model import (
+    CAPTURE_FILE,
+    SERVER_CAPTURE_FILE,
+    Condition,
+    PageLoad,
+    RequestTiming,
+    Trial,
+)
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
-from testbed.wire.capture import capture
+from testbed.wire.capture import capture, snap_bytes
 from testbed.wire.counters import difference, read_counters
+from testbed.wire.recorder import recorded
 
 
 def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
@@ -103,20 +111,27 @@ def _load(
     lab.begin_traces(trial.seed, order.wait_until_ns)
     condition = trial.condition_as(Condition)
     client = CLIENTS[condition.client] if site.early is None else site.early.client
-    pcap = site.scratch / CAPTURE_FILE
+    pcap, crossed = site.scratch / CAPTURE_FILE, site.scratch / SERVER_CAPTURE_FILE
     # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
     try:
-        with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
+        with (
+            recorded(ends["server"], "s0", crossed),
+            capture(
+                ends["client"], "c0", pcap, site.scratch / "tcpdump.log", None,
+                snap_bytes(condition.link),
+            ),
+        ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
-            load = client.load(order)
+            with lab.changing() as begin:
+                load = client.load(order if begin is None else _announced(order, trial, begin))
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
             after = {end: read_counters(namespace) for end, namespace in ends.items()}
     finally:
         # Of a failed load, too: its log and its packets are what explains it.
-        for file in (pcap, *sorted(order.out.iterdir())):
+        for file in (pcap, crossed, *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
     machine: dict[str, float] = {}
@@ -126,6 +141,22 @@ def _load(
         machine = describe_machine(sample, read_sample()) | link_numbers(lab)
         machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
     return load, {end: difference(before[end], after[end]) for end in ends}, machine
+
+
+def _announced(order: LoadOrder, trial: Trial, begin: Callable[[int], None]) -> LoadOrder:
+    """Return ``order`` with which ``begin`` is told when its load begins, in virtual time."""
+    restart = order.restart
+    client = CLIENTS[trial.condition_as(Condition).client]
+    if not isinstance(client, EarlyClient) or restart is None:
+        if order.wait_until_ns is not None:
+            begin(order.wait_until_ns)
+        return order
+
+    def restart_and_tell() -> None:
+        restart()
+        begin(time.time_ns())
+
+    return replace(order, restart=restart_and_tell)
 
 
 def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:

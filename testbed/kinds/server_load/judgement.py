@@ -82,7 +82,7 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         *observed.problems,
         *check_whole(capture),
         *(
-            check_line(flows, load.link, observed.running_traces(load.link))
+            check_line(flows, load.link, (), observed.running_traces(load.link))
             if not in_real_time(trial.kernel)
             else ()
         ),

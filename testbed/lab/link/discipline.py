@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from testbed.lab.link.statistics import read_statistics
 from testbed.lab.rtnetlink import (
     GETQDISC,
+    GETTCLASS,
     NEWQDISC,
     REPLACE,
     attribute,
@@ -33,16 +34,23 @@ ROOT = 0xFFFFFFFF
 FIRST, SECOND = 0x10000, 0x20000  # 1:0, 2:0
 TICK_NS = 64
 LOSS_RESOLUTION_PCT = 1e-4
+DISTRIBUTION_SCALE = 8192
+"""What a standard deviation is in a table of netem's."""
 
 _HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg
 _KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
 _NESTED = 0x8000
+_BANDED = "prio"
+"""Whose classes are there from the beginning, each with counts of its own (tc-prio(8))."""
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF = struct.Struct("=BBHhHI BBHhHI III")
 _NETEM = struct.Struct("=IIIIII")
-_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64 = 6, 8, 10
-_NETEM_SEED, _NETEM_PAD = 14, 9
+_NETEM_TABLE, _NETEM_CORRUPT, _NETEM_LOSS, _NETEM_RATE = 2, 4, 5, 6
+_NETEM_RATE64, _NETEM_PAD, _NETEM_DELAY64, _NETEM_JITTER64, _NETEM_SEED = 8, 9, 10, 11, 14
+BURSTS = ("to_bad_pct", "to_good_pct", "bad_kept_pct", "good_loss_pct")  # struct tc_netem_gemodel
+_GILBERT_ELLIOTT = 2
+_NETEM_TOLD = struct.Struct("=7Q")  # struct tc_netem_xstats
 _TRACE = struct.Struct("=qIIIIII")
 _TRACE_PARMS, _TRACE_PATH, _TRACE_ONCE = 1, 2, 1
 _ETHERNET = 1
@@ -54,7 +62,9 @@ class Discipline:
     """One discipline; ``extras`` is whatever else is set, ``drawn`` the seed of a netem's chance.
 
     ``packets`` were let through, ``dropped`` not, ``queued`` are inside; ``statistics`` is what it
-    counts beyond that, by the kernel's names.
+    counts beyond that, by the kernel's names.  A netem damaged ``corrupted`` and doubled
+    ``duplicated`` of them; ``None``: its kernel does not tell.  ``table`` are the draws of its
+    jitter, which no kernel tells.
     A trace begins at ``origin_ns`` of CLOCK_REALTIME and ends ``once``, which each load sets anew;
     ``file`` has it where it is first given.
     """
@@ -67,6 +77,9 @@ class Discipline:
     dropped: int = 0
     queued: int = 0
     statistics: Mapping[str, int] = field(default_factory=dict)
+    corrupted: int | None = None
+    duplicated: int | None = None
+    table: bytes = b""
     origin_ns: int = 0
     once: bool = False
     file: str = ""
@@ -85,11 +98,14 @@ class Discipline:
             return False
         if self.settings.keys() != wanted.settings.keys():
             return False
+        if wanted.drawn and self.drawn not in ("", wanted.drawn):  # before 6.6 none is told
+            return False
         # Times are kept in ticks, the bucket as time of the line, a probability in 32 bits.
         tick = self.settings.get("rate_bytes_s", 0.0) * TICK_NS / 1e9
-        room = {"burst_bytes": 1.0 + tick, "delay_ns": TICK_NS, "loss_pct": LOSS_RESOLUTION_PCT}
+        room = {"burst_bytes": 1.0 + tick, "delay_ns": TICK_NS, "jitter_ns": TICK_NS}
         return all(
-            abs(value - wanted.settings[name]) <= room.get(name, 0.0)
+            abs(value - wanted.settings[name])
+            <= (LOSS_RESOLUTION_PCT if name.endswith("_pct") else room.get(name, 0.0))
             for name, value in self.settings.items()
         )
 
@@ -101,7 +117,31 @@ Disciplines = dict[tuple[str, str], Discipline]
 def read_disciplines(control: socket.socket, devices: Mapping[int, str]) -> dict[str, Discipline]:
     """All disciplines of the namespace of ``control``, by ``DEVICE`` or ``DEVICE PARENT``."""
     bodies = dump(control, GETQDISC, QUESTION)
-    return dict(parse_discipline(body, devices) for body in bodies)
+    found = dict(parse_discipline(body, devices) for body in bodies)
+    for index, device in devices.items():
+        for place, discipline in found.items():
+            if discipline.kind == _BANDED and place.partition(" ")[0] == device:
+                bands = dict(_read_bands(control, index))
+                found[place] = replace(discipline, statistics=bands)
+    return found
+
+
+def _read_bands(control: socket.socket, index: int) -> Iterator[tuple[str, int]]:
+    """Yield what each band of the only prio of a device let through and dropped."""
+    for body in dump(control, GETTCLASS, _HEADER.pack(0, index, 0, 0, 0)):
+        attrs = attributes(body, _HEADER.size)
+        if text_of(attrs[_KIND]) == _BANDED:
+            _, _, handle, _, _ = _HEADER.unpack_from(body)
+            packets, dropped, _ = _read_counts(attributes(attrs.get(_STATS2, b"")))
+            yield f"band{(handle & 0xFFFF) - 1}.packets", packets
+            yield f"band{(handle & 0xFFFF) - 1}.dropped", dropped
+
+
+def _read_counts(stats: Mapping[int, bytes]) -> tuple[int, int, int]:
+    """Packets that were let through, that were dropped, and that are queued."""
+    packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
+    queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
+    return packets, queue[2], queue[0]
 
 
 def tbf(rate_kbit: int, burst_bytes: int, buffer_bytes: int, overhead_bytes: int) -> Discipline:
@@ -113,13 +153,22 @@ def tbf(rate_kbit: int, burst_bytes: int, buffer_bytes: int, overhead_bytes: int
 
 
 def netem(
-    rate_kbit: int, delay_ns: int, limit_packets: int, overhead_bytes: int, loss_pct: float
+    rate_kbit: int,
+    delay_ns: int,
+    limit_packets: int,
+    overhead_bytes: int,
+    loss_pct: float,
+    **more: float,
 ) -> Discipline:
-    """The delay that ``tc ... netem limit N delay D loss P rate R O`` makes."""
+    """The delay that ``tc ... netem limit N delay D loss P rate R O`` makes.
+
+    ``more`` are settings as ``_read_netem`` names them; those of 0 are left out.
+    """
+    kept = {name: value for name, value in more.items() if value or name in BURSTS}
     return Discipline("netem", {
         "rate_bytes_s": rate_kbit * 125.0, "delay_ns": float(delay_ns),
         "limit_packets": float(limit_packets), "overhead_bytes": float(overhead_bytes),
-        "loss_pct": loss_pct,
+        "loss_pct": loss_pct, **kept,
     })  # fmt: skip
 
 
@@ -144,11 +193,16 @@ def set_discipline(control: socket.socket, place: str, wanted: Discipline) -> No
     Raises:
         OSError: the kernel refuses; ENOENT: it has no such discipline.
     """
+    order(control, NEWQDISC, head_of(place, wanted) + encode_discipline(wanted), REPLACE)
+
+
+def head_of(place: str, wanted: Discipline) -> bytes:
+    """Return the header of a message that makes ``wanted`` that of ``place``, in its namespace."""
     device, _, inside = place.partition(" ")
     handle, parent = (0, int(inside, 16)) if inside else (FIRST, ROOT)
     if wanted.kind == NONE:
         handle = 0
-    _replace(control, device, handle, parent, encode_discipline(wanted))
+    return _HEADER.pack(0, socket.if_nametoindex(device), handle, parent, 0)
 
 
 def set_options(control: socket.socket, place: str, kind: str, options: bytes) -> None:
@@ -178,12 +232,23 @@ def _replace(control: socket.socket, device: str, handle: int, parent: int, body
     order(control, NEWQDISC, head + body, REPLACE)
 
 
+def as_told(wanted: Discipline) -> Discipline:
+    """Return ``wanted`` as a kernel tells it that has it, in the kernel's units."""
+    head = _HEADER.pack(0, 1, FIRST, ROOT, 0)
+    return parse_discipline(head + encode_discipline(wanted), {})[1]
+
+
 def encode_discipline(wanted: Discipline) -> bytes:
     """Return the attributes of a message that makes ``wanted``; ``parse_discipline`` reads them."""
     settings = wanted.settings
     body = attribute(_KIND, wanted.kind.encode() + b"\0")
     if wanted.kind in _WRITERS:
-        body += attribute(_OPTIONS, _WRITERS[wanted.kind](settings))
+        written = _WRITERS[wanted.kind](settings)
+        if wanted.table:
+            written += attribute(_NETEM_TABLE, wanted.table)
+        if wanted.drawn:
+            written += attribute(_NETEM_SEED, bytes.fromhex(wanted.drawn))
+        body += attribute(_OPTIONS, written)
     if wanted.kind == "trace":
         body += attribute(_OPTIONS, _write_trace(wanted))
     if wanted.kind in ("tbf", "trace"):
@@ -202,13 +267,28 @@ def _write_tbf(settings: Mapping[str, float]) -> bytes:
 
 def _write_netem(settings: Mapping[str, float]) -> bytes:
     delay_ns, rate = round(settings["delay_ns"]), round(settings["rate_bytes_s"])
-    chance = round(settings["loss_pct"] / 100.0 * 0xFFFFFFFF)
+    jitter_ns = round(settings.get("jitter_ns", 0.0))
+    loss, twice, corrupt = (
+        _chance(settings.get(name, 0.0)) for name in ("loss_pct", "duplicate_pct", "corrupt_pct")
+    )
     limit, overhead = round(settings["limit_packets"]), round(settings["overhead_bytes"])
-    return (
-        _NETEM.pack(delay_ns // TICK_NS, limit, chance, 0, 0, 0)
+    body = (
+        _NETEM.pack(delay_ns // TICK_NS, limit, loss, 0, twice, jitter_ns // TICK_NS)
         + attribute(_NETEM_RATE, struct.pack("=IiIi", rate, overhead, 0, 0))
         + attribute(_NETEM_DELAY64, struct.pack("=q", delay_ns))
     )
+    if jitter_ns:
+        body += attribute(_NETEM_JITTER64, struct.pack("=q", jitter_ns))
+    if corrupt:
+        body += attribute(_NETEM_CORRUPT, struct.pack("=II", corrupt, 0))
+    if BURSTS[0] in settings:
+        chances = struct.pack("=4I", *(_chance(settings[name]) for name in BURSTS))
+        body += attribute(_NETEM_LOSS, attribute(_GILBERT_ELLIOTT, chances))
+    return body
+
+
+def _chance(pct: float) -> int:
+    return round(pct / 100.0 * 0xFFFFFFFF)
 
 
 def _write_trace(wanted: Discipline) -> bytes:
@@ -237,15 +317,19 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
         if sizes[5] or sizes[4] != _ETHERNET:
             extras = f"{extras} mpu {sizes[5]} linklayer {sizes[4]}".strip()
     stats = attributes(attrs.get(_STATS2, b""))
-    packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
-    queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
     name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
-    counted = read_statistics(kind, stats.get(_STATS_APP, b""), options)
-    read = Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0], counted)
+    told = stats.get(_STATS_APP, b"")
+    counted = read_statistics(kind, told, options)
+    found = Discipline(kind, settings, extras, drawn, *_read_counts(stats), counted)
+    if kind == "netem" and len(told) >= _NETEM_TOLD.size:
+        _, lost, corrupted, duplicated, *_ = _NETEM_TOLD.unpack_from(told)
+        # Of a packet that is to be doubled and to be lost, one goes on: no copy, and no drop.
+        duplicated -= max(0, lost - found.dropped)
+        found = replace(found, corrupted=corrupted, duplicated=duplicated)
     if kind == "trace":
         origin_ns, _, _, flags, *_ = _TRACE.unpack_from(attributes(options)[_TRACE_PARMS])
-        read = replace(read, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))
-    return name, read
+        found = replace(found, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))
+    return name, found
 
 
 Read = tuple[dict[str, float], str, str]
@@ -290,20 +374,34 @@ def _read_netem(options: bytes) -> Read:
     if _NETEM_RATE64 in attrs:
         rate = number_of(attrs[_NETEM_RATE64])
     delay_ns = number_of(attrs[_NETEM_DELAY64]) if _NETEM_DELAY64 in attrs else latency * TICK_NS
-    known = {_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64, _NETEM_SEED, _NETEM_PAD}
-    more = {"gap": gap, "duplicate": duplicate, "jitter": jitter,
-            "cells": number_of(attrs.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
-    extras = [f"{name} {value}" for name, value in more.items() if value]
-    # What is not switched on stands there as zeros.
-    extras += [f"{k}={v.hex()}" for k, v in sorted(attrs.items()) if k not in known and any(v)]
-    drawn = attrs[_NETEM_SEED].hex() if _NETEM_SEED in attrs else ""
-    return {
+    jitter_ns = number_of(attrs.get(_NETEM_JITTER64, b"")) or jitter * TICK_NS
+    corrupt, correlation = struct.unpack_from("=II", attrs.get(_NETEM_CORRUPT, bytes(8)))
+    known = {_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64, _NETEM_JITTER64, _NETEM_CORRUPT,
+             _NETEM_SEED, _NETEM_PAD}  # fmt: skip
+    settings = {
         "rate_bytes_s": float(rate),
         "delay_ns": float(delay_ns),
         "limit_packets": float(limit),
         "overhead_bytes": float(overhead),
         "loss_pct": 100.0 * loss / 0xFFFFFFFF,
-    }, " ".join(extras), drawn  # fmt: skip
+    }
+    drawn_by = {"jitter_ns": float(jitter_ns), "duplicate_pct": 100.0 * duplicate / 0xFFFFFFFF,
+                "corrupt_pct": 100.0 * corrupt / 0xFFFFFFFF}  # fmt: skip
+    settings |= {name: value for name, value in drawn_by.items() if value}
+    model = attributes(attrs.get(_NETEM_LOSS, b""))
+    if model.keys() == {_GILBERT_ELLIOTT}:
+        known.add(_NETEM_LOSS)
+        chances = struct.unpack_from("=4I", model[_GILBERT_ELLIOTT])
+        settings |= {
+            name: 100.0 * chance / 0xFFFFFFFF for name, chance in zip(BURSTS, chances, strict=True)
+        }
+    more = {"gap": gap, "corrupt correlation": correlation,
+            "cells": number_of(attrs.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
+    extras = [f"{name} {value}" for name, value in more.items() if value]
+    # What is not switched on stands there as zeros.
+    extras += [f"{k}={v.hex()}" for k, v in sorted(attrs.items()) if k not in known and any(v)]
+    drawn = attrs[_NETEM_SEED].hex() if _NETEM_SEED in attrs else ""
+    return settings, " ".join(extras), drawn
 
 
 def _read_trace(options: bytes) -> Read:

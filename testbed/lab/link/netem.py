@@ -6,6 +6,10 @@ Together: one FIFO with a byte limit, exact serialisation, exact delay (tc-tbf(8
 Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).  Where a
 direction has a trace, packets leave the buffer at its opportunities, and netem only delays.
 
+The netem draws losses, bursts, jitter, copies and damage.  As it has a rate, packets keep their
+order whatever the jitter.  What is to come late, another netem inside it holds back: without a
+rate, so that others overtake it.
+
 netem and tbf on veth count the 14 bytes of an Ethernet header with each packet; dummynet, the
 paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` take them off.
 """
@@ -13,16 +17,20 @@ paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` ta
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import MissingError
+from testbed.base.seeding import seed_of
 from testbed.lab.link.bundled import TRACES, read_trace
 from testbed.lab.link.discipline import (
+    DISTRIBUTION_SCALE,
     NONE,
     Discipline,
     Disciplines,
+    as_told,
     by_trace,
     netem,
     read_disciplines,
@@ -42,7 +50,8 @@ from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.link.statistics import count_marks
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
-from testbed.model import FIFO, LinkSpec
+from testbed.model import FIFO, Distribution, LinkSpec
+from testbed.model.impairments import deviation_at, is_drawn, ways, without_chance
 from testbed.model.line import burst_bytes
 from testbed.model.trace import room_bytes, trace_of
 
@@ -50,6 +59,17 @@ NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
 MODULES = ("veth", "sch_netem", "sch_tbf")
 DEVICES = ("n0", "n1", "f0", "f1")
+INSIDE = "10001"
+"""The class of a netem, which holds another."""
+KNOBS = frozenset({
+    "qdisc", "qdisc_down", "qdisc_up", "delay_up_ms", "loss_up_pct", "loss_down_pct", "loss_bursts",
+    "delay_jitter_ms", "delay_distribution", "reorder_pct", "reorder_ms", "duplicate_pct",
+    "corrupt_pct", "changes",
+})  # fmt: skip
+_TABLE = 4096
+_SHARES = 10_000
+"""A table's sizes: of a distribution, and of one that tells hundredths of a percent apart."""
+_TALLEST = 32767
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +97,15 @@ def directions(spec: LinkSpec) -> tuple[Direction, Direction]:
     )
 
 
-def wanted_disciplines(spec: LinkSpec) -> Disciplines:
-    """The disciplines that emulate ``spec``, two in each direction; a buffer before its delay."""
+def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
+    """The disciplines that emulate ``spec``, two in each direction; a buffer before its delay.
+
+    A third, inside the delay, holds back what is to be reordered.  What is drawn is by ``seed``.
+    """
     overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
-    delay_ns = round(spec.rtt_ms * 500) * 1000
     wanted: Disciplines = {}
     for each in directions(spec):
+        way = ways(spec)[each.name]
         trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit
         buffer = each.buffer_role, each.buffer_device
         if trace:
@@ -90,10 +113,70 @@ def wanted_disciplines(spec: LinkSpec) -> Disciplines:
             wanted[buffer] = by_trace(content, spec.buffer_bytes, room, overhead)
         else:
             wanted[buffer] = tbf(rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
-        wanted[each.delay_role, each.delay_device] = netem(
-            rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
-        )
+        chances = {
+            "jitter_ns": _to_ns(way.jitter_ms),
+            "duplicate_pct": way.duplicate_pct,
+            "corrupt_pct": way.corrupt_pct,
+        }
+        if way.bursts is not None:
+            chances |= {
+                "to_bad_pct": way.bursts.to_bad_pct,
+                "to_good_pct": way.bursts.to_good_pct,
+                "bad_kept_pct": 100.0 - way.bursts.bad_loss_pct,
+                "good_loss_pct": way.bursts.good_loss_pct,
+            }
+        delay = netem(
+            rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct,
+            **chances,
+        )  # fmt: skip
+        if is_drawn(spec):
+            table = tabulate(way.distribution) if way.jitter_ms else b""
+            delay = replace(delay, drawn=_seed_of(seed, each.name), table=table)
+        wanted[each.delay_role, each.delay_device] = delay
+        if way.reorder_pct:
+            wanted[each.delay_role, f"{each.delay_device} {INSIDE}"] = replace(
+                netem(0, 0, NETEM_LIMIT_PACKETS, 0, 0.0, jitter_ns=_to_ns(way.reorder_ms)),
+                drawn=_seed_of(seed, f"{each.name} late"),
+                table=tabulate_late(way.reorder_pct),
+            )
     return wanted
+
+
+def tabulate(distribution: Distribution) -> bytes:
+    """The draws of ``distribution`` as netem takes them; the uniform one is its own."""
+    if distribution == "uniform":
+        return b""
+    deviations = (deviation_at(distribution, (n + 0.5) / _TABLE) for n in range(_TABLE))
+    draws = (min(_TALLEST, round(each * DISTRIBUTION_SCALE)) for each in deviations)
+    return struct.pack(f"={_TABLE}h", *draws)
+
+
+def tabulate_late(share_pct: float) -> bytes:
+    """Draws of which ``share_pct`` are the whole jitter, the others nothing."""
+    late = round(share_pct * _SHARES / 100)
+    draws = [DISTRIBUTION_SCALE] * late + [0] * (_SHARES - late)
+    return struct.pack(f"={_SHARES}h", *draws)
+
+
+def describe_drawn(spec: LinkSpec, seed: int) -> dict[str, str]:
+    """What the kernel says of the netems of each direction, as it has to: ``down.netem``, ..."""
+    wanted = wanted_disciplines(spec, seed)
+    return {
+        f"{each.name}.netem": "; ".join(
+            as_told(replace(discipline, table=b"")).text
+            for (role, name), discipline in wanted.items()
+            if role == each.delay_role and name.partition(" ")[0] == each.delay_device
+        )
+        for each in directions(spec)
+    }
+
+
+def _seed_of(seed: int, name: str) -> str:
+    return struct.pack("=Q", seed_of(seed, name)).hex()
+
+
+def _to_ns(ms: float) -> int:
+    return round(ms * 1000) * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +189,18 @@ class NetemLink:
 
     topology: Topology
     spec: LinkSpec
+    seed: int = 0
     queues: Disciplines = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
     begun: dict[str, int] = field(default_factory=dict)
 
     def shape(self) -> None:
-        """Set the disciplines, without loss.
+        """Set the disciplines, without anything that is drawn.
 
         Raises:
             MissingError: the kernel has no tbf or no netem.
         """
-        wanted = wanted_disciplines(replace(self.spec, loss_pct=0.0))
+        wanted = wanted_disciplines(without_chance(self.spec))
         for each in directions(self.spec):
             place = each.buffer_role, each.buffer_device
             if trace := trace_of(self.spec, each.name):
@@ -124,14 +208,13 @@ class NetemLink:
         self._set(wanted)
 
     def complete(self) -> None:
-        """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
+        """Add what the link was measured without: all that is drawn, and another queue.
 
         Raises:
-            MissingError: the kernel does not have the queue.
+            MissingError: the kernel does not have the queue, or does not count what it draws.
         """
-        if self.spec.loss_pct:
-            wanted = wanted_disciplines(self.spec)
-            self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
+        self._refuse_uncounted()
+        self.draw_anew()
         for each in directions(self.spec):
             text = self.spec.queues[each.name]
             if text == FIFO:
@@ -151,9 +234,28 @@ class NetemLink:
         self._set(own)
         return tuple(role for role, _ in own)
 
+    def draw_anew(self) -> None:
+        """Begin with the draws of the seed; what is on its way stays there."""
+        if is_drawn(self.spec):
+            wanted = wanted_disciplines(self.spec, self.seed)
+            self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
+
+    def _refuse_uncounted(self) -> None:
+        """See that copies and damage are counted: nobody can tell them from a fault otherwise."""
+        if not (self.spec.duplicate_pct or self.spec.corrupt_pct):
+            return
+        disciplines = self._read()
+        for each in directions(self.spec):
+            if disciplines[each.delay_device].duplicated is None:
+                raise MissingError(
+                    "link.duplicate_pct, link.corrupt_pct: the netem of this kernel does not count "
+                    "what it doubles and damages; leave them at 0, or take kernel 7.3"
+                )
+
     def forget(self) -> None:
         """Take the disciplines off, with all that they hold, and shape the link anew."""
-        self._set(dict.fromkeys(wanted_disciplines(self.spec), Discipline(NONE)))
+        outer = [place for place in wanted_disciplines(self.spec) if " " not in place[1]]
+        self._set(dict.fromkeys(outer, Discipline(NONE)))
         self.shape()
 
     def _set(self, wanted: Disciplines) -> None:
@@ -169,8 +271,8 @@ class NetemLink:
                     ) from error
 
     def wanted_disciplines(self) -> Disciplines:
-        """Two in each direction, with the random loss, and queues as they were set."""
-        wanted = wanted_disciplines(self.spec)
+        """Those of each direction, with all that is drawn, and queues as they were set."""
+        wanted = wanted_disciplines(self.spec, self.seed)
         for each in directions(self.spec):
             if each.name in self.begun:
                 place = each.buffer_role, each.buffer_device
@@ -188,15 +290,22 @@ class NetemLink:
             each.name: disciplines[each.delay_device].settings.get("loss_pct", 0.0)
             for each in directions(self.spec)
         }
-        values = {f"{name}.loss_pct": f"{loss:.6g}" for name, loss in losses.items()} | self.told
+        told = {f"{name}.loss_pct": f"{loss:.6g}" for name, loss in losses.items()} | self.told
+        if is_drawn(self.spec) or self.spec.delay_up_ms is not None:
+            for each in directions(self.spec):
+                places = (each.delay_device, f"{each.delay_device} {INSIDE}")
+                here = (disciplines[place] for place in places if place in disciplines)
+                told[f"{each.name}.netem"] = "; ".join(
+                    one.text if is_drawn(self.spec) else replace(one, drawn="").text for one in here
+                )
         for each in directions(self.spec):
             read = disciplines[each.buffer_device]
             if trace_of(self.spec, each.name):
-                values[f"{each.name}.trace"] = read.text
+                told[f"{each.name}.trace"] = read.text
             if each.name in self.begun:
-                values[f"{each.name}.trace_origin_ns"] = str(read.origin_ns)
-                values[f"{each.name}.trace_end"] = "once" if read.once else "loop"
-        return values, ()
+                told[f"{each.name}.trace_origin_ns"] = str(read.origin_ns)
+                told[f"{each.name}.trace_end"] = "once" if read.once else "loop"
+        return told, ()
 
     def read_report(self) -> LinkReport:
         """Packets as the disciplines count them."""
@@ -208,6 +317,8 @@ class NetemLink:
                 lost=disciplines[each.delay_device].dropped,
                 marked=count_marks(disciplines[each.queue_place].statistics),
                 queue=disciplines[each.queue_place].statistics,
+                duplicated=disciplines[each.delay_device].duplicated or 0,
+                corrupted=disciplines[each.delay_device].corrupted or 0,
             )
             for each in directions(self.spec)
         )
@@ -217,14 +328,19 @@ class NetemLink:
         return LinkReport(NETEM.name, down, up, dropped, waiting_packets=waiting)
 
     def _read(self) -> dict[str, Discipline]:
-        """What there is on the devices of the link, by device; where it has gone, nothing."""
+        """What there is on the devices of the link, by device; where it has gone, nothing.
+
+        Of what is inside another there are queues, and what holds packets back.
+        """
         queues = (each.queue_place for each in directions(self.spec))
         disciplines = {device: Discipline(NONE) for device in (*DEVICES, *queues)}
         for role in ("near", "far"):
             with self.topology.role(role).entered(), open_control() as control:
                 devices = {index: name for index, name in socket.if_nameindex() if name in DEVICES}
                 present = read_disciplines(control, devices)
-                disciplines |= {name: present[name] for name in disciplines.keys() & present.keys()}
+                late = {f"{name} {INSIDE}" for name in ("n0", "f1")}
+                known = (disciplines.keys() | late) & present.keys()
+                disciplines |= {name: present[name] for name in known}
         return disciplines
 
 
@@ -233,10 +349,7 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
-    knobs: frozenset[str] = COMMON_KNOBS | {
-        *TRACE_KNOBS,
-        *("qdisc", "qdisc_down", "qdisc_up"),
-    }
+    knobs: frozenset[str] = COMMON_KNOBS | TRACE_KNOBS | KNOBS
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:
@@ -255,12 +368,15 @@ class Netem:
 
     @contextmanager
     def open(self, topology: Topology, spec: LinkSpec, seed: int) -> Iterator[Link]:
-        """Shape the wires; the kernel seeds the loss itself, and devices take all with them.
+        """Shape the wires; devices take all with them.
+
+        Before Linux 6.6 a netem has no seed and draws from the kernel's random numbers, which a
+        guest's begin anew with each trial's seed.
 
         Raises:
             MissingError: the kernel has no tbf or no netem.
         """
-        link = NetemLink(topology, spec)
+        link = NetemLink(topology, spec, seed)
         link.shape()
         yield link
 

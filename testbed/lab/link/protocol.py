@@ -2,7 +2,7 @@
 
 Downlink is from ``far`` to ``near``, uplink the other way round.  In each direction a packet waits
 in a drop-tail buffer counted in bytes, occupies the line for its serialisation, may be lost, and
-is delayed by half the round trip.
+is delayed by its share of the round trip.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ TRACE_KNOBS = frozenset({"trace_down", "trace_up", "trace_end", "trace_phase"})
 class Traffic:
     """Packets of one direction: delivered, dropped by the queue, lost at random, marked by ECN.
 
-    ``queue`` is what a queue that is no plain FIFO counts of itself, by the kernel's names.
+    ``queue`` is what a queue that is no plain FIFO counts of itself, by the kernel's names.  Of
+    those delivered so many are copies, and so many damaged.
     """
 
     delivered: int
@@ -40,6 +41,8 @@ class Traffic:
     lost: int
     marked: int = 0
     queue: Mapping[str, int] = field(default_factory=dict)
+    duplicated: int = 0
+    corrupted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +75,19 @@ class Link(Protocol):
     """A running link."""
 
     def complete(self) -> None:
-        """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
+        """Add what the link was measured without: all that is drawn, and another queue.
 
         Raises:
-            MissingError: the kernel does not have the queue.
+            MissingError: the kernel does not have it.
         """
         ...
 
     def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
         """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
+        ...
+
+    def draw_anew(self) -> None:
+        """Begin again with what the seed draws."""
         ...
 
     def forget(self) -> None:

@@ -98,6 +98,9 @@ class TapLink:
         self._order(b"b" + struct.pack("=qqq", *moments, self.spec.trace_end == "once"))
         return ()
 
+    def draw_anew(self) -> None:
+        """Nothing was drawn yet that a load has to do without."""
+
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
         self._order(b"f")

@@ -9,7 +9,7 @@ from analysis.records.cells import cells_of
 from analysis.records.results import read_results
 from analysis.report.verdict import findings
 from analysis.tables.table import make_table
-from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.analysis.sample import broken, conditions, experiment, record, write_results
 
 RTTS = (20.0, 100.0, 200.0)
 BASE_MS = 1000.0
@@ -39,3 +39,20 @@ def test_ours_minus_the_paper_s(tmp_path: Path) -> None:
         "Ours minus the paper's improvement: median +2.0, from +1.0 to +3.0 percentage points "
         "over 3 rows."
     ) in said_of(tmp_path, {"amazon": (5.0, 12.0, 14.0)})
+
+
+def test_cells_that_lost_draws_say_how_many_and_why(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [20.0, 100.0, 200.0], [False])
+    records = [record(cell, seed, 1000.0 + seed) for cell in cells for seed in range(7)]
+    records[6] = broken(records[6], "unproven")
+    records[10:14] = [broken(each, "timeout") for each in records[10:14]]
+    write_results(tmp_path, records, experiment(7, conditions=cells, reference=None))
+    said = findings(make_table(cells_of(read_results(tmp_path)), None))
+    why = "3 of 20 SYNs carry no request (cs-server 10.0.0.7: no cookie)"
+    assert (
+        f"amazon, 20 ms: 6 of 7 count, 1 unproven ({why}), and its median stays within its "
+        "interval whatever these would have been."
+    ) in said
+    (other,) = (line for line in said if line.startswith("amazon, 100 ms: 3 of 7 count, 4 timeo"))
+    assert other.endswith("with these its median might lie outside its interval: it is not safe.")
+    assert not [line for line in said if line.startswith("amazon, 200 ms")]

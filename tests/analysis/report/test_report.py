@@ -175,7 +175,7 @@ def test_report_says_what_went_wrong(reported: Path) -> None:
     assert "3 of 20 SYNs carry no request" in text
     assert "nginx: <up>" in text
     assert "1 planned load was not run" in text
-    assert "△ on: partial" in text
+    assert "△ on: 4 of 5 count, 1 " in text
     assert "The paper's Wikipedia row contradicts itself" in text
     assert "7.3.4-1~bpo13+1" in text
     assert "./run.sh run configs/paper-table1.toml -n 5" in text

@@ -18,7 +18,7 @@ from analysis.records.results import read_results
 from analysis.report import drawings
 from analysis.report.drawings import FigureSection, make_sections
 from analysis.report.sections import scales
-from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over
+from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over, swept
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
 from tests.analysis.sample import conditions as conditions_of
@@ -260,3 +260,22 @@ def test_as_many_as_asked_in_their_order_with_both_ends(length: int, most: int) 
 
 def test_distances_are_even() -> None:
     assert spread_over("abcdefghi", 3) == ["a", "e", "i"]
+
+
+def test_profiles_are_the_axis_and_what_they_state_is_none(tmp_path: Path) -> None:
+    """Not a map of round trips by rates, of which hardly a place has a load."""
+    links = [
+        LinkSpec(rtt_ms=20.0 * n, down_kbit=1000 * n, up_kbit=500 * n, profile=f"of-{n}")
+        for n in range(1, 11)
+    ]
+    asked = [
+        replace(condition, link=link)
+        for condition in sweep(["amazon", "wsj", "wikipedia"], windows=[3, 10], tfos=[False, True])
+        for link in links
+    ]
+    table = table_of(tmp_path, asked)
+    assert swept(rows_of(table)) == ("profile", "initcwnd_segments")
+    assert table.axes == ("page", "rtt_ms", "profile", "initcwnd_segments")
+    assert len(plans(table)["chart"]) == 3
+    asked[0] = replace(asked[0], link=replace(links[0], loss_pct=1.0))
+    assert swept(rows_of(table_of(tmp_path / "other", asked)))[:2] == ("profile", "loss_pct")

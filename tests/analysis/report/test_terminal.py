@@ -26,7 +26,7 @@ def test_table_beside_the_papers(sample: Path) -> None:
         "1.664", "1.568", "5.8", "5", "1.54", "1.48", "4", "+1.8", "proven"
     ]  # fmt: skip
     assert sum(".." in word for word in rows[2]) == 3
-    assert "on: partial" in text
+    assert "on: 4 of 5 count" in text
     assert "116 of 120 loads are verified by packet capture" in text
     assert "environment " in text
 

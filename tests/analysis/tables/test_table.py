@@ -102,7 +102,7 @@ def test_an_unproven_seed_is_never_averaged_and_arms_share_their_seeds(tmp_path:
     assert (row["plt_on_ms"], row["plt_on_min_ms"]) == ("990", "900")
     assert row["improvement_pct"] == "10"
     assert (row["n"], row["proven_off"], row["proven_on"]) == ("2", "3", "2")
-    assert row["status"] == "on: partial"
+    assert row["status"] == "on: 2 of 3 count, 1 unproven"
 
 
 def test_what_did_not_run_is_a_row(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from socket import inet_aton
 
 import pytest
 
@@ -20,7 +21,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit, write_frames
 from tests.wire.test_lookups import ask, question
 
 CONDITION = Condition(
@@ -65,10 +66,16 @@ def cut() -> Capture:
     return replace(load(), snap=120)
 
 
+def keep(capture: Capture, out: Path) -> None:
+    """Both ends' captures, the server's as where there is too much to be recorded."""
+    capture.write(out / "client.pcap")
+    write_frames(out / "server.pcap", ())
+
+
 def problems(
     out: Path, capture: Capture, seen: LoadObservation = SEEN, condition: Condition = CONDITION
 ) -> tuple[str, ...]:
-    capture.write(out / "client.pcap")
+    keep(capture, out)
     proof = judge(Trial(condition, 0, 0, "virtual", "7.3"), seen, out).proof
     assert proof is not None
     return proof.problems
@@ -120,9 +127,29 @@ def test_what_the_trial_and_the_kernels_say_themselves(tmp_path: Path) -> None:
     assert said(problems(tmp_path, load(), replace(SEEN, counters=counters)), "TcpActiveOpens grew")
 
 
+def test_what_crossed_the_link_otherwise_than_it_counts(tmp_path: Path) -> None:
+    """The server sent one packet more than came, and the link says of none that it was dropped."""
+    capture = load()
+    own = [
+        (at_ns + (1 if frame[26:30] == inet_aton(CLIENT) else -1) * 51_000_000, frame)
+        for at_ns, frame in capture.packets
+    ]
+    vanished = Capture()
+    vanished.add(*DOWN, ACK, TOLD + 1400, ASKED, bytes(1400), b"", at_ms=160)
+    capture.write(tmp_path / "client.pcap")
+    trial = Trial(CONDITION, 0, 0, "virtual", "7.3")
+    sentence = "down: 1 packets did not come through, the link counts 0"
+    for sent, told in ((own, False), ([*own, *vanished.packets], True)):
+        write_frames(tmp_path / "server.pcap", sent, snap=78)
+        proof = judge(trial, SEEN, tmp_path).proof
+        assert proof is not None
+        assert said(proof.problems, sentence) is told
+        assert (proof.queueing["down"].dropped, proof.queueing["up"].packets) == (told, 3)
+
+
 def test_in_real_time_the_line_is_not_judged_by_the_capture(tmp_path: Path) -> None:
     late = load(synack_ms=SYNACK_MS + 0.5)
-    late.write(tmp_path / "client.pcap")
+    keep(late, tmp_path)
     proof = judge(Trial(CONDITION, 0, 0, "host", "6.1"), SEEN, tmp_path).proof
     assert proof is not None and not said(proof.problems, "each SYN-ACK came")
 
@@ -139,7 +166,7 @@ def test_where_the_link_dropped_packets_a_flight_may_have_been_longer(tmp_path: 
 
 
 def test_without_a_log_there_is_neither_a_load_nor_a_proof(tmp_path: Path) -> None:
-    load().write(tmp_path / "client.pcap")
+    keep(load(), tmp_path)
     trial = Trial(CONDITION, 0, 0, "virtual", "7.3")
     judgement = judge(trial, replace(SEEN, replay=None), tmp_path)
     assert (judgement.measured, judgement.proof) == (None, None)

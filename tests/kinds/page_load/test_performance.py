@@ -117,6 +117,7 @@ class Stage:
         _condition: object,
         _origins: int,
         *asked: object,
+        seed: object = 0,
         own: object = NOTHING,
         laid: object = None,
     ) -> Iterator[Any]:
@@ -132,6 +133,7 @@ class Stage:
             prime_cookies=lambda _origins: None,
             begin_traces=lambda _seed, _load_ns: None,
             watched=self.watched,
+            changing=nullcontext,
             read_link=Report,
             settle_s=0.0,
         )
@@ -188,6 +190,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "name_files": lambda *_asked: nullcontext(),
         "resolve": lambda *_asked: nullcontext(),
         "capture": lambda *_asked: nullcontext(),
+        "recorded": lambda *_asked: nullcontext(),
         "begin_stage": lambda: made.stages.append(len(made.orders)),
         "draw_secrets": lambda: None,
         "read_counters": lambda _end: {"TcpActiveOpens": 1},

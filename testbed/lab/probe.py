@@ -1,0 +1,127 @@
+"""Probes of what a link draws: packets that are lost, doubled or late, held against theory.
+
+Small datagrams, so far apart that none waits for another, go both ways over the complete link,
+in virtual time.  ``testbed.lab.chance`` says what they should come to.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from testbed.lab.chance import (
+    PACKETS,
+    PROBE_IP_BYTES,
+    bound_distance,
+    count_bursts,
+    count_copies,
+    count_late,
+    count_lost,
+    share_in_time,
+)
+from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive
+from testbed.lab.topology import Topology
+from testbed.model import LinkSpec, Measurement
+from testbed.model.impairments import Way, is_drawn, ways
+from testbed.model.line import serialisation_ms
+
+QUIET_S = 1.0
+CALLS_MS = 0.005
+"""What system calls may add to a delay, and by how much more probes are apart."""
+_NUMBER = struct.Struct(f"=I{PROBE_IP_BYTES - IP_UDP_HEADER_BYTES - 4}x")
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What came of the probes of one direction: how often each, and by how much after its time."""
+
+    times: Counter[int]
+    late_ms: list[float]
+
+
+def probe(topology: Topology, spec: LinkSpec) -> tuple[Measurement, ...]:
+    """Measure what ``spec`` has drawn on a running, idle link; nothing, if nothing is."""
+    if not is_drawn(spec):
+        return ()
+    both = ways(spec)
+    line_ms = {
+        "down": serialisation_ms(PROBE_IP_BYTES, spec.down_kbit, spec.framing_bytes),
+        "up": serialisation_ms(PROBE_IP_BYTES, spec.up_kbit, spec.framing_bytes),
+    }
+    apart_s = max(
+        way.latest_ms - way.earliest_ms + 3 * line_ms[name] for name, way in both.items()
+    ) / 1000 + CALLS_MS / 500  # fmt: skip
+    with open_ends(topology) as ends:
+        pairs = {"down": (ends.server, ends.client), "up": (ends.client, ends.server)}
+        sent_ns: dict[str, list[int]] = {name: [] for name in pairs}
+        for number in range(PACKETS):
+            for name, (sender, _) in pairs.items():
+                sent_ns[name].append(time.time_ns())
+                sender.send(_NUMBER.pack(number))
+            time.sleep(apart_s)
+        found: list[Measurement] = []
+        for name, (_, receiver) in pairs.items():
+            seen = Probed(Counter(), [])
+            wait_s = both[name].latest_ms / 1000 + QUIET_S
+            while (arrived := receive(receiver, wait_s)) is not None:
+                (number,) = _NUMBER.unpack(arrived[1])
+                seen.times[number] += 1
+                if seen.times[number] == 1:
+                    took_ms = (arrived[0] - sent_ns[name][number]) / 1e6
+                    seen.late_ms.append(took_ms - line_ms[name] - both[name].delay_ms)
+            found += _measure(name, both[name], seen)
+    return tuple(found)
+
+
+def expect_probed(spec: LinkSpec) -> tuple[Measurement, ...]:
+    """What probes of ``spec`` come to on the mean: a judge compares theory and tolerances."""
+    return tuple(m for name, way in ways(spec).items() for m in _theory(name, way))
+
+
+def _theory(name: str, way: Way) -> Iterator[Measurement]:
+    counts = {
+        "loss": count_lost if way.loses else None,
+        "bursts": count_bursts if way.bursts else None,
+        "copies": count_copies if way.duplicate_pct else None,
+        # A copy comes behind its packet's line, which is no delay.
+        "late": count_late if way.reorder_pct and not way.duplicate_pct else None,
+    }
+    for what, count in counts.items():
+        if count is not None:
+            mean, above, below = count(way)
+            yield Measurement(f"{name}_{what}", "packets", mean, mean, 0.0, above, below)
+    if way.jitter_ms:
+        yield Measurement(f"{name}_jitter", "share", 0.0, 0.0, 0.0, bound_distance(way))
+
+
+def _measure(name: str, way: Way, seen: Probed) -> Iterator[Measurement]:
+    lost = [number not in seen.times for number in range(PACKETS)]
+    measured = {
+        "loss": sum(lost),
+        "bursts": sum(
+            now and not before for before, now in zip([False, *lost], lost, strict=False)
+        ),
+        "copies": sum(times > 1 for times in seen.times.values()),
+        "late": sum(late_ms > way.reorder_ms / 2 for late_ms in seen.late_ms),
+    }
+    for theory in _theory(name, way):
+        what = theory.name.removeprefix(f"{name}_")
+        value = _distance(way, seen) if what == "jitter" else float(measured[what])
+        yield replace(theory, measured=value)
+
+
+def _distance(way: Way, seen: Probed) -> float:
+    """How far the distribution of delays is from theory, whose draws a call may make later."""
+    late_ms = sorted(seen.late_ms)
+    count = len(late_ms)
+    apart = 0.0
+    for index, each_ms in enumerate(late_ms):
+        apart = max(
+            apart,
+            (index + 1) / count - share_in_time(way, each_ms + CALLS_MS),
+            share_in_time(way, each_ms - CALLS_MS) - index / count,
+        )
+    return apart

@@ -1,0 +1,193 @@
+"""Queueing before the line: the captures at both ends, held against what the link counts.
+
+A packet that was sent at one end and came at the other took the propagation, its own time on the
+line, and what it waited: for each packet of each queue, whatever the queue says of itself.  In a
+FIFO it waits for exactly those before it (Lindley's recursion).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from testbed.model import FIFO, LinkSpec, Queueing
+from testbed.model.impairments import is_lossy, ways
+from testbed.model.line import serialisation_ms
+from testbed.wire.line import SLACK_US
+from testbed.wire.packets import Capture, Packet
+from testbed.wire.recorder import MOST, RECORDED_BYTES
+
+SLICES = 64
+CE = 3
+"""Congestion experienced (RFC 3168 section 5)."""
+_CHECKSUMS = {"TCP": slice(50, 52), "UDP": slice(40, 42)}
+_PACKET_US = 1.0
+"""What clocks may add for each packet that is waited for."""
+
+
+class Transit(NamedTuple):
+    """A packet of the link: when it was sent, when it came (``None``: it did not), and how."""
+
+    sent_ns: int
+    came_ns: int | None
+    ip_bytes: int
+    marked: bool
+
+
+Transits = dict[str, list[Transit]]
+"""By direction, in the order in which packets were sent."""
+
+
+def read_transits(client: Capture, server: Capture, address: bytes) -> Transits:
+    """Match the packets of both ends; ``address`` is the client's.
+
+    There are none where the server's end recorded none: there were more than it can.
+    """
+    if not server.packets:
+        return {}
+    ups, downs = (
+        [[p for p in end.packets if p.source and (p.source == address) == up]
+         for end in (client, server)] for up in (True, False)
+    )  # fmt: skip
+    return {"down": _match(downs[1], downs[0]), "up": _match(ups[0], ups[1])}
+
+
+def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Transit]:
+    waiting: defaultdict[bytes, deque[Packet]] = defaultdict(deque)
+    for packet in came:
+        waiting[_name(packet)].append(packet)
+    transits = []
+    for packet in sent:
+        found = waiting[_name(packet)]
+        there = found.popleft() if found else None
+        marked = there is not None and _is_marked(there) and not _is_marked(packet)
+        at_ns = None if there is None else there.at_ns
+        transits.append(Transit(packet.at_ns, at_ns, packet.ip_bytes, marked))
+    return transits
+
+
+def _name(packet: Packet) -> bytes:
+    """What a packet is known by at both ends: all of its headers but what is changed on the way."""
+    frame = packet.frame[:RECORDED_BYTES]
+    checksum = _CHECKSUMS.get(packet.protocol, slice(0))
+    carried = frame[26 : checksum.start or 26] + frame[checksum.stop or 26 :]
+    return frame[16:22] + frame[23:24] + carried
+
+
+def _is_marked(packet: Packet) -> bool:
+    return packet.traffic_class & CE == CE
+
+
+def describe_queueing(transits: Transits, link: LinkSpec) -> dict[str, Queueing]:
+    """Return how packets of each direction waited; nothing of one in which none came through."""
+    every = [transit for way in transits.values() for transit in way]
+    begin_ns = min((transit.sent_ns for transit in every), default=0)
+    end_ns = max((transit.sent_ns for transit in every), default=0)
+    slice_ns = (end_ns - begin_ns) // SLICES + 1
+    found = {}
+    for way, packets in transits.items():
+        waits_us = [
+            (transit.sent_ns, wait_us)
+            for transit in packets
+            if (wait_us := _wait_us(transit, link, way)) is not None
+        ]
+        if not waits_us:
+            continue
+        peaks = [0.0] * SLICES
+        for sent_ns, wait_us in waits_us:
+            place = (sent_ns - begin_ns) // slice_ns
+            peaks[place] = max(peaks[place], wait_us)
+        ordered = sorted(wait_us for _, wait_us in waits_us)
+        hits = sorted(_backlogs(packets, ways(link)[way].delay_ms))
+        found[way] = Queueing(
+            packets=len(ordered),
+            dropped=len(packets) - len(ordered),
+            marked=sum(transit.marked for transit in packets),
+            median_ms=ordered[len(ordered) // 2] / 1000,
+            p95_ms=ordered[len(ordered) * 95 // 100] / 1000,
+            peak_ms=ordered[-1] / 1000,
+            hit_bytes=hits[len(hits) // 2] if hits else None,
+            slice_ms=slice_ns / 1e6,
+            peaks_us=tuple(round(max(peak, 0.0)) for peak in peaks),
+        )
+    return found
+
+
+def _line_us(ip_bytes: int, link: LinkSpec, way: str) -> float:
+    """Return how long a packet is on the line, in us."""
+    rate_kbit = link.up_kbit if way == "up" else link.down_kbit
+    return serialisation_ms(ip_bytes, rate_kbit, link.framing_bytes) * 1000
+
+
+def _wait_us(transit: Transit, link: LinkSpec, way: str) -> float | None:
+    """Return what a packet took beyond an idle link; ``None``: it did not come."""
+    if transit.came_ns is None:
+        return None
+    taken_us = (transit.came_ns - transit.sent_ns) / 1000
+    return taken_us - ways(link)[way].delay_ms * 1000 - _line_us(transit.ip_bytes, link, way)
+
+
+def _backlogs(packets: Sequence[Transit], delay_ms: float) -> Iterator[int]:
+    """Yield the bytes before each packet that was dropped or marked, when it came to the queue."""
+    inside: list[tuple[float, int]] = []
+    waiting_bytes = 0
+    for transit in packets:
+        while inside and inside[0][0] <= transit.sent_ns:
+            waiting_bytes -= heapq.heappop(inside)[1]
+        if transit.marked or transit.came_ns is None:
+            yield waiting_bytes
+        if transit.came_ns is not None:
+            left_ns = transit.came_ns - delay_ms * 1e6
+            heapq.heappush(inside, (left_ns, transit.ip_bytes))
+            waiting_bytes += transit.ip_bytes
+
+
+def check_queueing(
+    transits: Transits, traffic: Mapping[str, int], link: LinkSpec, *, exact: bool
+) -> Iterator[str]:
+    """Yield a sentence where packets crossed the link otherwise than it says, or than it can.
+
+    Args:
+        transits: of ``read_transits``.
+        traffic: what the link counted of the load.
+        link: what was asked.
+        exact: whether times are, as in virtual time where nothing but losses is drawn.
+    """
+    passed = sum(traffic.get(f"{way}.delivered", 0) for way in ("down", "up"))
+    if not transits and passed <= MOST:
+        yield f"the server's end recorded none of {passed} packets"
+    for way, packets in transits.items():
+        gone = sum(transit.came_ns is None for transit in packets)
+        told = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "corrupted"))
+        if not told <= gone <= told + max(traffic.get("waiting", 0), 0):
+            yield f"{way}: {gone} packets did not come through, the link counts {told}"
+        # A queue may count a packet twice, by two rules, or one that it then drops.
+        marked = sum(transit.marked for transit in packets)
+        counted = traffic.get(f"{way}.marked", 0)
+        if marked > counted:
+            yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
+        if exact:
+            yield from _check_times(packets, link, way)
+
+
+def _check_times(packets: Sequence[Transit], link: LinkSpec, way: str) -> Iterator[str]:
+    waits = [wait for transit in packets if (wait := _wait_us(transit, link, way)) is not None]
+    early = [wait for wait in waits if wait < -SLACK_US]
+    if early:
+        yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
+    if link.queues[way] != FIFO or is_lossy(link):
+        return
+    idle_us, before, otherwise = 0.0, 0, 0
+    for transit in packets:
+        wait_us = _wait_us(transit, link, way)
+        if wait_us is None:
+            continue
+        sent_us = transit.sent_ns / 1000
+        before = before + 1 if idle_us > sent_us else 0
+        theory_us = max(idle_us - sent_us, 0.0)
+        otherwise += abs(wait_us - theory_us) > SLACK_US + before * _PACKET_US
+        idle_us = sent_us + theory_us + _line_us(transit.ip_bytes, link, way)
+    if otherwise:
+        yield f"{way}: {otherwise} packets waited otherwise than in a FIFO"

@@ -1,0 +1,106 @@
+"""Queues in a report: what packets waited, and a target that is shorter than a packet's time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.kinds.page_load.queues import (
+    MAX_PLAIN,
+    describe_queues,
+    plan_waits,
+    read_target_ms,
+)
+from analysis.plot import to_svg
+from analysis.records.cells import cells_of
+from analysis.records.results import read_results
+from analysis.report.document import write_reports
+from analysis.report.sections.sweep import rows_of
+from analysis.tables.table import ResultTable, make_table
+from testbed.model import FIFO, Condition, LinkSpec, Queueing, Record, TcpSpec
+from tests.analysis.sample import experiment, record, write_results
+
+FQ_CODEL = "fq_codel limit 10240p flows 1024 target 5ms interval 100ms"
+IDLE = Queueing(500, 0, 0, 0.0, 0.5, 0.9, None, 40.0, (900, *[0] * 63))
+WAITED = Queueing(480, 12, 3, 40.0, 300.0, 420.5, 2600, 40.0, (420_500, 1000, *[0] * 62))
+
+
+def seen(text: str, down: Queueing, up: Queueing, plt_ms: float, page: str = "amazon") -> Record:
+    """A load behind a queue up, of which tc told ``text``."""
+    asked = text.partition(" ")[0]
+    link = LinkSpec(rtt_ms=20.0, qdisc_up=None if asked == FIFO else asked)
+    made = record(Condition(page, "chromium", link, TcpSpec(initcwnd_segments=3)), 0, plt_ms)
+    assert made.lab is not None and made.proof is not None
+    knobs = {} if asked == FIFO else {"up.qdisc": text}
+    return replace(
+        made,
+        lab=replace(made.lab, knobs=made.lab.knobs | knobs),
+        proof=replace(made.proof, queueing={"down": down, "up": up}),
+    )
+
+
+def table_of(folder: Path, records: list[Record]) -> ResultTable:
+    asked = tuple(each.trial.condition_as(Condition) for each in records)
+    write_results(folder, records, experiment(conditions=asked, reference=None))
+    return make_table(cells_of(read_results(folder)), None)
+
+
+PAIR = [seen(FIFO, IDLE, IDLE, 2000.0), seen(FQ_CODEL, IDLE, WAITED, 2680.0)]
+
+
+def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> None:
+    table = table_of(tmp_path, PAIR)
+    (said,) = describe_queues(table)
+    assert "up the line a packet of 1,500 bytes takes 46.9 ms at 256 kbit/s" in said
+    assert "longer than the target of fq_codel, 5.0 ms. It dropped 12 and marked 3 of 492" in said
+    assert "in 1 load, half of them behind 2,600 bytes or less" in said
+    assert "the page load time differs from that with a FIFO by +34.0 %. A target of 70 ms" in said
+    write_reports(tmp_path)
+    report = (tmp_path / "report.html").read_text()
+    assert "It dropped 12 and marked 3 of 492" in report
+    assert "What packets waited before the line" in report
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        seen(FQ_CODEL.replace("5ms", "60ms"), IDLE, WAITED, 2680.0),  # the target is longer
+        seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
+        seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
+        seen(FIFO, IDLE, WAITED, 2680.0),
+    ],
+)
+def test_what_needs_no_explanation(tmp_path: Path, quiet: Record) -> None:
+    assert describe_queues(table_of(tmp_path, [quiet])) == []
+
+
+def test_a_figure_has_a_line_for_each_queue(tmp_path: Path) -> None:
+    rows = rows_of(table_of(tmp_path, PAIR))
+    (panel,) = plan_waits(rows)  # down nothing waits
+    assert panel.title == "amazon: up"
+    svg = to_svg(panel.draw())
+    assert ">fq_codel<" in svg
+    assert "Longest wait (ms)" in svg
+
+
+def test_a_run_of_plain_fifos_has_a_few_of_them(tmp_path: Path) -> None:
+    loads = [seen(FIFO, WAITED, WAITED, 2000.0, page) for page in ("amazon", "wsj", "wikipedia")]
+    rows = rows_of(table_of(tmp_path, loads))
+    assert len(plan_waits(rows)) == MAX_PLAIN
+
+
+@pytest.mark.parametrize(
+    ("told", "target_ms"),
+    [
+        (FQ_CODEL, 5.0),
+        ("codel limit 1000p target 500us interval 100ms", 0.5),
+        ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
+        ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None),
+        ("pfifo limit 100p", None),
+        ("", None),
+    ],
+)
+def test_the_target_of_a_queue(told: str, target_ms: float | None) -> None:
+    assert read_target_ms(told) == target_ms

@@ -1,0 +1,187 @@
+"""Queueing before the line by both ends' captures: waits, drops and marks, and what contradicts."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from testbed.lab.path import read_devices
+from testbed.model import LinkSpec, Queueing
+from testbed.wire.packets import read_capture
+from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
+from testbed.wire.recorder import MOST, RECORDED_BYTES, recorded
+from tests.lab.wires import RIGHT_ADDRESS, joined
+from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, SYN, Capture, write_frames
+
+LINK = LinkSpec(rtt_ms=20, down_kbit=12_000, up_kbit=12_000)
+"""A packet of 1500 bytes takes 1 ms on its line."""
+SIZE = 1500 - 40
+_CLASS_AT = 15
+DOWN, UP = ((SERVER, 80), (CLIENT, 2000)), ((CLIENT, 2000), (SERVER, 80))
+
+
+@dataclass
+class Link:
+    """Packets of 1500 bytes, each sent at one end, and received at the other if it came."""
+
+    client: Capture = field(default_factory=Capture)
+    server: Capture = field(default_factory=Capture)
+    number: int = 0
+
+    def cross(
+        self, sent_ms: float, waited_ms: float | None, *, up: bool = False, marked: bool = False
+    ) -> None:
+        """One packet that waited so long; ``None``: it did not come."""
+        self.number += 1
+        ends, seq = UP if up else DOWN, 5000 + self.number
+        sender, receiver = (self.client, self.server) if up else (self.server, self.client)
+        sender.add(*ends, ACK, seq, 1, bytes(SIZE), b"", at_ms=sent_ms)
+        if waited_ms is None:
+            return
+        receiver.add(*ends, ACK, seq, 1, bytes(SIZE), b"", at_ms=sent_ms + waited_ms + 11)
+        at_ns, frame = receiver.packets[-1]
+        mark = bytes([3 if marked else 0])
+        receiver.packets[-1] = at_ns, frame[:_CLASS_AT] + mark + frame[_CLASS_AT + 1 :]
+
+    def transits(self, folder: Path) -> Transits:
+        """What is read of both captures."""
+        for capture, name in ((self.client, "client"), (self.server, "server")):
+            write_frames(folder / f"{name}.pcap", sorted(capture.packets), snap=256)
+        client, server = (read_capture(folder / f"{end}.pcap") for end in ("client", "server"))
+        return read_transits(client, server, socket.inet_aton(CLIENT))
+
+    def queueing(self, folder: Path) -> dict[str, Queueing]:
+        return describe_queueing(self.transits(folder), LINK)
+
+    def said(self, folder: Path, link: LinkSpec = LINK, **traffic: int) -> list[str]:
+        counted = {name.replace("_", "."): count for name, count in traffic.items()}
+        return list(check_queueing(self.transits(folder), counted, link, exact=True))
+
+
+def test_waits_of_a_fifo(tmp_path: Path) -> None:
+    link = Link()
+    for place in range(4):
+        link.cross(0, place)
+    link.cross(100, 0, up=True)
+    link.cross(128, 0)
+    assert link.said(tmp_path) == []
+    down, up = (link.queueing(tmp_path)[way] for way in ("down", "up"))
+    assert (down.packets, down.dropped, down.marked, down.hit_bytes) == (5, 0, 0, None)
+    assert (down.median_ms, down.p95_ms, down.peak_ms) == pytest.approx((1, 3, 3), abs=1e-6)
+    assert down.slice_ms == pytest.approx(2, abs=1e-3)
+    # Each slice has the longest wait of what was sent in it.
+    assert down.peaks_us == (3000, *[0] * 63)
+    assert up.packets == 1
+    assert up.peak_ms == pytest.approx(0, abs=1e-6)
+
+
+def test_what_waits_otherwise_than_in_a_fifo(tmp_path: Path) -> None:
+    link = Link()
+    for waited_ms in (0, 1, 2, 1.5):
+        link.cross(0, waited_ms)
+    assert link.said(tmp_path) == ["down: 1 packets waited otherwise than in a FIFO"]
+    assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, qdisc_down="sfq")) == []
+    # A queue of one direction says nothing of the other.
+    assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, qdisc_up="sfq")) != []
+    assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, loss_pct=1)) == []
+
+
+def test_what_comes_sooner_than_it_can(tmp_path: Path) -> None:
+    link = Link()
+    link.cross(0, -0.5, up=True)
+    faster = LinkSpec(20, 12_000, 12_000, qdisc="sfq")
+    (said,) = link.said(tmp_path, faster)
+    assert said == "up: 1 packets came up to 500.0 us sooner than they can"
+
+
+def dropping() -> Link:
+    """Of five packets down one is dropped behind two others, and one is marked; up none."""
+    link = Link()
+    for waited_ms in (0, 1, None, 2):
+        link.cross(0, waited_ms)
+    link.cross(0.5, 2.5, marked=True)
+    link.cross(1, 0, up=True)
+    return link
+
+
+def test_drops_and_marks_and_the_bytes_before_them(tmp_path: Path) -> None:
+    down = dropping().queueing(tmp_path)["down"]
+    assert (down.packets, down.dropped, down.marked) == (4, 1, 1)
+    # 3000 bytes before the one that was dropped, 4500 before the one that was marked.
+    assert down.hit_bytes == 4500
+
+
+AQM = LinkSpec(20, 12_000, 12_000, qdisc="fq_codel")
+
+
+@pytest.mark.parametrize(
+    ("traffic", "said"),
+    [
+        ({"down_dropped": 1, "down_marked": 1}, []),
+        ({"down_lost": 1, "down_marked": 2}, []),  # by two rules
+        ({"down_marked": 1, "waiting": 1}, []),
+        ({"down_marked": 1}, ["down: 1 packets did not come through, the link counts 0"]),
+        (
+            {"down_dropped": 1},
+            ["down: 1 packets got a congestion mark, the queue counts 0"],
+        ),
+        # Those of the other direction.
+        (
+            {"up_dropped": 1, "up_marked": 1},
+            [
+                "down: 1 packets did not come through, the link counts 0",
+                "down: 1 packets got a congestion mark, the queue counts 0",
+                "up: 0 packets did not come through, the link counts 1",
+            ],
+        ),
+    ],
+)
+def test_statistics_of_another_queue(
+    tmp_path: Path, traffic: dict[str, int], said: list[str]
+) -> None:
+    assert dropping().said(tmp_path, AQM, **traffic) == said
+
+
+@pytest.mark.parametrize(("passed", "said"), [(900, True), (MOST + 1, False)])
+def test_nothing_is_recorded_only_where_there_was_too_much(
+    tmp_path: Path, passed: int, said: bool
+) -> None:
+    link = dropping()
+    link.server = Capture()
+    link.client.packets = link.client.packets[:-1]
+    assert link.transits(tmp_path) == {}
+    told = f"the server's end recorded none of {passed} packets"
+    assert link.said(tmp_path, down_delivered=passed) == ([told] if said else [])
+
+
+def test_a_packet_that_is_sent_again_is_another(tmp_path: Path) -> None:
+    """A SYN-ACK has no number of its own in its IP header: its timestamp tells."""
+    link = Link()
+    for stamp, at_ms in ((1, 0), (301, 300)):
+        options = (
+            b"\x02\x04\x05\xb4\x04\x02\x08\x0a" + bytes([0, 0, *divmod(stamp, 256)]) + bytes(4)
+        )
+        link.server.add(*DOWN, ACK | SYN, 5000, 1, b"", options, at_ms=at_ms)
+    link.client.packets.append((START_NS + 311 * 1_000_000, link.server.packets[1][1]))
+    down = link.queueing(tmp_path)["down"]
+    assert (down.packets, down.dropped) == (1, 1)
+    assert down.peak_ms < 1
+
+
+@pytest.mark.root
+def test_the_recorder_has_every_packet_and_its_headers(tmp_path: Path) -> None:
+    with joined("q") as (left, right), recorded(right, "s0", tmp_path / "server.pcap"):
+        with left.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for size in (20, 900):
+                sender.sendto(bytes([size % 256]) * size, (RIGHT_ADDRESS, 9))
+        deadline = time.monotonic() + 10
+        while read_devices(right)["s0"].received < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    packets = [p for p in read_capture(tmp_path / "server.pcap").packets if p.protocol == "UDP"]
+    came = [p for p in packets if p.target == socket.inet_aton(RIGHT_ADDRESS)]
+    assert [p.payload_bytes for p in came] == [20, 900]
+    assert [len(p.frame) for p in came] == [62, RECORDED_BYTES]
