@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from testbed.lab import rtnetlink
-from testbed.lab.readback import ENDS, describe_device, is_of_features
-from testbed.lab.topology import ROLES, Topology
+from testbed.lab.readback import describe_device, is_of_features
+from testbed.lab.topology import Topology
 
 _WRITTEN = 0x2  # IN_MODIFY
 _EVENT = struct.Struct("=iIII")
@@ -53,7 +53,7 @@ class Watch:
 
         ``table`` is of the ``State`` then: a message that repeats what it says is no change.
         """
-        changes = [line for role in ROLES for line in self._read_role(role, table)]
+        changes = [line for role in self.told for line in self._read_role(role, table)]
         return tuple(dict.fromkeys([*changes, *self._read_sysctls()]))
 
     def _read_role(self, role: str, table: Mapping[str, str]) -> Iterator[str]:
@@ -88,7 +88,7 @@ class Watch:
 
 @contextmanager
 def watch(topology: Topology) -> Iterator[Watch]:
-    """Watch all four namespaces from now on; the undo closes what was opened.
+    """Watch all namespaces from now on; the undo closes what was opened.
 
     Raises:
         OSError: the kernel does not let it be watched.
@@ -101,10 +101,11 @@ def watch(topology: Topology) -> Iterator[Watch]:
         undo.callback(os.close, inotify)
         sockets: dict[str, socket.socket] = {}
         folders: dict[int, str] = {}
-        for role in ROLES:
+        senders = dict(topology.plan.senders)
+        for role in topology.roles:
             with topology.role(role).entered():
                 sockets[role] = undo.enter_context(rtnetlink.open_changes())
-                for folder in _FOLDERS if role in ENDS else ():
+                for folder in _FOLDERS if role in senders else ():
                     folders[_add(libc, inotify, folder)] = f"{role}: net.{folder}"
         # Such as rmem_max, which holds for all namespaces and is in no other than the machine's.
         folders[_add(libc, inotify, "core")] = "machine: net.core"

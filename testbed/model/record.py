@@ -14,6 +14,7 @@ SCHEMA_VERSION = 3
 TRIAL_FILE = "trial.json"
 OBSERVATION_FILE = "observation.json"
 CAPTURE_FILE = "client.pcap"
+NEIGHBOUR_FILE, REMOTE_FILE = "neighbour.pcap", "remote.pcap"
 HAR_FILE = "load.har"
 HISTOGRAMS_FILE = "response-times.hlog"
 SERVER_LOG_FILE = "nginx-error.log"

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from testbed.kinds.observation import Observation
+from testbed.lab.beside import HOSTS
 from testbed.lab.calibration import (
     PROBES,
     TRAIN_SURPLUS,
@@ -25,9 +26,10 @@ from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import algorithm_of, asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import PINNED, algorithm_of, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.settings import of_end
+from testbed.model.traffic import NO_TRAFFIC
 
 
 def check_performed(trial: Trial, observed: Observation, archive: str | None) -> Iterator[str]:
@@ -126,5 +128,10 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "link.backend", None
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
+    if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
+        for host in HOSTS:
+            yield from ((f"{host}.{name}", value) for name, value in PINNED.items())
+            yield f"{host}.sysctls", None
+            yield f"{host}.offloads", "none"
     if asked.link.qdisc != FIFO:
         yield from ((f"{way}.qdisc", None) for way in WAYS)

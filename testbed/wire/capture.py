@@ -17,33 +17,49 @@ from testbed.base.namespace import Namespace
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
+HEADERS_BYTES = 96
+"""Those of Ethernet, IP and TCP with options, or of RTP."""
 READY_S = 60.0
 CAPTURED_MOST = 250_000
 """Packets: a bounded capture of more than that has the first."""
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
-def capture_argv(device: str, pcap: Path, most: int | None = None) -> tuple[str, ...]:
-    """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted."""
+def capture_argv(
+    device: str, pcap: Path, most: int | None = None, snap_bytes: int = SNAP_BYTES, only: str = ""
+) -> tuple[str, ...]:
+    """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted.
+
+    ``snap_bytes`` are kept of each; ``only`` is a filter by pcap-filter(7).
+    """
     return (
         *("tcpdump", "-i", device, "-n", "-w", str(pcap), "--time-stamp-precision=nano"),
-        *("-s", str(SNAP_BYTES), "-B", "16384", "-Z", "root", "--immediate-mode"),
+        *("-s", str(snap_bytes), "-B", "16384", "-Z", "root", "--immediate-mode"),
         *(("-c", str(most)) if most is not None else ()),
+        *((only,) if only else ()),
     )
 
 
 @contextmanager
 def capture(
-    namespace: Namespace, device: str, pcap: Path, log: Path, most: int | None = None
+    namespace: Namespace,
+    device: str,
+    pcap: Path,
+    log: Path,
+    most: int | None = None,
+    snap_bytes: int = SNAP_BYTES,
+    only: str = "",
 ) -> Iterator[None]:
     """Capture while the block runs, ``most`` packets if given; afterwards the file is complete.
+
+    Arguments are those of ``capture_argv``.
 
     Raises:
         LabError: tcpdump did not start, or dropped packets.
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
-        argv = (*namespace.prefix, *capture_argv(device, pcap, most))
+        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap_bytes, only))
         child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
         deadline = time.monotonic() + READY_S
         while b"listening on" not in log.read_bytes():

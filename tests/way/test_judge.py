@@ -77,7 +77,7 @@ def good() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    monkeypatch.setattr(judgement, "check_line", lambda flows, link: ())
+    monkeypatch.setattr(judgement, "check_line", lambda *of, shared: ())
     monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time: ())
 
 
