@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from testbed.kinds.observation import Observation
+from testbed.lab.beside import HOSTS
 from testbed.lab.calibration import (
     PROBES,
     TRAIN_SURPLUS,
@@ -30,10 +31,11 @@ from testbed.lab.link.protocol import WAYS
 from testbed.lab.link.words import differ
 from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, Linked, LinkSpec, Step, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
+from testbed.model.traffic import NO_TRAFFIC
 
 STEP_LATE_MS = 0.05
 """What waking up and the kernel's work may take in virtual time."""
@@ -184,4 +186,9 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "link.backend", None
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
+    if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
+        for host in HOSTS:
+            yield from ((f"{host}.{name}", value) for name, value in PINNED.items())
+            yield f"{host}.sysctls", None
+            yield f"{host}.offloads", "none"
     yield from ((f"{way}.qdisc", None) for way, text in asked.link.queues.items() if text != FIFO)
