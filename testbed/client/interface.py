@@ -64,7 +64,8 @@ class LoadOrder:
     ``command`` is what the client of that name runs; ``began`` is the file in which ``prefix``
     notes when that starts, in ns of CLOCK_REALTIME, ``None`` when it does not.  ``restart`` is
     called in virtual time at ``wait_until_ns``, by a client whose process was started long before,
-    and returns a second later: the guest then has forgotten what was.
+    and returns a second later: the guest then has forgotten what was.  ``load_ns`` is the
+    CLOCK_REALTIME at which neighbours may expect the load, where there are any.
     """
 
     archive: Archive
@@ -86,6 +87,7 @@ class LoadOrder:
     command: str = ""
     began: Path | None = None
     restart: Callable[[], None] | None = None
+    load_ns: int | None = None
 
     @property
     def seat(self) -> Seat:

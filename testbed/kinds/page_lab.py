@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from testbed.archive.reading import Archive
@@ -17,16 +18,20 @@ from testbed.client import CLIENTS
 from testbed.client.interface import EarlyClient, LoadOrder, Seat
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
 from testbed.lab.alignment import (
+    RESTART_NS,
+    Moments,
     begin_stage,
     choose_moments,
     draw_secrets,
     forget,
+    forget_by,
     next_launch,
 )
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
 from testbed.model import SERVER_LOG_FILE, Condition, Randomness, Trial
 from testbed.model.command import CLIENT as COMMAND
+from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.resolver import name_files, resolve
@@ -83,7 +88,8 @@ def open_lab_for(
             draw_secrets()
     observation["archive"] = {"name": archive.name, "digest": archive.digest}
     observation["hosts"] = {address: host for host, address in addresses.items()}
-    with open_lab_of(trial, len(addresses), site) as lab:
+    neighbours = parse_traffic(trial.condition_as(Condition).traffic)
+    with open_lab_of(trial, len(addresses), site, neighbours=neighbours) as lab:
         observation["lab"] = asdict(lab.reading)
         yield lab, addresses
 
@@ -132,10 +138,12 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
     scratch, out = _make_folders(site)
     condition = trial.condition_as(Condition)
     launched_ns = None if site.early is None else site.early.launched_ns
-    moments = choose_moments(trial, launched_ns) if site.aligned else None
+    neighbours = parse_traffic(condition.traffic)
+    lead = lead_s(neighbours) if neighbours else None
+    moments = choose_moments(trial, launched_ns, lead) if site.aligned else None
     launch_ns = None if moments is None else moments.launch_ns
     began = site.scratch / "began" if condition.client == COMMAND else None
-    return LoadOrder(
+    order = LoadOrder(
         archive=archive,
         prefix=start_argv(site.bundle, namespace, user, launch_ns, began),
         tfo=condition.tcp.tfo,
@@ -155,6 +163,27 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         command=condition.command,
         began=began,
         restart=forget if site.aligned else None,
+    )
+    if lead is None or moments is None:
+        return order
+    return _with_neighbours(order, condition.client, moments, lead)
+
+
+def _with_neighbours(order: LoadOrder, client: str, moments: Moments, lead: float) -> LoadOrder:
+    """Return ``order`` for a load that neighbours precede by ``lead`` seconds at the most.
+
+    Before the first of them begins the guest is started anew, and not in the midst of them: that
+    would move their packets.
+    """
+    if client == COMMAND:  # which starts with its process
+        return replace(order, load_ns=moments.launch_ns)
+    if not isinstance(CLIENTS[client], EarlyClient):
+        return replace(order, load_ns=moments.load_ns)
+    return replace(
+        order,
+        wait_until_ns=moments.load_ns - RESTART_NS - round(lead * 1e9),
+        restart=partial(forget_by, moments.load_ns),
+        load_ns=moments.load_ns,
     )
 
 

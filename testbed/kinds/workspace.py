@@ -13,6 +13,7 @@ from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.tcp import NOTHING, Sysctls
 from testbed.lab.topology import Topology
 from testbed.model import Trial
+from testbed.model.traffic import Neighbour
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,26 @@ class Site:
 
 
 def open_lab_of(
-    trial: Trial, origins: int, site: Site, own: Mapping[str, Sysctls] = NOTHING
+    trial: Trial,
+    origins: int,
+    site: Site,
+    own: Mapping[str, Sysctls] = NOTHING,
+    neighbours: tuple[Neighbour, ...] = (),
 ) -> AbstractContextManager[Lab]:
     """Return the lab: exact in virtual time, in real time as exact as a machine can be.
 
-    ``own`` has sysctls of one end only, by its role.
+    ``own`` has sysctls of one end only, by its role; ``neighbours`` share the link.
     """
     condition, tag = trial.linked, site.tag
     if site.aligned:
-        return open_lab(condition, origins, tag, seed=trial.seed, own=own, laid=site.topology)
+        return open_lab(
+            condition, origins, tag, seed=trial.seed, own=own, laid=site.topology,
+            neighbours=neighbours,
+        )  # fmt: skip
     from testbed.lab.link.backend import choose_backend  # nothing that a guest imports
 
-    return open_lab(condition, origins, tag, HOST, choose_backend(), trial.seed, own=own)
+    backend, seed = choose_backend(), trial.seed
+    return open_lab(condition, origins, tag, HOST, backend, seed, own=own, neighbours=neighbours)
 
 
 def link_numbers(lab: Lab) -> dict[str, float]:

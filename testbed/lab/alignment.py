@@ -23,6 +23,8 @@ AGE_NS = 100_000_000_000
 """A client that was launched early loads at a multiple of this age, however long labs take."""
 READY_NS = 1_000_000_000  # for what comes before: until then it may take more or less time
 RNDCLEARPOOL = 0x5206
+RESTART_NS = 2_000_000_000
+"""More than ``forget`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +35,23 @@ class Moments:
     load_ns: int
 
 
-def choose_moments(trial: Trial, launched_ns: int | None = None) -> Moments:
+def choose_moments(
+    trial: Trial, launched_ns: int | None = None, lead_s: float | None = None
+) -> Moments:
     """The moments of ``trial``: the next round instant, later by what its seed says.
+
+    With neighbours it is so late that the first of them can begin ``lead_s`` seconds before it.
 
     What ``start_spread_ms`` adds moves both, so that a client has no longer to wait than without;
     one that was launched before the trial was known, at ``launched_ns``, has to.  In real time
     nothing is aligned and nothing added: a machine spreads by itself.
     """
     offset_ns = start_offset_ns(trial.seed, trial.condition_as(Condition).start_spread_ms)
+    ready_ns = READY_NS + (0 if lead_s is None else RESTART_NS + round(lead_s * 1e9))
     if launched_ns is None:
-        launch_ns = next_launch() + offset_ns
+        launch_ns = next_round(time.time_ns() + ready_ns) + offset_ns
         return Moments(launch_ns, launch_ns + LAUNCH_NS)
-    ages = max(1, -(-(time.time_ns() + READY_NS - launched_ns) // AGE_NS))
+    ages = max(1, -(-(time.time_ns() + ready_ns - launched_ns) // AGE_NS))
     return Moments(launched_ns, launched_ns + ages * AGE_NS + offset_ns)
 
 
@@ -70,6 +77,12 @@ def forget() -> None:
     """Start the guest's random numbers anew, at a moment that is a second later, to the ns."""
     with Path("/dev/urandom").open("rb", buffering=0) as device:
         fcntl.ioctl(device, RNDCLEARPOOL)
+
+
+def forget_by(moment_ns: int) -> None:
+    """Start the guest's random numbers anew, and return at a later moment."""
+    forget()
+    time.sleep(max(0, moment_ns - time.time_ns()) / 1e9)
 
 
 def _end_a_thread() -> None:

@@ -183,8 +183,6 @@ def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, running: Runnin
     Without any packet it is as much as a whole trace.
     """
     each = spec.mtu_bytes + spec.framing_bytes
-    trace, since_ns = running.trace, sent_ns - running.origin_ns
-    left = trace.departures([each] * len(arrivals), since_ns, room_bytes(spec), once=False)
-    came = (at_ns - running.origin_ns - delay_ns(spec) for at_ns in arrivals)
-    errors = [abs(a - d) for a, d in zip(came, left, strict=True)]
-    return max(errors, default=trace.end_ms * MS_NS) / 1000
+    left = running.serve([(sent_ns, each)] * len(arrivals), room_bytes(spec))
+    errors = [abs(a - d - delay_ns(spec)) for a, d in zip(arrivals, left, strict=True)]
+    return max(errors, default=running.trace.end_ms * MS_NS) / 1000

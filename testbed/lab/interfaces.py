@@ -18,6 +18,7 @@ from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.lab.rtnetlink import (
     CREATE,
+    DELLINK,
     GETLINK,
     NEWADDR,
     NEWLINK,
@@ -134,6 +135,11 @@ def open_tun(device: str) -> int:
 def set_up(control: socket.socket, device: str) -> None:
     """Switch ``device`` on."""
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
+
+
+def delete_device(control: socket.socket, device: str) -> None:
+    """Delete ``device``, and what is at the other end of its wire."""
+    order(control, DELLINK, _LINK.pack(0, 0, index_of(device), 0, 0))
 
 
 def set_mtu(control: socket.socket, device: str, mtu_bytes: int) -> None:

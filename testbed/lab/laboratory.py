@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from testbed.base.errors import LabError
-from testbed.lab import cookies
+from testbed.base.errors import LabError, MissingError
+from testbed.lab import beside, cookies
 from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
@@ -17,7 +17,7 @@ from testbed.lab.link.bundled import idle_traces
 from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
-from testbed.lab.link.protocol import WAYS, Link, LinkBackend, LinkReport, require_emulated
+from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
     Taken,
@@ -29,21 +29,23 @@ from testbed.lab.path import (
 )
 from testbed.lab.probe import probe
 from testbed.lab.readback import (
-    ENDS,
     State,
     changed,
     judge_disciplines,
     judge_paths,
     read_state,
 )
-from testbed.lab.topology import SENDERS, Topology, open_topology
+from testbed.lab.topology import Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, Linked, Step
 from testbed.model.impairments import is_lossy
 from testbed.model.trace import trace_of, trace_origins, traced
+from testbed.model.traffic import Neighbour
 
 SECOND_NS = 1_000_000_000
+DRAIN_S, DRAIN_POLL_S = 600.0, 0.1
+"""A full buffer may need long; waiting costs nothing in virtual time."""
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
 
@@ -96,6 +98,12 @@ class Lab:
             )
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
+
+    def drain(self) -> None:
+        """Wait until nothing is on the link any more, for ``DRAIN_S`` at most."""
+        until = time.monotonic() + DRAIN_S
+        while self.read_link().waiting_packets and time.monotonic() < until:
+            time.sleep(DRAIN_POLL_S)
 
     def read_settings(self) -> Lab:
         """Return the lab as it is now, after more was set: what follows is held against that."""
@@ -160,7 +168,7 @@ class Lab:
     def _count(self, withheld: int) -> Counts:
         """What the link and the ends count, without packets that were withheld from the server."""
         topology = self.topology
-        taken = {end: read_taken(topology.role(end)) for end in ENDS}
+        taken = {end: read_taken(topology.role(end)) for end, _ in topology.plan.senders}
         received, told, kept = taken["server"]
         taken["server"] = (received - withheld, told, kept)
         return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken)
@@ -191,7 +199,8 @@ class Lab:
         problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
-        for end, way in zip(ENDS, WAYS, strict=True):
+        for end in before.taken:
+            way = {"client": "down", "server": "up"}.get(end, "")
             damaged = traffic.get(f"{way}.corrupted", 0)
             problems += count_refused(end, before.taken[end], after.taken[end], damaged)
         # A link with loss may lose a connection, too, and one whose trace is at its end lets none
@@ -234,6 +243,7 @@ def open_lab(
     seed: int = 0,
     own: Mapping[str, knobs.Sysctls] = knobs.NOTHING,
     laid: Topology | None = None,
+    neighbours: tuple[Neighbour, ...] = (),
 ) -> Iterator[Lab]:
     """Build, shape, set, measure and read back; the undo takes everything down again.
 
@@ -245,7 +255,8 @@ def open_lab(
         backend: what emulates the link.
         seed: of all that the link draws.
         own: sysctls of one end only, by its role.
-        laid: wires that are there already; they stay.
+        laid: wires that are there already; they stay, but with neighbours.
+        neighbours: who else shall use the link; their hosts are there then.
 
     Raises:
         MissingError: the kernel does not have what is asked.
@@ -253,11 +264,18 @@ def open_lab(
     """
     spec, tcp = condition.link, condition.tcp
     require_emulated(backend, spec)
+    if neighbours and exactness.real_time:
+        raise MissingError(
+            f"traffic = {neighbours[0].text} ...: neighbours are in virtual time alone; leave "
+            "them out, or take the virtual kernel: --kernel virtual"
+        )
     with (
-        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as topology,
+        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
+        beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
+        beside.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
         if exactness.real_time:
             from testbed.lab.real_time_calibration import (
@@ -281,6 +299,7 @@ def open_lab(
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
+            beside.read_hosts(state),
             link.read_knobs(),
             _read_path(topology, link.read_report()),
         )
@@ -288,7 +307,9 @@ def open_lab(
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),
-            *judge_paths(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned)),
+            *judge_paths(
+                state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan
+            ),
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )
         reading = LabReading(measurements, values, errors)
@@ -305,10 +326,10 @@ def _copies(report: LinkReport) -> dict[str, int]:
 
 
 def _read_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Offloads of both senders, and packets that have gone around the link."""
+    """Offloads of all senders, and packets that have gone around the link."""
     values: dict[str, str] = {}
     errors: list[str] = []
-    for role, device in SENDERS:
+    for role, device in topology.plan.senders:
         on = read_offloads(topology.role(role), device)
         values[f"{role}.offloads"] = " ".join(on) or "none"
         if on:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
-from testbed.lab.topology import ROLES, WIRES, Topology
+from testbed.lab.topology import MIDDLE, ROW, Plan, Topology
 
 LOOPBACK = "lo"
 
@@ -47,26 +47,32 @@ def parse_devices(text: str) -> dict[str, Device]:
     return devices
 
 
-def count_strays(counters: dict[str, dict[str, Device]], made: Mapping[str, int] = NOTHING) -> int:
+def count_strays(
+    counters: dict[str, dict[str, Device]], made: Mapping[str, int] = NOTHING, plan: Plan = ROW
+) -> int:
     """Packets that went another way than client, near, far, server, or vanished beside the link.
 
     Args:
         counters: of every role of the lab, by role and device.  Packets on their way, and those
             that the link drops, are no strays.
         made: packets that a role between the ends sent as its own, such as those of a ping there.
+        plan: who is wired to whom.
     """
-    # What came out of the link's far end is all that can have reached the server, and back.
+    # What came out of the link's far end is all that can have reached the hosts there, and back.
     around = (
         max(
-            0, _received(counters, end, device) - _received(counters, role, out) - made.get(role, 0)
+            0,
+            sum(_received(counters, end, device) for end, device in ends)
+            - _received(counters, role, out)
+            - made.get(role, 0),
         )
-        for end, device, role, out in (
-            ("server", "s0", "far", "f0"),
-            ("client", "c0", "near", "n1"),
+        for ends, role, out in (
+            (plan.senders[1::2], "far", "f0"),
+            (plan.senders[::2], "near", "n1"),
         )
     )
-    ours = {role: {LOOPBACK} for role in ROLES}
-    for wire in WIRES:
+    ours = {role: {LOOPBACK} for role in counters}
+    for wire in plan.wires:
         ours[wire.left].add(wire.left_device)
         ours[wire.right].add(wire.right_device)
     elsewhere = sum(
@@ -123,7 +129,8 @@ def _received(counters: dict[str, dict[str, Device]], role: str, name: str) -> i
 def read_all_devices(topology: Topology) -> dict[str, dict[str, Device]]:
     """The counters of all devices, by role and name."""
     # The ends first: a packet that arrives meanwhile must not look like a stray.
-    order = ("client", "server", "near", "far")
+    ends = tuple(role for role, _ in topology.plan.senders)
+    order = (*ends, *(role for role in topology.roles if role not in ends))
     return {role: read_devices(topology.role(role)) for role in order}
 
 
@@ -131,9 +138,11 @@ def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
     """``count_strays`` of the running lab, whose link made ``copies`` at ``near`` and ``far``."""
     counters = read_all_devices(topology)
     # Nobody is at near and far, but in a lab that a user types in.
-    return count_strays(counters, copies) and count_strays(
+    plan = topology.plan
+    return count_strays(counters, copies, plan) and count_strays(
         counters,
         {role: _read_made(topology.role(role)) + copies.get(role, 0) for role in BETWEEN},
+        plan,
     )
 
 
@@ -145,6 +154,6 @@ def _read_made(namespace: Namespace) -> int:
 
 def read_unsent(topology: Topology) -> int:
     """Packets that the two devices of the middle wire could not pass on."""
-    wire = WIRES[1]
+    wire = topology.plan.wires[MIDDLE]
     ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
     return sum(read_devices(topology.role(role))[device].unsent for role, device in ends)

@@ -18,7 +18,7 @@ from testbed.lab.path import LOOPBACK
 from testbed.lab.routes import QUESTION, RULE_QUESTION, RULES, describe_route, describe_rule
 from testbed.lab.rtnetlink import attributes, number_of, text_of
 from testbed.lab.sysctls import FASTOPEN_KEY, read_machine_sysctls, read_sysctls
-from testbed.lab.topology import ROLES, ROUTES, Topology, devices_of
+from testbed.lab.topology import ROW, Plan, Topology, devices_of
 
 ENDS = ("client", "server")
 _LINK = struct.Struct("=BxHiII")
@@ -50,10 +50,11 @@ def read_state(topology: Topology, more_sysctls: Collection[str] = ()) -> State:
     table = {f"machine: {name}": value for name, value in read_machine_sysctls().items()}
     disciplines: Disciplines = {}
     sysctls: dict[str, Mapping[str, str]] = {}
-    for role in ROLES:
+    senders = dict(topology.plan.senders)
+    for role in topology.roles:
         with topology.role(role).entered():
             lines = dict(_read_namespace(role, disciplines))
-            if role in ENDS:
+            if role in senders:
                 sysctls[role] = read_sysctls(more_sysctls)
                 lines |= {n: v for n, v in sysctls[role].items() if n != FASTOPEN_KEY}
         table |= {f"{role}: {name}": value for name, value in lines.items()}
@@ -104,7 +105,7 @@ def is_of_features(body: bytes) -> bool:
 
 
 def judge_paths(
-    table: Mapping[str, str], mtu_bytes: int, metrics: Mapping[str, str]
+    table: Mapping[str, str], mtu_bytes: int, metrics: Mapping[str, str], plan: Plan = ROW
 ) -> Iterator[str]:
     """A sentence for each device, route and rule that the lab did not make, or made otherwise.
 
@@ -112,12 +113,15 @@ def judge_paths(
         table: of a ``State``.
         mtu_bytes: of every device but loopback.
         metrics: what the default route says beyond its gateway, by role.
+        plan: who is wired to whom.
     """
     wanted: dict[str, str] = {}
-    for role in ROLES:
-        known = devices_of(role)
+    for role in plan.routes:
+        known = devices_of(role, plan)
         wanted |= {f"{role}: MTU of {device}": str(mtu_bytes) for device in known}
-        wanted |= {f"{role}: {name}": text for name, text in _routes_of(role, metrics.get(role))}
+        wanted |= {
+            f"{role}: {name}": text for name, text in _routes_of(role, metrics.get(role), plan)
+        }
         wanted |= {f"{role}: {name}": text for name, text in RULES.items()}
         for name, text in table.items():
             owner, _, device = name.partition(": device ")
@@ -132,10 +136,10 @@ def judge_paths(
             yield f"{name} is there ({text}), and nobody asked for it"
 
 
-def _routes_of(role: str, metrics: str | None) -> Iterator[tuple[str, str]]:
+def _routes_of(role: str, metrics: str | None, plan: Plan) -> Iterator[tuple[str, str]]:
     """The routes that the lab adds to a namespace, as ``describe_route`` has them."""
-    towards = {peer: device for device, peer in devices_of(role).items()}
-    for where, gateway in ROUTES[role].items():
+    towards = {peer: device for device, peer in devices_of(role, plan).items()}
+    for where, gateway in plan.routes[role].items():
         text = f"via {gateway} dev {towards[gateway]}"
         yield f"route {where}", f"{text} {metrics}" if metrics else text
 

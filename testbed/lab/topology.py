@@ -8,9 +8,9 @@ packet is on the wire that the client or the server did not mean to send.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -75,24 +75,50 @@ ROUTES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """Who is wired to whom, the gateway to each destination by role, and whose device sends.
+
+    ``senders`` are on the near and on the far side of the link in turn; a client and a server
+    first.
+    """
+
+    wires: tuple[Wire, ...] = WIRES
+    routes: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: ROUTES)
+    senders: tuple[tuple[str, str], ...] = SENDERS
+
+
+ROW = Plan()
+"""Client and server alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
-    """The four namespaces, by role."""
+    """The four namespaces, by role; ``others`` has those of neighbours, where ``plan`` has any."""
 
     client: Namespace
     near: Namespace
     far: Namespace
     server: Namespace
+    plan: Plan = ROW
+    others: Mapping[str, Namespace] = field(default_factory=dict)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The names of all namespaces."""
+        return (*ROLES, *self.others)
 
     def role(self, name: str) -> Namespace:
-        """The namespace of one of ``ROLES``."""
+        """The namespace of one of ``roles``."""
+        if name in self.others:
+            return self.others[name]
         namespace: Namespace = getattr(self, name)
         return namespace
 
 
-def devices_of(role: str) -> dict[str, str]:
+def devices_of(role: str, plan: Plan = ROW) -> dict[str, str]:
     """The devices of ``role``, each with the address at the other end of its wire."""
     peers = {}
-    for wire in WIRES:
+    for wire in plan.wires:
         if wire.left == role:
             peers[wire.left_device] = wire.right_address.partition("/")[0]
         if wire.right == role:
@@ -135,7 +161,7 @@ def lay_topology(tag: str, middle: MiddleWire = "veth") -> Iterator[Topology]:
     with lay_wires(tag, MTU_BYTES, middle) as topology:
         for role in ROLES:
             with topology.role(role).entered(), open_control() as control:
-                _address(control, role)
+                address(control, role, ROW, range(len(WIRES)))
         settle_wires(topology, middle)
         for role in ("near", "far"):
             topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
@@ -158,7 +184,8 @@ def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
 def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]:
     """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
     with ExitStack() as undo:
-        topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
+        made = {role: undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES}
+        topology = Topology(made["client"], made["near"], made["far"], made["server"])
         # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
         if IPV6_SYSCTLS.exists():
             for role in ROLES:
@@ -203,10 +230,14 @@ def mac_of(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
-def _address(control: socket.socket, role: str) -> None:
-    """Switch the devices of ``role`` on, and give it addresses, neighbours and routes."""
+def address(control: socket.socket, role: str, plan: Plan, numbers: Iterable[int]) -> None:
+    """Switch the devices of ``role`` on, and give it addresses, neighbours and routes.
+
+    The devices are those of the wires with these ``numbers`` in the ``plan``.
+    """
     set_up(control, "lo")
-    for number, wire in enumerate(WIRES):
+    for number in numbers:
+        wire = plan.wires[number]
         ends = (
             (wire.left, wire.left_device, wire.left_address, wire.right_address, 2),
             (wire.right, wire.right_device, wire.right_address, wire.left_address, 1),
@@ -216,5 +247,5 @@ def _address(control: socket.socket, role: str) -> None:
                 add_address(control, device, address)
                 set_up(control, device)
                 add_neighbour(control, device, peer.partition("/")[0], mac_of(number, peer_side))
-    for destination, gateway in ROUTES[role].items():
+    for destination, gateway in plan.routes[role].items():
         set_route(control, destination, gateway)

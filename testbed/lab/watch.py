@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from testbed.lab import rtnetlink
 from testbed.lab.link.discipline import Discipline, Disciplines, parse_discipline
-from testbed.lab.readback import ENDS, describe_device, is_of_features
-from testbed.lab.topology import ROLES, Topology
+from testbed.lab.readback import describe_device, is_of_features
+from testbed.lab.topology import Topology
 
 _WRITTEN = 0x2  # IN_MODIFY
 _EVENT = struct.Struct("=iIII")
@@ -60,7 +60,7 @@ class Watch:
         for change in asked:
             for place, discipline in change.items():
                 due.setdefault(place, []).append(discipline)
-        changes = [line for role in ROLES for line in self._read_role(role, table, due)]
+        changes = [line for role in self.told for line in self._read_role(role, table, due)]
         missing = [
             f"{role}: discipline of {name} was not set to {one.text!r} during the load"
             for (role, name), left in due.items()
@@ -108,7 +108,7 @@ class Watch:
 
 @contextmanager
 def watch(topology: Topology) -> Iterator[Watch]:
-    """Watch all four namespaces from now on; the undo closes what was opened.
+    """Watch all namespaces from now on; the undo closes what was opened.
 
     Raises:
         OSError: the kernel does not let it be watched.
@@ -122,11 +122,12 @@ def watch(topology: Topology) -> Iterator[Watch]:
         sockets: dict[str, socket.socket] = {}
         folders: dict[int, str] = {}
         devices: dict[str, Mapping[int, str]] = {}
-        for role in ROLES:
+        senders = dict(topology.plan.senders)
+        for role in topology.roles:
             with topology.role(role).entered():
                 sockets[role] = undo.enter_context(rtnetlink.open_changes())
                 devices[role] = dict(socket.if_nameindex())
-                for folder in _FOLDERS if role in ENDS else ():
+                for folder in _FOLDERS if role in senders else ():
                     folders[_add(libc, inotify, folder)] = f"{role}: net.{folder}"
         # Such as rmem_max, which holds for all namespaces and is in no other than the machine's.
         folders[_add(libc, inotify, "core")] = "machine: net.core"

@@ -9,6 +9,9 @@ from typing import Annotated, Literal
 
 from testbed.model.knob import Knob, draws
 from testbed.model.settings import ALGORITHM, CONGCTL, FAMILIES, TcpSettings, Value, of_end
+from testbed.model.traffic import ALLOWED as TRAFFIC_WORDS
+from testbed.model.traffic import NO_TRAFFIC
+from testbed.model.traffic import PATTERN as TRAFFIC_PATTERN
 
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
@@ -297,6 +300,11 @@ class Condition:
         label="Command", words=MappingProxyType({"": "none"}),
         allowed="a command in words, as a shell splits them", since=3,
     )] = ""  # fmt: skip
+    traffic: Annotated[str, Knob(
+        "Neighbours, who use the access line meanwhile: greedy TCP, an even stream of UDP, or a "
+        "call; from 5 s before the load to its end, if they do not say otherwise.",
+        label="Neighbours", pattern=TRAFFIC_PATTERN, allowed=TRAFFIC_WORDS, since=3,
+    )] = NO_TRAFFIC  # fmt: skip
 
     @property
     def draws(self) -> bool:

@@ -277,6 +277,38 @@ class Queueing:
 
 
 @dataclass(frozen=True, slots=True)
+class NeighbourFlow:
+    """What a neighbour's connection, or one direction of its datagrams, came to during a load."""
+
+    neighbour: str
+    """The neighbour in the words of the knob `traffic`."""
+    number: int
+    """Which of its connections, from 1."""
+    way: str
+    """The direction in which it sends: `up` or `down`."""
+    began_s: float
+    """When its first packet was sent, from the start of the load."""
+    goodput_kbit: float
+    """The rate at which payload arrived while the page was loading: of a connection new bytes, as
+    acknowledged (`up`) or received (`down`)."""
+    retransmits: int | None = None
+    """Of a connection: segments that its sender's kernel sent again since it began."""
+    sent: int | None = None
+    """Of datagrams, as all that follows: those that were sent while the page was loading."""
+    lost: int | None = None
+    """How many of them did not arrive."""
+    delay_p50_ms: float | None = None
+    """The median of their one-way delays; null where none arrived."""
+    delay_p95_ms: float | None = None
+    """The delay that 95 % of them did not exceed."""
+    delay_max_ms: float | None = None
+    """The longest delay."""
+    jitter_ms: float | None = None
+    """The mean difference between delays of packets that arrived one after the other (D of RFC
+    3550, section 6.4.1); null where fewer than two arrived."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
@@ -329,6 +361,8 @@ class Proof:
     queueing: dict[str, Queueing] = field(default_factory=dict)
     """Of a page load: the queues of `down` and `up`; empty in older records, and where there were
     more packets than the server's end records."""
+    neighbours: tuple[NeighbourFlow, ...] = ()
+    """Of a page load with neighbours: their flows."""
 
     @property
     def proven(self) -> bool:

@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from testbed.base.seeding import trace_phase_ms
 from testbed.model.asked import LinkSpec
@@ -96,21 +97,6 @@ class Trace:
                 return
             lap, following = lap + self.end_ms, 0
 
-    def departures(
-        self, sizes: Iterable[int], since_ns: int, room: int, *, once: bool
-    ) -> Iterator[int]:
-        """Yield when each of the packets of ``sizes`` bytes leaves that wait from ``since_ns``."""
-        moments, at_ns, left = self.after(since_ns, once=once), since_ns, 0
-        for size in sizes:
-            owed = size - left
-            while owed > 0:
-                following = next(moments, None)
-                if following is None:
-                    return
-                at_ns, owed = following, owed - room
-            left = -owed
-            yield at_ns
-
 
 @dataclass(frozen=True, slots=True)
 class RunningTrace:
@@ -122,6 +108,25 @@ class RunningTrace:
     trace: Trace
     origin_ns: int = 0
     once: bool = False
+
+    def serve(self, packets: Iterable[tuple[int, int]], room: int) -> Iterator[int]:
+        """Yield when each of ``packets``, (came at ns, bytes), leaves a FIFO, as long as one does.
+
+        ``room`` are the bytes of an opportunity.
+        """
+        moments: Iterator[int] = iter(())
+        free_ns, left = -inf, 0
+        for came_ns, size in packets:
+            if came_ns >= free_ns:
+                moments, left = self.trace.after(came_ns - self.origin_ns, once=self.once), 0
+            owed = size - left
+            while owed > 0:
+                following = next(moments, None)
+                if following is None:
+                    return
+                free_ns, owed = following + self.origin_ns, owed - room
+            left = -owed
+            yield int(free_ns)
 
     def next_ns(self, at_ns: int) -> int | None:
         """Return the first opportunity after ``at_ns``; ``None``: there is none any more."""

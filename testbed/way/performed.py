@@ -16,6 +16,7 @@ from typing import Any
 
 from testbed.base.seeding import start_offset_ns
 from testbed.kinds.observation import Observation
+from testbed.lab.beside import HOSTS
 from testbed.lab.calibration import (
     PROBES,
     describe_passed,
@@ -31,11 +32,12 @@ from testbed.lab.link.protocol import ETHERNET_HEADER_BYTES, WAYS
 from testbed.lab.link.words import differ
 from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, Linked, LinkSpec, Step, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
 from testbed.model.trace import MS_NS, Trace, room_bytes, trace_origins, traced
+from testbed.model.traffic import NO_TRAFFIC
 
 START_NS = 1_000_000_000
 """A load in virtual time starts at a multiple of it."""
@@ -225,4 +227,9 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "link.backend", None
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
+    if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
+        for host in HOSTS:
+            yield from ((f"{host}.{name}", value) for name, value in PINNED.items())
+            yield f"{host}.sysctls", None
+            yield f"{host}.offloads", "none"
     yield from ((f"{way}.qdisc", None) for way, text in asked.link.queues.items() if text != FIFO)

@@ -18,6 +18,8 @@ from testbed.model import LinkSpec
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
+HEADERS_BYTES = 96
+"""Those of Ethernet, IP and TCP with options, or of RTP."""
 WHOLE_BYTES = 65535
 READY_S = 60.0
 CAPTURED_MOST = 250_000
@@ -31,13 +33,17 @@ def snap_bytes(link: LinkSpec) -> int:
 
 
 def capture_argv(
-    device: str, pcap: Path, most: int | None = None, snap: int = SNAP_BYTES
+    device: str, pcap: Path, most: int | None = None, snap: int = SNAP_BYTES, only: str = ""
 ) -> tuple[str, ...]:
-    """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted."""
+    """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted.
+
+    Of each ``snap`` bytes are kept; ``only`` is a filter by pcap-filter(7).
+    """
     return (
         *("tcpdump", "-i", device, "-n", "-w", str(pcap), "--time-stamp-precision=nano"),
         *("-s", str(snap), "-B", "16384", "-Z", "root", "--immediate-mode"),
         *(("-c", str(most)) if most is not None else ()),
+        *((only,) if only else ()),
     )
 
 
@@ -49,17 +55,18 @@ def capture(
     log: Path,
     most: int | None = None,
     snap: int = SNAP_BYTES,
+    only: str = "",
 ) -> Iterator[None]:
     """Capture while the block runs, ``most`` packets if given; afterwards the file is complete.
 
-    Of each packet it has the first ``snap`` bytes.
+    Arguments are those of ``capture_argv``.
 
     Raises:
         LabError: tcpdump did not start, or dropped packets.
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
-        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap))
+        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap, only))
         child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
         deadline = time.monotonic() + READY_S
         while b"listening on" not in log.read_bytes():

@@ -74,12 +74,15 @@ def check_ecn(
     link: LinkSpec,
     traffic: Mapping[str, int],
     resent: int,
+    *,
+    shared: bool = False,
 ) -> Iterator[str]:
     """Yield a sentence for each way in which ECN was not as asked, or marks and reports differ.
 
     ``traffic`` is the lab's of the load; of a queue whose marks it does not count nothing is said.
     ``resent`` are segments that the server's kernel sent again, which need not be declared: one
-    that the capture does not show as such was lost before, and nothing had come behind it.
+    that the capture does not show as such was lost before, and nothing had come behind it.  Of a
+    ``shared`` link the queue marks packets of others as well.
     """
     yield from _check_negotiated(flows, marks, tcp)
     for way, excused in (("down", resent - sum(m.again for m in marks)), ("up", 0)):
@@ -93,19 +96,17 @@ def check_ecn(
         if wrong[NONE]:
             yield f"{way}: {wrong[NONE]} packets are of ECN, on connections that negotiated none"
     none = {way: 0 if queue == FIFO else None for way, queue in link.queues.items()}
-    yield from _check_marks(marks, traffic.get("down.marked", none["down"]), traffic)
+    came, marked = sum(m.counts["down.ce"] for m in marks), traffic.get("down.marked", none["down"])
+    gone = sum(traffic.get(name, 0) for name in ("down.lost", "down.dropped", "waiting"))
+    if marked is not None and not (0 if shared else marked - gone) <= came <= marked:
+        yield f"{came} packets came down marked CE, the queue marked {marked}"
+    yield from _check_reports(marks)
     if traffic.get("up.marked", none["up"]) == 0 and any(m.told["down"] for m in marks):
         yield "the server reported CE marks, and no queue on the way up marked a packet"
 
 
-def _check_marks(
-    marks: list[Marks], marked: int | None, traffic: Mapping[str, int]
-) -> Iterator[str]:
-    """Hold CE marks that came against those that the queue made, and what the client reported."""
-    came = sum(m.counts["down.ce"] for m in marks)
-    gone = sum(traffic.get(name, 0) for name in ("down.lost", "down.dropped", "waiting"))
-    if marked is not None and not marked - gone <= came <= marked:
-        yield f"{came} packets came down marked CE, the queue marked {marked}"
+def _check_reports(marks: list[Marks]) -> Iterator[str]:
+    """Hold what the client reported against the CE marks that came."""
     if any(m.counts["up.ce"] for m in marks):
         yield "the client sent packets that are marked CE already"
     more = sum(m.told["up"] > 0 and not m.counts["down.ce"] for m in marks)

@@ -10,11 +10,14 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import NamedTuple
 
 from testbed.model import FIFO, LinkSpec, Queueing
 from testbed.model.impairments import is_lossy, ways
-from testbed.model.line import serialisation_ms
+from testbed.model.line import delay_ns, line_ms
+from testbed.model.trace import RunningTrace, room_bytes, trace_of
 from testbed.wire.line import SLACK_US
 from testbed.wire.packets import Capture, Packet
 from testbed.wire.recorder import MOST, RECORDED_BYTES
@@ -116,9 +119,24 @@ def describe_queueing(transits: Transits, link: LinkSpec) -> dict[str, Queueing]
 
 
 def _line_us(ip_bytes: int, link: LinkSpec, way: str) -> float:
-    """Return how long a packet is on the line, in us."""
-    rate_kbit = link.up_kbit if way == "up" else link.down_kbit
-    return serialisation_ms(ip_bytes, rate_kbit, link.framing_bytes) * 1000
+    return line_ms(link, way, ip_bytes) * 1000
+
+
+def _check_opportunities(
+    packets: Sequence[Transit], link: LinkSpec, way: str, running: RunningTrace
+) -> Iterator[str]:
+    """Yield a sentence where packets left a FIFO at other opportunities than they had to."""
+    came = [transit for transit in packets if transit.came_ns is not None]
+    sizes = ((each.sent_ns, each.ip_bytes + link.framing_bytes) for each in came)
+    otherwise = sum(
+        due_ns is None or abs((each.came_ns or 0) - due_ns - delay_ns(link)) > SLACK_US * 1000
+        for each, due_ns in zip_longest(came, running.serve(sizes, room_bytes(link)))
+    )
+    if otherwise:
+        yield (
+            f"{way}: {otherwise} of {len(came)} packets left at other opportunities than the trace "
+            f"{trace_of(link, way)} had for them"
+        )
 
 
 def _wait_us(transit: Transit, link: LinkSpec, way: str) -> float | None:
@@ -145,7 +163,13 @@ def _backlogs(packets: Sequence[Transit], delay_ms: float) -> Iterator[int]:
 
 
 def check_queueing(
-    transits: Transits, traffic: Mapping[str, int], link: LinkSpec, *, exact: bool
+    transits: Transits,
+    traffic: Mapping[str, int],
+    link: LinkSpec,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
+    *,
+    exact: bool,
+    shared: bool = False,
 ) -> Iterator[str]:
     """Yield a sentence where packets crossed the link otherwise than it says, or than it can.
 
@@ -153,7 +177,9 @@ def check_queueing(
         transits: of ``read_transits``.
         traffic: what the link counted of the load.
         link: what was asked.
+        traces: those of the link, by direction.
         exact: whether times are, as in virtual time where nothing but losses is drawn.
+        shared: whether others use the link, whose packets it counts as well.
     """
     passed = sum(traffic.get(f"{way}.delivered", 0) for way in ("down", "up"))
     if not transits and passed <= MOST:
@@ -161,7 +187,8 @@ def check_queueing(
     for way, packets in transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
         told = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "corrupted"))
-        if not told <= gone <= told + max(traffic.get("waiting", 0), 0):
+        least = 0 if shared else told
+        if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
         marked = sum(transit.marked for transit in packets)
@@ -169,15 +196,25 @@ def check_queueing(
         if marked > counted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if exact:
-            yield from _check_times(packets, link, way)
+            yield from _check_times(packets, link, way, traces.get(way), alone=not shared)
 
 
-def _check_times(packets: Sequence[Transit], link: LinkSpec, way: str) -> Iterator[str]:
+def _check_times(
+    packets: Sequence[Transit],
+    link: LinkSpec,
+    way: str,
+    running: RunningTrace | None,
+    *,
+    alone: bool,
+) -> Iterator[str]:
     waits = [wait for transit in packets if (wait := _wait_us(transit, link, way)) is not None]
     early = [wait for wait in waits if wait < -SLACK_US]
     if early:
         yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
-    if link.queues[way] != FIFO or is_lossy(link):
+    if not alone or link.queues[way] != FIFO or is_lossy(link):
+        return
+    if running is not None:
+        yield from _check_opportunities(packets, link, way, running)
         return
     idle_us, before, otherwise = 0.0, 0, 0
     for transit in packets:

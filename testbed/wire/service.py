@@ -8,27 +8,32 @@ leaves the line idle.  Requests within TLS are not seen.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from testbed.model import LinkSpec
 from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.observed_knobs import METHODS
-from testbed.wire.packets import Capture, Packet
+from testbed.wire.packets import Packet
 
 MOST_IDLE_MS = 1.5
 """What server processes may take of a system whose computing costs next to nothing."""
 
 
 def check_service(
-    capture: Capture, flows: Flows, client: bytes, link: LinkSpec, most_ms: float
+    packets: Iterable[Packet],
+    flows: Flows,
+    senders: Collection[bytes],
+    link: LinkSpec,
+    most_ms: float,
 ) -> Iterator[str]:
     """Yield a sentence if requests lay at the server for more than ``most_ms``.
 
-    ``client`` is the client's IPv4 address.  The link is a simple queue that dropped nothing.
+    ``senders`` are the IPv4 addresses of all who send up the line, and ``packets``, in order of
+    time, hold all that they sent.  The link is a simple queue that dropped nothing.
     """
-    idle_ms = sorted(list_idle_ms(capture, flows, client, link))
+    idle_ms = sorted(list_idle_ms(packets, flows, senders, link))
     late = idle_ms[bisect_right(idle_ms, most_ms + MOST_IDLE_MS) :]
     if late:
         yield (
@@ -37,9 +42,11 @@ def check_service(
         )
 
 
-def list_idle_ms(capture: Capture, flows: Flows, client: bytes, link: LinkSpec) -> Iterator[float]:
+def list_idle_ms(
+    packets: Iterable[Packet], flows: Flows, senders: Collection[bytes], link: LinkSpec
+) -> Iterator[float]:
     """Yield for each request how long the line down was idle while it waited, in ms."""
-    there_ns = _arrivals_up(capture, client, link)
+    there_ns = _arrivals_up(packets, senders, link)
     times = [at_ns for at_ns, _ in flows.arrivals]
     busy_ns = [_line_ns(ip_bytes, link) for _, ip_bytes in flows.arrivals]
     for flow in flows.flows:
@@ -54,11 +61,13 @@ def list_idle_ms(capture: Capture, flows: Flows, client: bytes, link: LinkSpec) 
             yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
 
 
-def _arrivals_up(capture: Capture, client: bytes, link: LinkSpec) -> Mapping[Packet, float]:
-    """When each packet of the client came to the server, in ns."""
+def _arrivals_up(
+    packets: Iterable[Packet], senders: Collection[bytes], link: LinkSpec
+) -> Mapping[Packet, float]:
+    """When each packet of the senders came to the other side, in ns."""
     free_ns, there_ns = 0.0, {}
-    for packet in capture.packets:
-        if packet.source == client:
+    for packet in packets:
+        if packet.source in senders:
             line_ms = serialisation_ms(packet.ip_bytes, link.up_kbit, link.framing_bytes)
             free_ns = max(free_ns, packet.at_ns) + line_ms * 1e6
             there_ns[packet] = free_ns + link.rtt_ms * 5e5

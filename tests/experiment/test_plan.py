@@ -90,6 +90,7 @@ def test_what_counts_has_the_id_that_it_had_before_there_were_warm_ups(
     del identity["timeout_s"], identity["warm_up"]
     for name in ("server_think_ms", "think_spread_pct", "start_spread_ms", "jitter", "command"):
         del identity["condition"][name]
+    del identity["condition"]["traffic"]
     for name in ("sysctl", "route"):
         del identity["condition"]["tcp"][name]
     for name in (each.name for each in declared(LinkSpec) if each.knob.since > FIRST_SCHEMA):

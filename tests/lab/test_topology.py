@@ -44,7 +44,8 @@ def test_there_are_no_more_origins(index: int) -> None:
 
 
 def test_roles() -> None:
-    topology = Topology(*(Namespace(f"x{role}") for role in ROLES))
+    client, near, far, server = (Namespace(f"x{role}") for role in ROLES)
+    topology = Topology(client, near, far, server)
     assert [topology.role(role).name for role in ROLES] == ["xclient", "xnear", "xfar", "xserver"]
 
 

@@ -27,17 +27,16 @@ times_of_a_trace = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(sor
 
 @given(
     times=times_of_a_trace,
-    sizes=st.lists(st.integers(20, 4000), max_size=20),
-    since_ms=st.integers(0, 100),
+    packets=st.lists(
+        st.tuples(st.integers(0, 100 * MS_NS), st.integers(20, 4000)), max_size=20
+    ).map(sorted),
     once=st.booleans(),
 )
 def test_packets_leave_as_mahimahi_lets_them(
-    times: list[int], sizes: list[int], since_ms: int, once: bool
+    times: list[int], packets: list[tuple[int, int]], once: bool
 ) -> None:
-    since_ns = since_ms * MS_NS
-    left = trace(*times).departures(sizes, since_ns, ROOM, once=once)
-    waiting = [(since_ns, size) for size in sizes]
-    assert list(left) == serve(times, waiting, ROOM, once=once)
+    left = RunningTrace(trace(*times), once=once).serve(packets, ROOM)
+    assert list(left) == serve(times, packets, ROOM, once=once)
 
 
 @given(times=times_of_a_trace, since=st.integers(-100, 100), once=st.booleans())

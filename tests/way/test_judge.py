@@ -77,8 +77,8 @@ def good() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps, traces: ())
-    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact: ())
+    monkeypatch.setattr(judgement, "check_line", lambda *of, shared: ())
+    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact, shared: ())
     monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time: ())
 
 

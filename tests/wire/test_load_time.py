@@ -153,7 +153,7 @@ def test_both_ends_count_the_same_requests() -> None:
 def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
     """What is said of the server."""
     read = capture.read(folder)
-    return list(check_service(read, capture.flows(folder), ADDRESS, LINK, most_ms))
+    return list(check_service(read.packets, capture.flows(folder), (ADDRESS,), LINK, most_ms))
 
 
 @pytest.mark.parametrize(("late_ms", "seen"), [(0.0, False), (1.4, False), (1.6, True)])

@@ -1,4 +1,4 @@
-"""Report of page loads: pairs, what a visitor sees, waterfalls and replay."""
+"""Report of page loads: pairs, what a visitor sees, neighbours, waterfalls and replay."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.kinds.page_load.figures import FIGURES
 from analysis.kinds.page_load.findings import findings
+from analysis.kinds.page_load.neighbours import list_flows
 from analysis.kinds.page_load.visitor import describe_visitor
 from analysis.kinds.page_load.waterfall import Waterfalls, gather_waterfalls
 from analysis.records.coverage import describe, list_not_exact
@@ -22,6 +23,7 @@ def _parts(results: Results, table: ResultTable, lines: list[TrialLine]) -> Part
     not_exact, more_not_exact = list_not_exact(results.records)
     return {
         "visitor": describe_visitor(table.cells),
+        "neighbours": list_flows(table.cells),
         "waterfalls": falls,
         "waterfall_data": _waterfall_data(falls, lines),
         "coverage": describe(table.coverage),

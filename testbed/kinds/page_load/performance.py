@@ -17,9 +17,11 @@ from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder
 from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
+from testbed.kinds.page_load.company import accompanied
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
+from testbed.lab.neighbours import Account
 from testbed.model import (
     CAPTURE_FILE,
     SERVER_CAPTURE_FILE,
@@ -63,7 +65,7 @@ def _measure(
         with replayed(trial, site, archive, addresses, lab, nginx) as server:
             lab.prime_cookies(len(archive.hosts))
             with lab.watched() as read_again:
-                load, counters, machine = _load(trial, site, archive, lab, server)
+                load, counters, machine, met = _load(trial, site, archive, lab, server)
                 observation["lab"] = asdict(read_again())
     except LoadError:
         # What the server was asked explains a load that came to no end.
@@ -79,7 +81,8 @@ def _measure(
     observation["machine"] = machine
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
     protocols = check_protocols(replay, _offers(listeners))
-    observation["problems"] = (*protocols, *check_lengths(answered, load))
+    observation["neighbours"] = [asdict(told) for told in met.told]
+    observation["problems"] = (*protocols, *met.problems, *check_lengths(answered, load))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
     if reason is not None:
         raise LabError(reason)
@@ -99,8 +102,10 @@ def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAn
 
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
-) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
+) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float], Account]:
     """Load the page; return the load, the growth of both ends' TCP counters, and the machine.
+
+    The last is what the kernel told of neighbours.
 
     ``server`` is the process that serves.
     """
@@ -124,14 +129,14 @@ def _load(
         ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
-            with lab.changing() as begin:
+            with accompanied(condition, lab, order, site.scratch) as met, lab.changing() as begin:
                 load = client.load(order if begin is None else _announced(order, trial, begin))
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
             after = {end: read_counters(namespace) for end, namespace in ends.items()}
     finally:
         # Of a failed load, too: its log and its packets are what explains it.
-        for file in (pcap, crossed, *sorted(order.out.iterdir())):
+        for file in (*sorted(site.scratch.glob("*.pcap")), *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
     machine: dict[str, float] = {}
@@ -140,7 +145,7 @@ def _load(
         server_s = read_queued(server) - queued_s
         machine = describe_machine(sample, read_sample()) | link_numbers(lab)
         machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
-    return load, {end: difference(before[end], after[end]) for end in ends}, machine
+    return load, {end: difference(before[end], after[end]) for end in ends}, machine, met
 
 
 def _announced(order: LoadOrder, trial: Trial, begin: Callable[[int], None]) -> LoadOrder:

@@ -120,8 +120,10 @@ class Stage:
         seed: object = 0,
         own: object = NOTHING,
         laid: object = None,
+        neighbours: object = (),
     ) -> Iterator[Any]:
         """A lab without anything in it."""
+        assert neighbours == ()
         assert own == NOTHING
         self.laid = laid
         self.labs.append(asked)
@@ -281,7 +283,7 @@ def test_think_times_reach_server_and_client(stage: Stage) -> None:
 def test_the_start_is_spread_in_virtual_time_only(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(trial: Trial, launched_ns: int | None) -> Moments:
+    def choose(trial: Trial, launched_ns: int | None, _lead_s: float | None) -> Moments:
         assert launched_ns is None
         return Moments(5, 6 + int(trial.condition_as(Condition).start_spread_ms))
 

@@ -156,7 +156,8 @@ def test_what_a_netem_counts() -> None:
 
 
 def test_what_the_link_asks_for() -> None:
-    topology = Topology(*(Namespace(role) for role in ("client", "near", "far", "server")))
+    client, near, far, server = map(Namespace, ("client", "near", "far", "server"))
+    topology = Topology(client, near, far, server)
     link = NetemLink(topology, LinkSpec(rtt_ms=33.334, framing_bytes=14))
     assert link.wanted_disciplines() == {
         ("far", "f0"): tbf(4000, 1540, 131072, 0),

@@ -1,0 +1,78 @@
+"""Neighbours of page loads, in the report: what each flow got of the line, and a call's quality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from analysis.records.cells import Cell
+from testbed.model import NeighbourFlow, Record
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLine:
+    """A flow of a cell's neighbours, medians over its proven loads; what it has not is ``None``.
+
+    ``fairness`` is Jain's index of all connections of neighbours that send the same way: 1 where
+    each gets as much, one over their number where one gets all (R. Jain et al., DEC-TR-301, 1984).
+    """
+
+    cell: Cell
+    flow: NeighbourFlow
+    goodput_kbit: float
+    share_pct: float
+    fairness: float | None
+    retransmits: float | None
+    lost_pct: float | None
+    delay_p50_ms: float | None
+    delay_p95_ms: float | None
+    delay_max_ms: float | None
+    jitter_ms: float | None
+
+
+def list_flows(cells: Sequence[Cell]) -> tuple[FlowLine, ...]:
+    """Return the flows of the neighbours of ``cells``, in their order."""
+    return tuple(line for cell in cells for line in _list_of(cell))
+
+
+def _list_of(cell: Cell) -> Iterator[FlowLine]:
+    loads = [(record, record.proof.neighbours) for record in cell.proven if record.proof]
+    if not loads:
+        return
+    for place, flow in enumerate(loads[0][1]):
+        same = [flows[place] for _, flows in loads if place < len(flows)]
+        goodput = median(each.goodput_kbit for each in same)
+        record, _ = loads[0]
+        yield FlowLine(
+            cell,
+            flow,
+            goodput,
+            100 * goodput / _rate_kbit(record, flow.way),
+            _median([_fairness(flows, flow) for _, flows in loads]),
+            _median([each.retransmits for each in same]),
+            _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
+            _median([each.delay_p50_ms for each in same]),
+            _median([each.delay_p95_ms for each in same]),
+            _median([each.delay_max_ms for each in same]),
+            _median([each.jitter_ms for each in same]),
+        )
+
+
+def _rate_kbit(record: Record, way: str) -> int:
+    link = record.trial.linked.link
+    return link.up_kbit if way == "up" else link.down_kbit
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return median(there) if there else None
+
+
+def _fairness(flows: Sequence[NeighbourFlow], flow: NeighbourFlow) -> float | None:
+    """Return Jain's index of the connections that send as ``flow`` does, if they are several."""
+    shares = [each.goodput_kbit for each in flows if each.way == flow.way and each.sent is None]
+    squares = sum(share**2 for share in shares)
+    if flow.sent is not None or len(shares) < 2 or not squares:
+        return None
+    return float(sum(shares) ** 2 / (len(shares) * squares))

@@ -1,0 +1,139 @@
+r"""Hosts beside client and server, who share the access line: a neighbour and its remote end.
+
+Without them a packet of the client goes client - near - far - server.  A line that is shared needs
+a router on either side of it, so that both shaper and delay are of one device for all:
+
+    client ----- home - near = far - edge ----- server
+    neighbour --/                      \-- remote
+
+What was ``near`` and ``far`` becomes ``home`` and ``edge``, so that the ends keep their devices;
+the link is laid anew between two more namespaces, which are ``near`` and ``far`` from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from testbed.base.namespace import new_namespace
+from testbed.lab.congestion import require
+from testbed.lab.interfaces import End, add_wire, delete_device, wait_until_running
+from testbed.lab.offloads import clear_offloads
+from testbed.lab.readback import State
+from testbed.lab.rtnetlink import open_control
+from testbed.lab.sysctls import describe_sysctls, judge_sysctls, pin_sysctls
+from testbed.lab.tcp import PINNED
+from testbed.lab.topology import (
+    IPV6_SYSCTLS,
+    MIDDLE,
+    ORIGIN_NETWORK,
+    SENDERS,
+    WIRES,
+    Plan,
+    Topology,
+    Wire,
+    address,
+    mac_of,
+)
+from testbed.model.traffic import Neighbour
+
+NEIGHBOUR_ADDRESS, REMOTE_ADDRESS = "10.0.3.2", "10.0.4.2"
+HOSTS = ("neighbour", "remote")
+NEIGHBOUR_DEVICE, REMOTE_DEVICE = "h0", "r0"
+_BEYOND = ("10.0.2.0/24", "10.0.4.0/24", ORIGIN_NETWORK)
+_BEFORE = ("10.0.0.0/24", "10.0.3.0/24")
+SHARED = Plan(
+    wires=(
+        replace(WIRES[0], right="home"),
+        WIRES[MIDDLE],
+        replace(WIRES[2], left="edge"),
+        Wire("home", "p0", "10.0.5.1/24", "near", "n0", "10.0.5.2/24"),
+        Wire("far", "f1", "10.0.6.1/24", "edge", "q0", "10.0.6.2/24"),
+        Wire("neighbour", NEIGHBOUR_DEVICE, f"{NEIGHBOUR_ADDRESS}/24", "home", "p1", "10.0.3.1/24"),
+        Wire("edge", "q1", "10.0.4.1/24", "remote", REMOTE_DEVICE, f"{REMOTE_ADDRESS}/24"),
+    ),
+    routes={
+        "client": {"default": "10.0.0.1"},
+        "neighbour": {"default": "10.0.3.1"},
+        "home": dict.fromkeys(_BEYOND, "10.0.5.2"),
+        "near": dict.fromkeys(_BEYOND, "10.0.1.2") | dict.fromkeys(_BEFORE, "10.0.5.1"),
+        "far": dict.fromkeys(_BEFORE, "10.0.1.1") | dict.fromkeys(_BEYOND, "10.0.6.2"),
+        "edge": dict.fromkeys(_BEFORE, "10.0.6.1") | {ORIGIN_NETWORK: "10.0.2.2"},
+        "server": {"default": "10.0.2.1"},
+        "remote": {"default": "10.0.4.1"},
+    },
+    senders=(*SENDERS, ("neighbour", NEIGHBOUR_DEVICE), ("remote", REMOTE_DEVICE)),
+)
+"""Client and server with a neighbour and its remote end."""
+_LAID = (0, 2)
+"""The wires that were there before."""
+
+
+@contextmanager
+def share(laid: Topology, tag: str, mtu_bytes: int) -> Iterator[Topology]:
+    """Put the neighbour and its remote end beside the ends of a lab that is ``laid``.
+
+    The undo deletes what was made, and with it the link: ``laid`` joins its ends no longer.
+    """
+    new = [number for number in range(len(SHARED.wires)) if number not in _LAID]
+    with ExitStack() as undo:
+        made = {
+            role: undo.enter_context(new_namespace(f"{tag}{name}"))
+            for role, name in (
+                *(("near", "line-near"), ("far", "line-far")),
+                *((host, host) for host in HOSTS),
+            )
+        }
+        if IPV6_SYSCTLS.exists():
+            for namespace in made.values():
+                namespace.write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+        with laid.near.entered(), open_control() as control:
+            delete_device(control, WIRES[MIDDLE].left_device)
+        others = {host: made[host] for host in HOSTS} | {"home": laid.near, "edge": laid.far}
+        topology = Topology(laid.client, made["near"], made["far"], laid.server, SHARED, others)
+        for number in new:
+            _lay(topology, number, mtu_bytes)
+        for role in (*made, "home", "edge"):
+            with topology.role(role).entered(), open_control() as control:
+                address(control, role, SHARED, new)
+        for number in new:
+            wire = SHARED.wires[number]
+            wait_until_running(topology.role(wire.left), wire.left_device)
+        for role, device in SHARED.senders[len(SENDERS) :]:
+            clear_offloads(topology.role(role), device)
+            pin_sysctls(topology.role(role), PINNED)
+        for role in ("near", "far"):
+            topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
+        yield topology
+
+
+def _lay(topology: Topology, number: int, mtu_bytes: int) -> None:
+    wire = SHARED.wires[number]
+    left, right = topology.role(wire.left), topology.role(wire.right)
+    with left.opened() as here, right.opened() as there, open_control() as control:
+        ends = (
+            End(wire.left_device, mac_of(number, 1), here),
+            End(wire.right_device, mac_of(number, 2), there),
+        )
+        add_wire(control, *ends, mtu_bytes)
+
+
+def require_algorithms(topology: Topology, neighbours: tuple[Neighbour, ...]) -> None:
+    """Find that the kernel has all congestion controls of ``neighbours``.
+
+    Raises:
+        MissingError: it does not have one.
+    """
+    for algorithm in dict.fromkeys(each.algorithm for each in neighbours if each.algorithm):
+        require(topology.role(HOSTS[0]), algorithm)
+
+
+def read_hosts(state: State) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the kernel has of TCP at the neighbour's ends, and a sentence for what is not so."""
+    sysctls: Mapping[str, Mapping[str, str]] = state.sysctls
+    hosts = [host for host in HOSTS if host in sysctls]
+    values = {f"{host}.sysctls": describe_sysctls(sysctls[host]) for host in hosts}
+    values |= {f"{host}.{name}": sysctls[host][name] for host in hosts for name in PINNED}
+    errors = (f"{host}: {each}" for host in hosts for each in judge_sysctls(sysctls[host], PINNED))
+    return values, tuple(errors)

@@ -1,0 +1,148 @@
+"""Neighbours of a page load: who else uses the access line meanwhile, in the words of a knob.
+
+``bulk up 2x cubic from -5s to 20s``: TCP that never runs dry, in so many connections.
+``cbr down 500kbit 1200B``: UDP packets of so many IP bytes, evenly spaced.
+``call``: a packet each way every 20 ms, as of a telephone (RFC 3551 section 4.2, G.711: 160 bytes).
+Times are in seconds from the start of the load; several neighbours are joined by `` + ``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Way = Literal["up", "down"]
+WAYS: tuple[Way, Way] = ("up", "down")
+NO_TRAFFIC = "none"
+MOST_NEIGHBOURS, MOST_FLOWS = 8, 64
+FROM_S = -5.0
+ALGORITHM = "cubic"
+CALL_NS, CALL_BYTES = 20_000_000, 200
+"""Of a call: the time between packets, and their bytes with the headers of RTP, UDP and IP."""
+CALL_STAMPS = 160
+"""Of RTP's clock, from one packet to the next: G.711's samples in 20 ms."""
+LEAST_BYTES = 40
+"""Of a datagram: IP's header, UDP's, and RTP's (RFC 3550 section 5.1), whose numbers we count."""
+LEAST_GAP_NS = 10_000
+"""Between packets of a neighbour: more of them nobody could send evenly."""
+FIRST_PORT = 5001
+_TIME = r"-?[0-9]{1,4}(?:\.[0-9]{1,3})?s"
+_TIMES = rf"(?: from {_TIME})?(?: to {_TIME})?"
+_BULK = rf"bulk (?:up|down)(?: [1-9][0-9]?x)?(?: [a-z][a-z0-9_]{{0,14}})?{_TIMES}"
+_CBR = rf"cbr (?:up|down) [1-9][0-9]{{0,7}}kbit(?: [1-9][0-9]{{1,3}}B)?{_TIMES}"
+_ONE = f"(?:{_BULK}|{_CBR}|call{_TIMES})"
+PATTERN = rf"^(?:{NO_TRAFFIC}|{_ONE}(?: \+ {_ONE}){{0,{MOST_NEIGHBOURS - 1}}})$"
+"""What the text of the knob has to match."""
+ALLOWED = (
+    '"none", or neighbours joined by " + ": "bulk up|down [Nx] [ALGORITHM]", '
+    '"cbr up|down Nkbit [NB]" or "call", each with [from Ns] [to Ns], '
+    'such as "bulk up 2x cubic from -5s + call"'
+)
+_PARTS = re.compile(
+    r"(?P<kind>bulk|cbr|call)(?: (?P<way>up|down))?(?: (?P<flows>[0-9]+)x)?"
+    r"(?: (?P<rate>[0-9]+)kbit)?(?: (?P<size>[0-9]+)B)?"
+    rf"(?: (?!from |to )(?P<algorithm>[a-z][a-z0-9_]*))?"
+    rf"(?: from (?P<begin>{_TIME}))?(?: to (?P<end>{_TIME}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """One neighbour, as its ``text`` asks for it.
+
+    It sends in each of ``ways`` from ``from_s`` to ``to_s`` seconds after the start of the load,
+    without ``to_s`` until the load has ended.  A TCP neighbour has an ``algorithm``; the packets of
+    others have ``packet_bytes`` with all headers from IP on, and one follows another after
+    ``gap_ns``.
+    """
+
+    text: str
+    kind: str
+    ways: tuple[Way, ...]
+    from_s: float
+    to_s: float | None
+    flows: int = 1
+    algorithm: str = ""
+    packet_bytes: int = 0
+    gap_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFlow:
+    """One connection, or one direction of datagrams: its neighbour, and the port of both ends."""
+
+    neighbour: Neighbour
+    number: int
+    way: Way
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToldConnection:
+    """What the kernel says of a neighbour's connection at its end, at the end that sends.
+
+    ``algorithm`` is empty where there is no connection.  ``busy_s`` is for how long it had data to
+    send, and ``retransmits`` how many segments it sent again (tcp(7), TCP_INFO).
+    """
+
+    port: int
+    algorithm: str = ""
+    busy_s: float = 0.0
+    retransmits: int = 0
+
+
+def parse_traffic(text: str) -> tuple[Neighbour, ...]:
+    """Return the neighbours that a text of the knob asks for.
+
+    Raises:
+        ValueError: there can be none such; the message says why.
+    """
+    if text == NO_TRAFFIC:
+        return ()
+    if not re.fullmatch(PATTERN, text):
+        raise ValueError(f"{text!r} is not {ALLOWED}")
+    found = tuple(_parse(part) for part in text.split(" + "))
+    if sum(neighbour.flows * len(neighbour.ways) for neighbour in found) > MOST_FLOWS:
+        raise ValueError(f"{text!r} has more than {MOST_FLOWS} flows")
+    return found
+
+
+def _parse(text: str) -> Neighbour:
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        raise ValueError(f"{text!r} is no neighbour")
+    begin = float(parts["begin"][:-1]) if parts["begin"] else FROM_S
+    end = float(parts["end"][:-1]) if parts["end"] else None
+    if end is not None and end <= max(begin, 0.0):
+        raise ValueError(f"{text!r} ends before it, or the load, has begun")
+    ways = WAYS if parts["way"] is None else tuple(way for way in WAYS if way == parts["way"])
+    kind = parts["kind"]
+    if kind == "bulk":
+        flows, algorithm = int(parts["flows"] or 1), parts["algorithm"] or ALGORITHM
+        return Neighbour(text, kind, ways, begin, end, flows, algorithm)
+    size, gap_ns = CALL_BYTES, CALL_NS
+    if kind == "cbr":
+        size = int(parts["size"] or 1200)
+        gap_ns = size * 8_000_000 // int(parts["rate"])
+    if size < LEAST_BYTES:
+        raise ValueError(f"{text!r}: a packet has {LEAST_BYTES} bytes of headers at least")
+    if gap_ns < LEAST_GAP_NS:
+        raise ValueError(f"{text!r}: more than {10**9 // LEAST_GAP_NS} packets a second")
+    return Neighbour(text, kind, ways, begin, end, packet_bytes=size, gap_ns=gap_ns)
+
+
+def list_flows(neighbours: tuple[Neighbour, ...]) -> Iterator[PlannedFlow]:
+    """Yield every flow of ``neighbours``; each has a port of its own."""
+    port = FIRST_PORT
+    for neighbour in neighbours:
+        for number in range(1, neighbour.flows + 1):
+            for way in neighbour.ways:
+                yield PlannedFlow(neighbour, number, way, port)
+                port += 1
+
+
+def lead_s(neighbours: tuple[Neighbour, ...]) -> float:
+    """How long before the load the first of ``neighbours`` begins, in seconds."""
+    return max(0.0, *(-neighbour.from_s for neighbour in neighbours))

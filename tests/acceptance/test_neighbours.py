@@ -1,0 +1,296 @@
+"""Neighbours on the access line, in a real lab: as asked and proven, or refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.model import CAPTURE_FILE, NEIGHBOUR_FILE, OBSERVATION_FILE, NeighbourFlow, Record
+from testbed.model.traffic import NO_TRAFFIC
+from tests.acceptance.altered import Done, given
+from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
+from tests.measured import load_of
+
+pytestmark = pytest.mark.guest
+
+PAGE = "tum-website"
+LINE = {"rtt_ms": 30, "down_kbit": 8000, "up_kbit": 1000, "page": PAGE, "client": "graph"}
+UP, CALL, DOWN = "bulk up", "call", "bulk down 2x reno from -2s to 0.2s"
+STREAM = "cbr down 400kbit 500B from 0.1s"
+CALL_UP = f"{UP} + {CALL}"
+TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def page(house: House) -> None:
+    house.take(PAGE)
+
+
+@pytest.fixture(scope="module")
+def ran(house: House, page: None) -> Ran:
+    return house.run(**LINE, traffic=TEXTS)
+
+
+def of(ran: Ran, text: str) -> Record:
+    """The load with these neighbours."""
+    return next(r for r in ran.records if r.trial.condition.traffic == text)  # type: ignore[attr-defined]
+
+
+def flows(ran: Ran, text: str) -> tuple[NeighbourFlow, ...]:
+    proof = of(ran, text).proof
+    assert proof is not None
+    return proof.neighbours
+
+
+def plt(ran: Ran, text: str) -> float:
+    load = load_of(of(ran, text))
+    assert load is not None
+    return load.plt_ms
+
+
+def test_neighbours_share_the_line(ran: Ran) -> None:
+    assert ran.code == EXIT_OK
+    for record in ran.records:
+        assert_ok(record)
+    assert flows(ran, NO_TRAFFIC) == ()
+    (up,) = flows(ran, UP)
+    assert up.began_s == pytest.approx(-5, abs=0.001)
+    assert 900 < up.goodput_kbit < 1000  # of 1000 kbit/s, with headers
+    # A buffer of 128 KB before 1 Mbit/s holds a second.
+    assert plt(ran, UP) > plt(ran, NO_TRAFFIC) + 500
+    first, second = flows(ran, DOWN)
+    assert (first.number, second.number) == (1, 2)
+    assert first.began_s == pytest.approx(-2, abs=0.001)
+    assert first.goodput_kbit + second.goodput_kbit < 8000
+
+
+def test_a_call_alone_and_beside_an_upload(ran: Ran) -> None:
+    """Half the round trip and what 200 bytes occupy; behind the upload, its queue."""
+    alone, beside = ({f.way: f for f in flows(ran, text) if f.sent} for text in (CALL, CALL_UP))
+    for calls in (alone, beside):
+        assert calls["up"].sent == calls["down"].sent
+    assert alone["up"].delay_p50_ms == pytest.approx(15 + 1.6, abs=0.01)
+    assert alone["up"].lost == 0
+    median = beside["up"].delay_p50_ms
+    assert median is not None and median > 300
+    worst = beside["up"].delay_max_ms
+    # The buffer, one packet in service, and the call's own: no packet can wait for longer.
+    assert worst is not None and worst < 15 + (131072 + 1500 + 200) * 8 / 1000 + 1
+
+
+def test_an_even_stream(ran: Ran) -> None:
+    (stream,) = flows(ran, STREAM)
+    assert stream.began_s == pytest.approx(0.1, abs=0.001)
+    assert stream.sent == pytest.approx((plt(ran, STREAM) - 100) / 10, abs=1)  # one in 10 ms
+
+
+def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
+    lab = of(ran, UP).lab
+    assert lab is not None
+    assert lab.knobs["neighbour.offloads"] == lab.knobs["remote.offloads"] == "none"
+    assert lab.knobs["remote.sysctls"] == lab.knobs["neighbour.sysctls"]
+    alone = of(ran, NO_TRAFFIC).lab
+    assert alone is not None
+    assert not [name for name in alone.knobs if name.startswith(("neighbour.", "remote."))]
+
+
+def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran) -> None:
+    again = house.run(**LINE, traffic=CALL_UP).records[0]
+    first = of(ran, CALL_UP)
+    for name in (CAPTURE_FILE, NEIGHBOUR_FILE, "remote.pcap"):
+        assert again.artefacts[name] == first.artefacts[name]
+
+
+@pytest.mark.parametrize("client", ["wget2", "chromium"])
+@pytest.mark.parametrize("tfo", [False, True])
+def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> None:
+    (record,) = house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).records
+    assert_ok(record)
+
+
+SENDS = "                    sender.send(CHUNK)\n"
+BEGINS = "    if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):"
+FAULTS: dict[str, tuple[str, str, str, str]] = {
+    "late": (UP, BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"),
+             "neighbour bulk up: it began at -4.98"),
+    "another algorithm": (UP, "flow.neighbour.algorithm.encode()", 'b"reno"',
+                          "neighbour bulk up: its congestion control is reno, asked was cubic"),
+    "ends early": (UP, "return ENDLESS_S", "return (load_ns - time.time_ns()) / 1e9 + 0.05",
+                   "neighbour bulk up: it ended at 0.05"),
+    "ends before its end": (
+        DOWN, "+ neighbour.to_s", "+ neighbour.to_s - 0.05",
+        "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.15"),
+    "ends late": (
+        DOWN,
+        "+ neighbour.to_s",
+        "+ neighbour.to_s + 0.05",
+        "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.25",
+    ),
+    "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 20 + "time.sleep(0.7)\n",
+               "neighbour bulk up: it had nothing to send for "),
+    "one connection for two": (
+        DOWN,
+        "in list_flows(neighbours)]",
+        "in [*list_flows(neighbours)][:1]]",
+        "(flow 2 down): it never began",
+    ),
+    "another rate": (STREAM, "number * neighbour.gap_ns", "number * neighbour.gap_ns * 11 // 10",
+                     "packets were not sent at their times, one each 10 ms"),
+    "another size": (STREAM, "neighbour.packet_bytes - IP_UDP_BYTES",
+                     "neighbour.packet_bytes + 8 - IP_UDP_BYTES",
+                     "it sent packets of 508 bytes, asked was 500"),
+    "one way only": (CALL, "thread in threads:\n            thread.start",
+                     "thread in threads[:1]:\n            thread.start",
+                     "neighbour call (flow 1 down): it never began"),
+    "numbers left out": (CALL, "            number += 1\n", "            number += 2\n",
+                         "packets were not sent at their times, one each 20 ms"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str) -> None:
+    text, old, new, told = FAULTS[fault]
+    plant("lab/neighbours.py", old, new)
+    if fault == "one way only":
+        plant("lab/neighbours.py", "for thread in threads:\n                thread.join",
+              "for thread in threads[:1]:\n                thread.join")  # fmt: skip
+    assert_refused(house.run(**LINE, traffic=text), "unproven", told)
+
+
+def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
+    old = "        try:\n            yield account\n"
+    planted = (
+        "        with topology.role('remote').entered():\n"
+        "            other = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))\n"
+        "        other.sendto(b'', (NEIGHBOUR_ADDRESS, FIRST_PORT + 7))\n"
+    )
+    plant(
+        "lab/neighbours.py", "import (\n    CALL_STAMPS,", "import (\n    FIRST_PORT, CALL_STAMPS,"
+    )
+    plant("lab/neighbours.py", old, planted + old)
+    assert_refused(
+        house.run(**LINE, traffic=UP), "unproven", "packets at the neighbours are of none of them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),
+        ("sysctl -qw net.ipv4.tcp_sack=0", "neighbour: net.ipv4.tcp_sack was written"),
+        ("ip route replace default via 10.0.3.1 initcwnd 40", "neighbour: a route changed"),
+    ],
+)
+def test_a_host_of_neighbours_that_changes(
+    house: House, plant: Plant, words: str, told: str
+) -> None:
+    old = "        try:\n            yield account\n"
+    planted = (
+        "        from testbed.base import proc\n"
+        "        with topology.role('neighbour').entered():\n"
+        f"            proc.run({tuple(words.split())!r})\n"
+    )
+    plant("lab/neighbours.py", old, planted + old)
+    assert_refused(house.run(**LINE, traffic=UP), "lab_mismatch", told)
+
+
+def test_a_way_around_the_line(house: House, plant: Plant) -> None:
+    """The neighbour's packets reach their end, and no packet of the line is missing."""
+    plant(
+        "lab/beside.py",
+        "        yield topology\n",
+        "        from testbed.base import proc\n"
+        "        with topology.role('neighbour').entered():\n"
+        "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
+        "                      'netns', topology.role('remote').name))\n"
+        "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n"
+        "        yield topology\n",
+    )
+    assert_refused(
+        house.run(**LINE, traffic=UP), "lab_mismatch", "neighbour: there is another device, x0"
+    )
+
+
+@pytest.fixture(scope="module")
+def done(house: House, ran: Ran) -> Done:
+    return Done(of(ran, UP), ran.folder, house.archive(PAGE).digest)
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "told"),
+    [
+        (
+            ("neighbours",),
+            [],
+            "its congestion control is no connection at its end, asked was cubic",
+        ),
+        (("trial", "condition", "traffic"), "none", "traffic: performed was 'none'"),
+        (("lab", "knobs", "remote.offloads"), "gso", "remote.offloads was read back as 'gso'"),
+        (("lab", "knobs", "neighbour.net.ipv4.tcp_wmem"), "4096", "tcp_wmem was read back as"),
+    ],
+)
+def test_what_is_altered_afterwards(
+    done: Done, tmp_path_factory: pytest.TempPathFactory, path: tuple[str, ...], to: object,
+    told: str,
+) -> None:  # fmt: skip
+    record = done.judge(given(*path, to=to), tmp_path_factory.mktemp("altered"))
+    assert record.outcome != "ok"
+    assert told in str(record.reason)
+
+
+def test_a_neighbour_without_its_capture(
+    done: Done, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("altered")
+
+    def lose(_seen: object) -> None:
+        (folder / "out" / NEIGHBOUR_FILE).unlink()
+
+    assert (folder / "out" / OBSERVATION_FILE).exists() is False
+    record = done.judge(lose, folder)
+    assert record.outcome == "failed"
+    assert NEIGHBOUR_FILE in str(record.reason)
+
+
+def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
+    ran = house.run(**LINE, traffic="bulk up from 900s")
+    assert_refused(ran, "unproven", "neighbour bulk up from 900s: it never began")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bulk", 'is not "none", or neighbours joined by'),
+        ("bulk up from 3s to 2s", "ends before it, or the load, has begun"),
+        ("call from -9s to -2s", "ends before it, or the load, has begun"),
+        ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
+        ("cbr up 99999999kbit", "more than 100000 packets a second"),
+        ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
+        ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)"),
+    ],
+)
+def test_what_cannot_be_a_neighbour_is_refused_before_a_run(
+    house: House, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = house.folder / "wrong.toml"
+    config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = {json.dumps(text)}\n')
+    code, _ = house.command("plan", str(config))
+    assert code == EXIT_CONFIGURATION
+    assert said in capsys.readouterr().err
+
+
+def test_the_host_and_a_command_have_no_neighbours(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = house.folder / "wrong.toml"
+    config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = "call"\n')
+    assert house.command("plan", str(config), "--kernel", "host")[0] == EXIT_CONFIGURATION
+    assert "neighbours are in virtual time alone" in capsys.readouterr().err
+    config.write_text(
+        f'kind = "command"\npage = "{PAGE}"\nclient = "command"\ncommand = "true"\n'
+        'traffic = "call"\n'
+    )
+    assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
+    assert "a command alone in the lab has no neighbours" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""Neighbours in the report: what each flow got, what a call met, and how even it was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.report.document import write_reports
+from analysis.words import MISSING
+from testbed.model import NeighbourFlow, Record
+from tests.analysis.sample import conditions, experiment, record, write_results
+
+OFF, _ = conditions(["amazon"], [100.0])
+TEXT = "bulk up 2x + call"
+CALL = NeighbourFlow("call", 1, "up", -5.0, 64.0, None, 200, 50, 20.0, 30.5, 40.0, 1.5)
+
+
+def with_flows(*flows: NeighbourFlow) -> Record:
+    made = record(replace(OFF, traffic=TEXT))
+    assert made.proof is not None
+    return replace(made, proof=replace(made.proof, neighbours=flows))
+
+
+def bulk(number: int, kbit: float) -> NeighbourFlow:
+    return NeighbourFlow("bulk up 2x", number, "up", -5.0, kbit, retransmits=7)
+
+
+def written(folder: Path, one: Record) -> list[list[str]]:
+    """The cells of the section's rows; none where there is no section."""
+    asked = (one.trial.condition,)
+    write_results(folder, (one,), experiment(1, conditions=asked, reference=None))
+    write_reports(folder)
+    page = (folder / "report.html").read_text()
+    section = re.search(r'<section id="neighbours">.*?</section>', page, re.DOTALL)
+    assert ('href="#neighbours"' in page) == bool(section)
+    rows = re.findall(r"<tr data-page.*?</tr>", section[0], re.DOTALL) if section else []
+    return [
+        [re.sub(r"<.*?>", " ", cell).strip() for cell in re.findall(r"<td.*?</td>", row)]
+        for row in rows
+    ]
+
+
+def test_loads_without_neighbours_have_no_such_section(tmp_path: Path) -> None:
+    assert written(tmp_path, record(OFF)) == []
+
+
+@pytest.mark.parametrize(("second", "fairness"), [(60.0, "1.000"), (0.0, "0.500")])
+def test_flows_and_a_call(tmp_path: Path, second: float, fairness: str) -> None:
+    first, other, call = written(tmp_path, with_flows(bulk(1, 60.0), bulk(2, second), CALL))
+    assert first[-10:-5] == ["bulk up 2x, up 1", "60", "23.4", fairness, "7"]  # of 256 kbit/s
+    assert other[-10] == "bulk up 2x, up 2"
+    assert call[-10:] == [
+        "call, up 1", "64", "25.0", MISSING, MISSING, "25.0", "20.0", "30.5", "40.0", "1.5",
+    ]  # fmt: skip
