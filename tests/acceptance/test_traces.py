@@ -146,7 +146,7 @@ def wrong(house: House, name: str) -> tuple[str, ...]:
 SET = "file=str(TRACES / trace)"
 BEGUN = "self.begun.update(origins_ns)"
 PACKED = "_TRACE.pack(wanted.origin_ns, limit, room, flags, 0, 0, 0)"
-READ = "read = replace(read, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))"
+READ = "found = replace(found, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))"
 SHIFTED = """file=_shifted(trace)"""
 SHIFT = '''
 def _shifted(name: str) -> str:
