@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 
-from testbed.model import LinkSpec, Step
+from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows
@@ -22,7 +22,7 @@ SLACK_US = 10.0
 """What clocks and system calls may add or take in virtual time."""
 
 
-def check_line(flows: Flows, link: LinkSpec, steps: Sequence[Step] = ()) -> Iterator[str]:
+def check_line(flows: Flows, link: LinkSpec, steps: Sequence[LinkChange] = ()) -> Iterator[str]:
     """Yield a sentence where packets came as from another link than ``link``.
 
     Packets that came too fast are a proof whatever the load, but where some are held back to be
@@ -60,7 +60,7 @@ class _Plan:
     """Which line there was when: by what was asked, from when it was performed."""
 
     link: LinkSpec
-    steps: Sequence[Step]
+    steps: Sequence[LinkChange]
 
     @property
     def rates(self) -> str:
