@@ -37,7 +37,7 @@ from testbed.lab.readback import (
 from testbed.lab.topology import Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import LabReading, Linked, Step
+from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
 from testbed.model.traffic import Neighbour
 
@@ -66,7 +66,7 @@ class Lab:
     state: State
     exactness: Exactness = VIRTUAL
     seed: int = 0
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LinkChange] = field(default_factory=list)
 
     @property
     def settle_s(self) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 
-from testbed.model import LinkSpec, Step
+from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows
@@ -26,7 +26,7 @@ SHARED_SLACK_US = 200.0
 
 
 def check_line(
-    flows: Flows, link: LinkSpec, steps: Sequence[Step] = (), *, shared: bool = False
+    flows: Flows, link: LinkSpec, steps: Sequence[LinkChange] = (), *, shared: bool = False
 ) -> Iterator[str]:
     """Yield a sentence where packets came as from another link than ``link``.
 
@@ -61,7 +61,7 @@ class _Plan:
     """Which line there was when: by what was asked, from when it was performed."""
 
     link: LinkSpec
-    steps: Sequence[Step]
+    steps: Sequence[LinkChange]
 
     @property
     def rates(self) -> str:
