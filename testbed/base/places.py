@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 PAGES = ROOT / "pages"
 PROFILES = ROOT / "profiles"
+TRACES = ROOT / "traces"
 SCENARIOS = ROOT / "scenarios"
 REFERENCES = ROOT / "analysis" / "published" / "reference"
 RESULTS = ROOT / "results"

@@ -1,4 +1,4 @@
-"""Seeded variation of a trial: start of the load, price of computing, length of think times.
+"""Seeded variation of a trial: start of load and trace, price of computing, think times.
 
 Drawn from SHA-256 and not from ``random``, so that a seed means the same in every Python.
 """
@@ -16,6 +16,11 @@ _BITS = 53  # of a float's precision
 def start_offset_ns(seed: int, start_spread_ms: float) -> int:
     """Return how long after the round instant a load starts: 0 to below ``start_spread_ms``."""
     return int(_uniform(seed, "start") * start_spread_ms * 1e6)
+
+
+def trace_phase_ms(seed: int, end_ms: int) -> int:
+    """Return how much of a trace of ``end_ms`` is over when a load starts: 0 to below its end."""
+    return int(_uniform(seed, "trace") * end_ms)
 
 
 def system_call_ns(seed: int) -> int:

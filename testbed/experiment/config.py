@@ -7,10 +7,11 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.algorithms import find_unknown
@@ -47,6 +48,7 @@ from testbed.model import (
 from testbed.model.impairments import find_problems
 from testbed.model.knob import build, declared
 from testbed.model.settings import FAMILIES
+from testbed.traces.catalogue import find_problem, is_own
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
@@ -142,6 +144,7 @@ def load_experiment(
             *_stopping(source, values),
             *_too_many(source, values),
             *_folder(source, values),
+            *_traces(source, values, profiles),
             *_of_its_own(source, values, catalogue),
         ]
     if problems:
@@ -149,6 +152,8 @@ def load_experiment(
     if "command_folder" in values:
         values["command_folder"] = str(_folder_path(source, values["command_folder"]))
     experiment = _experiment(path.stem, values, catalogue, profiles)
+    if any(map(is_own, experiment.traces)):
+        experiment = replace(experiment, trace_folder=str(path.parent.resolve()))
     unknown = [f"{path}: {each}" for each in find_unknown(experiment, catalogue.algorithms)]
     if unknown:
         raise ConfigurationError(unknown)
@@ -231,6 +236,31 @@ def _folder(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def _traces(
+    source: _Source, values: Mapping[str, Any], profiles: Mapping[str, Profile]
+) -> Iterator[str]:
+    """Traces that are not there, and what is said of a trace where there is none."""
+    named = False
+    for knob in ("trace_down", "trace_up"):
+        for name in filter(None, _values_of(knob, values, profiles)):
+            named = True
+            problem = find_problem(name, source.path.parent, places.TRACES)
+            if problem is not None:
+                yield f"{_where(source, values, knob)}: {problem}"
+    for knob in ("trace_end", "trace_phase"):
+        if not named and _values_of(knob, values, profiles) != [getattr(LinkSpec(), knob)]:
+            yield (
+                f"{_where(source, values, knob)}: there is no trace; set link.trace_down or "
+                "link.trace_up, or leave it out"
+            )
+
+
+def _where(source: _Source, values: Mapping[str, Any], knob: str) -> str:
+    """Return where a knob of the link is, and what it is called there."""
+    key = ("sweep" if knob in values.get("sweep", {}) else "link", knob)
+    return f"{source.where(key)}: {'.'.join(key)}"
+
+
 def _folder_path(source: _Source, folder: str) -> Path:
     """Return the folder: beside the experiment file, or where the command line was typed."""
     typed = ("command_folder",) in source.origins
@@ -297,11 +327,10 @@ def _buffer_below_mtu(
     largest = max(mtu + framing for mtu, framing in packets)
     for size in buffers:
         if size < largest:
-            swept = "buffer_bytes" in values.get("sweep", {})
-            key = ("sweep" if swept else "link", "buffer_bytes")
             yield (
-                f"{source.where(key)}: {'.'.join(key)}: a buffer of {size} bytes cannot hold one "
-                f"packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} and up"
+                f"{_where(source, values, 'buffer_bytes')}: a buffer of {size} bytes cannot hold "
+                f"one packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} "
+                "and up"
             )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from testbed.model import LabReading, Replay
+from testbed.model import LabReading, LinkSpec, Replay
+from testbed.model.trace import RunningTrace, traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Observation:
     ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
     ``trial`` is the one that it was given, as plain data, ``archive`` name and digest of the page
     that it served.
-    ``machine`` is what the machine did meanwhile, of a trial in real time.
+    ``machine`` is what the machine did meanwhile, of a trial in real time.  ``traces`` are those
+    that its link was to have, by name: not its own words, but the run's.
     """
 
     lab: LabReading | None = None
@@ -27,6 +29,20 @@ class Observation:
     machine: dict[str, float] = field(default_factory=dict)
     trial: dict[str, Any] = field(default_factory=dict)
     archive: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, Any] = field(default_factory=dict)
+
+    def running_traces(self, link: LinkSpec) -> dict[str, RunningTrace]:
+        """Return the traces of ``link`` by direction, as its lab says that they ran.
+
+        That it says nothing, or of another trace, is a problem of itself.
+        """
+        knobs = {} if self.lab is None else self.lab.knobs
+        once = link.trace_end == "once"
+        return {
+            way: RunningTrace(self.traces[name], int(knobs[f"{way}.trace_origin_ns"]), once)
+            for way, name in traced(link).items()
+            if name in self.traces and f"{way}.trace_origin_ns" in knobs
+        }
 
     @property
     def measured(self) -> object | None:

@@ -1,61 +1,78 @@
 """Measure the running link and hold it against closed-form theory before it is trusted.
 
 A probe (one small UDP datagram and its echo) gives the round trip; a train longer than the
-buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).
+buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).  Where
+a trace takes the place of a rate, each datagram of the train must come at its opportunity, and the
+round trip is what is left of a probe's without the waits for opportunities.
 This is for virtual time; ``testbed.lab.real_time_calibration`` is for real time.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
-from testbed.model.line import serialisation_ms
+from testbed.model.line import answered_ns, delay_ns, line_ms
+from testbed.model.trace import MS_NS, RunningTrace, room_bytes, trace_of
 
 PROBE_IP_BYTES = 100
 PROBES = 5
 TRAIN_SURPLUS = 12
+MOST_AT_ONCE = 600
 QUIET_S = 1.0
+AFTER_NS = 20_000
 
 
-def calibrate(topology: Topology, spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
+def calibrate(
+    topology: Topology, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
+) -> tuple[Measurement, ...]:
     """Measure RTT, both rates and both buffers of a lossless, idle link.
 
     Args:
         topology: the running lab.
         spec: what was asked; theory follows from it.
         exactness: how far measured may be from theory.
+        traces: those of the link by direction.
     """
     with open_ends(topology) as ends:
         return (
-            *_measure_rtt(ends, spec, exactness),
-            *_measure_train("down", ends.server, ends.client, spec, exactness),
-            *_measure_train("up", ends.client, ends.server, spec, exactness),
+            *_measure_rtt(ends, spec, exactness, traces),
+            *_measure_train("down", ends.server, ends.client, spec, exactness, traces),
+            *_measure_train("up", ends.client, ends.server, spec, exactness, traces),
         )
 
 
 def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     """What an exact link of ``spec`` would measure: a judge compares theory and tolerances."""
-    rtt_ms, packets = rtt_theory_ms(spec), train_theory(spec)
+    rtt_ms = rtt_theory_ms(spec)
     found = [exactness.judge_rtt(rtt_ms, rtt_ms)]
     if spec.delay_up_ms is not None and not exactness.real_time:
         found.append(_judge_up(0.0, spec, exactness))
-    for way, rate_kbit in (("down", spec.down_kbit), ("up", spec.up_kbit)):
-        each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
-        kbit = spec.mtu_bytes * 8 / each_ms
-        found += [
-            exactness.judge_rate(way, kbit, kbit),
-            exactness.judge_buffer(
-                way, float(packets), float(packets), each_ms, packets + TRAIN_SURPLUS
-            ),
-        ]
+    for way in ("down", "up"):
+        packets, each_ms = train_theory(spec, way), line_ms(spec, way, spec.mtu_bytes)
+        if each_ms:
+            kbit = spec.mtu_bytes * 8 / each_ms
+            found.append(exactness.judge_rate(way, kbit, kbit))
+        else:
+            found.append(exactness.judge_trace(way, 0.0))
+        found.append(_judge_buffer(way, packets, spec, exactness))
     return tuple(found)
+
+
+def _judge_buffer(way: str, survived: int, spec: LinkSpec, exactness: Exactness) -> Measurement:
+    expected = train_theory(spec, way)
+    # No packet of a train that waits for an opportunity leaves while others are sent.
+    each_ms = line_ms(spec, way, spec.mtu_bytes) or math.inf
+    return exactness.judge_buffer(
+        way, float(survived), float(expected), each_ms, train_sent(spec, way)
+    )
 
 
 def describe_passed(delivered: int, dropped: int) -> str:
@@ -65,32 +82,43 @@ def describe_passed(delivered: int, dropped: int) -> str:
 
 def rtt_theory_ms(spec: LinkSpec) -> float:
     """Round trip of a probe over the idle link."""
-    return spec.rtt_ms + sum(
-        serialisation_ms(PROBE_IP_BYTES, rate, spec.framing_bytes)
-        for rate in (spec.up_kbit, spec.down_kbit)
-    )
+    return spec.rtt_ms + sum(line_ms(spec, way, PROBE_IP_BYTES) for way in ("up", "down"))
 
 
-def train_theory(spec: LinkSpec) -> int:
-    """Datagrams of one MTU that survive of a train sent at once: one in service, others queued."""
-    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+def train_theory(spec: LinkSpec, way: str = "down") -> int:
+    """Datagrams of one MTU that survive of a train sent at once: one in service, others queued.
+
+    Before an opportunity of a trace none is in service, and of a buffer that could not be filled
+    before the next one there is a train's worth.
+    """
+    held = spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+    return min(held, MOST_AT_ONCE + TRAIN_SURPLUS) if trace_of(spec, way) else 1 + held
 
 
-def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Iterator[Measurement]:
+def train_sent(spec: LinkSpec, way: str) -> int:
+    """Datagrams of a train: more than the buffer holds, but of a trace no more than within a ms."""
+    sent = train_theory(spec, way) + TRAIN_SURPLUS
+    return min(sent, MOST_AT_ONCE + TRAIN_SURPLUS) if trace_of(spec, way) else sent
+
+
+def _measure_rtt(
+    ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
+) -> Iterator[Measurement]:
     """The round trip, and where the ways are asked to differ, the way up."""
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
+    wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.trace.end_ms / 1000 for t in traces.values())
     times_ms, up_ms = [], []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        there = receive(ends.server, spec.rtt_ms / 1000 + QUIET_S)
+        there = receive(ends.server, wait_s)
         if there is None:
             continue
         up_ms.append((there[0] - sent) / 1e6)
         ends.server.send(payload)
-        arrived = receive(ends.client, spec.rtt_ms / 1000 + QUIET_S)
+        arrived = receive(ends.client, wait_s)
         if arrived is not None:
-            times_ms.append((arrived[0] - sent) / 1e6)
+            times_ms.append((arrived[0] - sent - waited_ns(spec, sent, traces)) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
     yield exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
     if spec.delay_up_ms is not None:
@@ -98,34 +126,65 @@ def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Iterator[M
 
 
 def _judge_up(measured_ms: float, spec: LinkSpec, exactness: Exactness) -> Measurement:
-    line_ms = serialisation_ms(PROBE_IP_BYTES, spec.up_kbit, spec.framing_bytes)
-    theory_ms = line_ms + (spec.delay_up_ms or 0.0)
+    theory_ms = line_ms(spec, "up", PROBE_IP_BYTES) + (spec.delay_up_ms or 0.0)
     judged = exactness.judge_rtt(measured_ms, theory_ms)
     return replace(judged, name="up_delay")
 
 
+def waited_ns(spec: LinkSpec, at_ns: int, traces: Mapping[str, RunningTrace]) -> float:
+    """For how long a probe of ``at_ns`` and its echo wait for opportunities, over an idle link."""
+    back_ns = answered_ns(spec, at_ns, PROBE_IP_BYTES, PROBE_IP_BYTES, traces) or at_ns
+    return back_ns - at_ns - rtt_theory_ms(spec) * 1e6 if traces else 0.0
+
+
 def _measure_train(
-    name: str, sender: socket.socket, receiver: socket.socket, spec: LinkSpec, exactness: Exactness
+    name: str,
+    sender: socket.socket,
+    receiver: socket.socket,
+    spec: LinkSpec,
+    exactness: Exactness,
+    traces: Mapping[str, RunningTrace],
 ) -> tuple[Measurement, Measurement]:
-    rate_kbit = spec.down_kbit if name == "down" else spec.up_kbit
-    expected = train_theory(spec)
     payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
-    for _ in range(expected + TRAIN_SURPLUS):
+    running = traces.get(name)
+    if running is not None:
+        _leave_the_moment()
+    sent = time.time_ns()
+    for _ in range(train_sent(spec, name)):
         sender.send(payload)
-    each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
+    each_ms = line_ms(spec, name, spec.mtu_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S
+    if running is not None:
+        needed = -(-(spec.mtu_bytes + spec.framing_bytes) // room_bytes(spec))
+        wait_s += needed * running.trace.end_ms / 1000
     arrivals: list[int] = []
     while (arrived := receive(receiver, wait_s)) is not None:
         arrivals.append(arrived[0])
+    buffer = _judge_buffer(name, len(arrivals), spec, exactness)
+    if running is not None:
+        return exactness.judge_trace(name, _error_us(arrivals, sent, spec, running)), buffer
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
     if len(arrivals) > 1:
         span_ms = (arrivals[-1] - arrivals[0]) / 1e6
         measured_kbit = (len(arrivals) - 1) * spec.mtu_bytes * 8 / span_ms
-    return (
-        exactness.judge_rate(name, measured_kbit, theory_kbit),
-        exactness.judge_buffer(
-            name, float(len(arrivals)), float(expected), each_ms, expected + TRAIN_SURPLUS
-        ),
-    )
+    return exactness.judge_rate(name, measured_kbit, theory_kbit), buffer
+
+
+def _leave_the_moment() -> None:
+    """Sleep to soon after a whole ms, so that there is no opportunity while a train is sent."""
+    time.sleep((MS_NS + AFTER_NS - time.time_ns() % MS_NS) / 1e9)
+
+
+def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, running: RunningTrace) -> float:
+    """By how much a packet of a train came otherwise than by its trace, at most.
+
+    Without any packet it is as much as a whole trace.
+    """
+    each = spec.mtu_bytes + spec.framing_bytes
+    trace, since_ns = running.trace, sent_ns - running.origin_ns
+    left = trace.departures([each] * len(arrivals), since_ns, room_bytes(spec), once=False)
+    came = (at_ns - running.origin_ns - delay_ns(spec) for at_ns in arrivals)
+    errors = [abs(a - d) for a, d in zip(came, left, strict=True)]
+    return max(errors, default=trace.end_ms * MS_NS) / 1000

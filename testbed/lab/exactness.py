@@ -9,6 +9,8 @@ from testbed.model import Measurement
 SETTLE_S = 2.0
 LEAST_SETTLE_S = 0.3
 SETTLE_ROUND_TRIPS = 3
+TRACE_US = 1.0
+"""How far from its opportunity a packet may come, in virtual time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class Exactness:
     def judge_rate(self, way: str, measured_kbit: float, theory_kbit: float) -> Measurement:
         """The rate of direction ``way`` beside its theory."""
         return Measurement(f"{way}_rate", "kbit/s", measured_kbit, theory_kbit, self.rate_pct)
+
+    def judge_trace(self, way: str, measured_us: float) -> Measurement:
+        """By how much a packet of a train in direction ``way`` came otherwise than by its trace."""
+        most_us = self.rtt_ms * 1000 if self.real_time else TRACE_US
+        return Measurement(f"{way}_trace", "us", measured_us, 0.0, 0.0, most_us)
 
     def judge_buffer(
         self, way: str, measured: float, theory: float, packet_ms: float, sent: int

@@ -13,6 +13,7 @@ from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
+from testbed.lab.link.bundled import idle_traces
 from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
@@ -39,8 +40,10 @@ from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
+from testbed.model.trace import trace_of, trace_origins, traced
 from testbed.model.traffic import Neighbour
 
+SECOND_NS = 1_000_000_000
 DRAIN_S, DRAIN_POLL_S = 600.0, 0.1
 """A full buffer may need long; waiting costs nothing in virtual time."""
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
@@ -57,7 +60,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A running lab and what it measured of itself."""
+    """A running lab and what it measured of itself.
+
+    ``watching`` is the watch of a load, and ``earlier`` what that saw before traces began.
+    """
 
     topology: Topology
     reading: LabReading
@@ -67,6 +73,8 @@ class Lab:
     exactness: Exactness = VIRTUAL
     seed: int = 0
     steps: list[LinkChange] = field(default_factory=list)
+    watching: list[Watch] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
 
     @property
     def settle_s(self) -> float:
@@ -133,7 +141,29 @@ class Lab:
         """
         before = self._count(withheld())
         with watch(self.topology) as seen:
+            self.watching[:] = [seen]
             yield lambda: self._read_again(seen, before, self._count(withheld()))
+
+    def begin_traces(self, seed: int, load_ns: int | None = None) -> None:
+        """Have the traces of the link begin for a load at ``load_ns``, which is watched.
+
+        Without a moment it is the second that has begun: in virtual time a round one.
+
+        Raises:
+            LabError: the link has ended.
+        """
+        spec = self.condition.link
+        if not traced(spec):
+            return
+        (seen,) = self.watching
+        self.earlier.extend(seen.read(self.state.table))
+        if load_ns is None:
+            now_ns = time.time_ns()
+            load_ns = now_ns if self.exactness.real_time else now_ns // SECOND_NS * SECOND_NS
+        traces = {trace_of(spec, way): each.trace for way, each in idle_traces(spec).items()}
+        roles = self.link.begin(trace_origins(spec, traces, seed, load_ns))
+        own = {f"{role}: a discipline changed during the load" for role in roles}
+        self.earlier.extend(line for line in seen.read(self.state.table) if line not in own)
 
     def _count(self, withheld: int) -> Counts:
         """What the link and the ends count, without packets that were withheld from the server."""
@@ -150,6 +180,7 @@ class Lab:
         now = {place: discipline for change in asked for place, discipline in change.items()}
         lines = {f"{role}: discipline of {device}" for role, device in now}
         problems = [
+            *self.earlier,
             *seen.read(self.state.table, asked),
             *changed(
                 *(
@@ -172,14 +203,24 @@ class Lab:
             way = {"client": "down", "server": "up"}.get(end, "")
             damaged = traffic.get(f"{way}.corrupted", 0)
             problems += count_refused(end, before.taken[end], after.taken[end], damaged)
-        # A link with loss may lose a connection, too; what decides its algorithm was read above.
-        if not is_lossy(condition.link):
+        # A link with loss may lose a connection, too, and one whose trace is at its end lets none
+        # through; what decides its algorithm was read above.
+        if not is_lossy(condition.link) and condition.link.trace_end != "once":
             try:
                 problems += knobs.judge_connection(read_connection(topology), condition.tcp)
             except LabError as error:
                 problems.append(str(error))
-        steps = tuple(self.steps)
-        return replace(self.reading, changes=tuple(problems), traffic=traffic, steps=steps)
+        knobs_now = self.reading.knobs
+        if traced(condition.link):
+            problems += judge_disciplines(state.disciplines, self.link.wanted_disciplines())
+            knobs_now = knobs_now | self.link.read_knobs()[0]
+        return replace(
+            self.reading,
+            knobs=knobs_now,
+            changes=tuple(problems),
+            traffic=traffic,
+            steps=tuple(self.steps),
+        )
 
     def read_link(self) -> LinkReport:
         """What the link did since the calibration (with one in virtual time: that included).
@@ -241,11 +282,11 @@ def open_lab(
                 calibrate_bounded,  # nothing that a guest imports
             )
 
-            measurements = calibrate_bounded(topology, spec, link, exactness)
+            measurements = calibrate_bounded(topology, spec, link, exactness, idle_traces(spec))
             connection = read_connection(topology)
         else:
             connection = None
-            measurements = calibrate(topology, spec, exactness)
+            measurements = calibrate(topology, spec, exactness, idle_traces(spec))
             report = link.read_report()
             passed = {
                 f"{way}.calibration": describe_passed(each.delivered, each.dropped)

@@ -4,6 +4,7 @@ The round trip is the median of several pings, echoed by the server's kernel.  T
 than the buffer goes each way, both at once: the first arrivals give the rate, and what the link
 says that it dropped gives the buffer, the packets that left it during the sending taken off.  A
 full buffer may need seconds to empty (128 KB at 256 kbit/s: 4 s), so the link is told to forget it.
+With a trace a packet comes soon after an opportunity, instead of at a rate.
 """
 
 from __future__ import annotations
@@ -13,22 +14,28 @@ import socket
 import statistics
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from types import MappingProxyType
 
 from testbed.lab.calibration import (
+    MOST_AT_ONCE,
     PROBE_IP_BYTES,
     QUIET_S,
     TRAIN_SURPLUS,
     rtt_theory_ms,
     train_theory,
+    waited_ns,
 )
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive, time_arrivals
 from testbed.lab.exactness import Exactness
 from testbed.lab.link.protocol import WAYS, Link, LinkReport
 from testbed.lab.topology import SERVER_ADDRESS, Topology
 from testbed.model import LinkSpec, Measurement
-from testbed.model.line import serialisation_ms
+from testbed.model.line import delay_ns, line_ms
+from testbed.model.trace import MS_NS, RunningTrace
 
 PINGS = 9
 PAUSE_MS = 2.0
@@ -42,40 +49,56 @@ IP_HEADER_BYTES, ICMP_HEADER_BYTES = 20, 8
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """What was seen of one train; ``sending_ms`` is the time from its first to its last packet."""
+    """What was seen of one train; ``sending_ms`` is the time from its first to its last packet.
+
+    It began at ``began_ns`` of CLOCK_REALTIME, as arrivals have it.
+    """
 
     way: str
     sent: int
     dropped: int
     sending_ms: float
     arrivals_ns: tuple[int, ...]
+    began_ns: int = 0
 
 
 def calibrate_bounded(
-    topology: Topology, spec: LinkSpec, link: Link, exactness: Exactness
+    topology: Topology,
+    spec: LinkSpec,
+    link: Link,
+    exactness: Exactness,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
 ) -> tuple[Measurement, ...]:
     """Measure RTT, both rates and both buffers of a lossless, idle link; it is idle afterwards.
+
+    ``traces`` are those of the link by direction.
 
     Raises:
         LabError: the link has ended.
     """
     rtt = exactness.judge_rtt(
-        statistics.median(ping(topology, spec, PINGS) or [0.0]), rtt_theory_ms(spec)
+        statistics.median(ping(topology, spec, PINGS, traces) or [0.0]), rtt_theory_ms(spec)
     )
     for _ in range(TRIES):
-        trains = _send_trains(topology, spec, link, exactness.train_ms or 0.0)
+        trains = _send_trains(topology, spec, link, exactness.train_ms or 0.0, traces)
         link.forget()
         if all(train.dropped for train in trains):
             break
-    return (rtt, *(m for train in trains for m in judge_train(train, spec, exactness)))
+    return (rtt, *(m for train in trains for m in judge_train(train, spec, exactness, traces)))
 
 
-def ping(topology: Topology, spec: LinkSpec, count: int) -> list[float]:
-    """Round trips in ms of those of ``count`` pings (65,536 at the most) that came back."""
-    slower_ms = max(
-        serialisation_ms(PROBE_IP_BYTES, rate, spec.framing_bytes)
-        for rate in (spec.up_kbit, spec.down_kbit)
-    )
+def ping(
+    topology: Topology,
+    spec: LinkSpec,
+    count: int,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
+) -> list[float]:
+    """Round trips in ms of those of ``count`` pings (65,536 at the most) that came back.
+
+    What they waited for opportunities of ``traces`` is taken off.
+    """
+    slower_ms = max(line_ms(spec, way, PROBE_IP_BYTES) for way in WAYS)
+    slower_ms += sum(_longest_gap_ms(each) for each in traces.values())
     with topology.client.entered():
         end = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with end:
@@ -89,13 +112,19 @@ def ping(topology: Topology, spec: LinkSpec, count: int) -> list[float]:
             time.sleep((slower_ms + PAUSE_MS) / 1000)
         times_ms: list[float] = []
         while len(times_ms) < count:
-            arrived = receive(end, spec.rtt_ms / 1000 + QUIET_S)
+            arrived = receive(end, (spec.rtt_ms + slower_ms) / 1000 + QUIET_S)
             if arrived is None:
                 break
             kind, _, _, _, number = struct.unpack_from("!BBHHH", arrived[1], IP_HEADER_BYTES)
             if kind == ICMP_ECHO_REPLY and number < count:
-                times_ms.append((arrived[0] - sent_ns[number]) / 1e6)
+                waited = waited_ns(spec, sent_ns[number], traces)
+                times_ms.append((arrived[0] - sent_ns[number] - waited) / 1e6)
     return times_ms
+
+
+def _longest_gap_ms(running: RunningTrace) -> int:
+    times = running.trace.times
+    return max([times[0], *(b - a for a, b in pairwise(times))])
 
 
 def echo_request(identifier: int, number: int) -> bytes:
@@ -107,19 +136,32 @@ def echo_request(identifier: int, number: int) -> bytes:
 
 
 def _send_trains(
-    topology: Topology, spec: LinkSpec, link: Link, train_ms: float
+    topology: Topology,
+    spec: LinkSpec,
+    link: Link,
+    train_ms: float,
+    traces: Mapping[str, RunningTrace],
 ) -> tuple[Train, ...]:
     before = link.read_report()
     with open_ends(topology) as ends:
         both = {"down": (ends.server, ends.client), "up": (ends.client, ends.server)}
-        sent = {way: _send(both[way][0], way, spec) for way in WAYS}
+        each_ms = {way: _each_ms(way, spec, traces) for way in WAYS}
+        sent = {way: _send(both[way][0], way, spec, each_ms[way]) for way in WAYS}
+        gaps_ms = {way: _longest_gap_ms(each) for way, each in traces.items()}
         arrivals = {
-            way: _receive(both[way][1], wanted_arrivals(way, spec, train_ms), way, spec)
+            way: _receive(
+                both[way][1],
+                wanted_arrivals(way, spec, train_ms, traces),
+                spec.rtt_ms + 3 * each_ms[way] + gaps_ms.get(way, 0),
+            )
             for way in WAYS
         }
         after = link.read_report()
     return tuple(
-        Train(way, sent[way][0], _dropped(after, way) - _dropped(before, way), sent[way][1], times)
+        Train(
+            *(way, sent[way][0], _dropped(after, way) - _dropped(before, way), sent[way][1], times),
+            sent[way][2],
+        )
         for way, times in arrivals.items()
     )
 
@@ -128,31 +170,41 @@ def _dropped(report: LinkReport, way: str) -> int:
     return (report.down if way == "down" else report.up).dropped
 
 
-def _each_ms(way: str, spec: LinkSpec) -> float:
-    """Serialisation of one packet of one MTU."""
-    rate_kbit = spec.down_kbit if way == "down" else spec.up_kbit
-    return serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
+def _each_ms(way: str, spec: LinkSpec, traces: Mapping[str, RunningTrace]) -> float:
+    """Serialisation of one packet of one MTU; with a trace the mean of its opportunities."""
+    if way not in traces:
+        return line_ms(spec, way, spec.mtu_bytes)
+    trace = traces[way].trace
+    return trace.end_ms / len(trace.times)
 
 
-def wanted_arrivals(way: str, spec: LinkSpec, train_ms: float) -> int:
+def wanted_arrivals(
+    way: str,
+    spec: LinkSpec,
+    train_ms: float,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
+) -> int:
     """How many packets of a train are waited for: those of ``train_ms``, if there are as many."""
-    within = int(train_ms / _each_ms(way, spec))
-    return min(train_theory(spec), max(within, LEAST_ARRIVALS))
+    within = int(train_ms / _each_ms(way, spec, traces))
+    return min(train_theory(spec, way), max(within, LEAST_ARRIVALS))
 
 
-def _send(sender: socket.socket, way: str, spec: LinkSpec) -> tuple[int, float]:
-    """Send a train at once; its packets, and the ms that it took."""
-    count = train_theory(spec) + TRAIN_SURPLUS + round(SURPLUS_MS / _each_ms(way, spec))
+def _send(
+    sender: socket.socket, way: str, spec: LinkSpec, each_ms: float
+) -> tuple[int, float, int]:
+    """Send a train at once; its packets, the ms that it took, and when it began."""
+    count = train_theory(spec, way) + TRAIN_SURPLUS + round(SURPLUS_MS / each_ms)
     payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
+    began_ns = time.time_ns()
     sender.send(payload)
     started = time.monotonic_ns()
     for _ in range(count - 1):
         sender.send(payload)
-    return count, (time.monotonic_ns() - started) / 1e6
+    return count, (time.monotonic_ns() - started) / 1e6, began_ns
 
 
-def _receive(receiver: socket.socket, count: int, way: str, spec: LinkSpec) -> tuple[int, ...]:
-    wait_s = (spec.rtt_ms + 3 * _each_ms(way, spec)) / 1000 + QUIET_S
+def _receive(receiver: socket.socket, count: int, most_ms: float) -> tuple[int, ...]:
+    wait_s = most_ms / 1000 + QUIET_S
     times: list[int] = []
     while len(times) < count and (arrived := receive(receiver, wait_s)) is not None:
         times.append(arrived[0])
@@ -160,10 +212,15 @@ def _receive(receiver: socket.socket, count: int, way: str, spec: LinkSpec) -> t
 
 
 def judge_train(
-    train: Train, spec: LinkSpec, exactness: Exactness
+    train: Train,
+    spec: LinkSpec,
+    exactness: Exactness,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
 ) -> tuple[Measurement, Measurement]:
     """Rate and buffer of one direction; the buffer as the packets of a train sent in no time."""
-    each_ms = _each_ms(train.way, spec)
+    if train.way in traces:
+        return _judge_traced(train, spec, exactness, traces[train.way])
+    each_ms = _each_ms(train.way, spec, traces)
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
@@ -177,6 +234,30 @@ def judge_train(
         exactness.judge_buffer(
             train.way, float(survivors - passed), float(train_theory(spec)), each_ms, train.sent
         ),
+    )
+
+
+def _judge_traced(
+    train: Train, spec: LinkSpec, exactness: Exactness, running: RunningTrace
+) -> tuple[Measurement, Measurement]:
+    """How late packets came after opportunities, in the median, and the buffer before those."""
+    errors_us = []
+    for at_ns in train.arrivals_ns:
+        left_ns = at_ns - delay_ns(spec)
+        due_ns = running.next_ns(left_ns - MS_NS // 2)
+        errors_us.append(inf if due_ns is None else abs(left_ns - due_ns) / 1000)
+    passed, at_ns = 0, train.began_ns
+    until_ns = train.began_ns + train.sending_ms * 1e6
+    for moment in running.trace.after(at_ns - running.origin_ns, once=running.once):
+        if moment + running.origin_ns > until_ns:
+            break
+        passed += 1
+    theory = train_theory(spec, train.way)
+    held = min(train.sent - train.dropped - passed, MOST_AT_ONCE + TRAIN_SURPLUS)
+    late_us = statistics.median(errors_us) if errors_us else running.trace.end_ms * 1000.0
+    return (
+        exactness.judge_trace(train.way, late_us),
+        exactness.judge_buffer(train.way, float(held), float(theory), inf, train.sent),
     )
 
 

@@ -20,12 +20,19 @@ Protocol = Literal["as-recorded", "h1", "h2"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
 Jitter = Literal["none", "computing"]
+TraceEnd = Literal["loop", "once"]
+TracePhase = Literal["start", "seed"]
 Distribution = Literal["uniform", "normal", "pareto"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
 _LONGEST_MS = 60_000
 _LARGEST = 2**31 - 1
+_TRACE = r"^(|[A-Za-z0-9][A-Za-z0-9._-]{0,63})$"
+_A_TRACE = (
+    'a name in traces/, such as "lte-drive-down", or a file of yours beside the experiment file, '
+    'with a dot in its name, such as "my.trace"'
+)
 _PCT = r"[0-9]{1,3}(\.[0-9]{1,4})?"
 _TIME = r"[0-9]{1,5}(\.[0-9]{1,6})? s"
 _STEP = r"(rtt_ms [0-9]{1,5}(\.[0-9]{1,6})?|(down|up)_kbit [0-9]{1,8})"
@@ -148,6 +155,25 @@ class LinkSpec:
         "The queue from the client to the server, where it is another than qdisc.",
         label="Queue up", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,
     )] = None  # fmt: skip
+    trace_down: Annotated[str, Knob(
+        "Moments at which a packet may leave for the client, instead of a rate: a trace in "
+        "mahimahi's format.",
+        label="Trace down", pattern=_TRACE, allowed=_A_TRACE, since=3,
+        words=MappingProxyType({"": "none"}),
+    )] = ""  # fmt: skip
+    trace_up: Annotated[str, Knob(
+        "The same from the client to the server.",
+        label="Trace up", pattern=_TRACE, allowed=_A_TRACE, since=3,
+        words=MappingProxyType({"": "none"}),
+    )] = ""  # fmt: skip
+    trace_end: Annotated[TraceEnd, Knob(
+        "What follows a trace's end: it comes again, or nothing leaves any more.",
+        label="Trace's end", since=3,
+    )] = "loop"  # fmt: skip
+    trace_phase: Annotated[TracePhase, Knob(
+        "Where in its traces a load starts: at their start, or where its seed says.",
+        label="Trace's phase", since=3, draws=True,
+    )] = "start"  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:

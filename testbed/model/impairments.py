@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import NormalDist
 
 from testbed.model.asked import Distribution, LinkSpec
+from testbed.model.knob import changed
 
 MOST_DEVIATIONS = 4.0
 """Beyond it no distribution of a jitter has anything: netem's tables cannot hold it."""
@@ -21,6 +22,8 @@ CHANCES = (
     *("reorder_pct", "duplicate_pct", "corrupt_pct"),
 )
 """The knobs of a link by which packets are drawn."""
+NOT_TRACED = ("changes", "delay_jitter_ms", "delay_up_ms", "duplicate_pct", "reorder_pct")
+"""The knobs of a link with which no packet could be held against an opportunity."""
 LEAST_REORDER_PCT = 0.01
 _HIGHEST = {"rtt_ms": 60_000, "down_kbit": 10_000_000, "up_kbit": 10_000_000}
 _SHAPE = 3.0
@@ -214,6 +217,9 @@ def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
             yield "loss_bursts", "takes the place of loss_pct, set as well; leave one of them out"
     if 0 < spec.reorder_pct < LEAST_REORDER_PCT:
         yield "reorder_pct", f"{spec.reorder_pct:g} is too little; allowed: 0, or 0.01 and up"
+    for each, _ in changed(spec) if spec.trace_down or spec.trace_up else ():
+        if each.name in NOT_TRACED:
+            yield each.name, "a link with a trace has none; leave one of the two out"
     yield from _find_delays(spec)
     yield from _find_changes(spec, timeout_s)
 

@@ -6,8 +6,11 @@ Theory and every backend share it (dummynet's pipe; tc-tbf(8)).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from testbed.model.asked import LinkSpec
+from testbed.model.trace import RunningTrace, trace_of
 
 TIMER_LATE_US = 1.0
 
@@ -15,6 +18,43 @@ TIMER_LATE_US = 1.0
 def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
     """Return how long one packet of ``ip_bytes`` occupies the line, in ms."""
     return (ip_bytes + framing_bytes) * 8 / rate_kbit
+
+
+def line_ms(spec: LinkSpec, way: str, ip_bytes: int) -> float:
+    """Return how long a packet occupies the line in direction ``way``; 0 with a trace.
+
+    A packet comes whole at its opportunity.
+    """
+    if trace_of(spec, way):
+        return 0.0
+    rate_kbit = spec.down_kbit if way == "down" else spec.up_kbit
+    return serialisation_ms(ip_bytes, rate_kbit, spec.framing_bytes)
+
+
+def answered_ns(
+    spec: LinkSpec,
+    at_ns: int,
+    up_bytes: int,
+    down_bytes: int,
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
+) -> int | None:
+    """Return when the answer to a packet of ``at_ns`` is back, over an idle link; ``None``: never.
+
+    ``traces`` are those of the link by direction.
+    """
+    for way, ip_bytes in (("up", up_bytes), ("down", down_bytes)):
+        if way in traces:
+            left_ns = traces[way].next_ns(at_ns)
+            if left_ns is None:
+                return None
+            at_ns = left_ns
+        at_ns += round(line_ms(spec, way, ip_bytes) * 1e6) + delay_ns(spec)
+    return at_ns
+
+
+def delay_ns(spec: LinkSpec) -> int:
+    """Return the delay of each direction, in whole microseconds as it is set."""
+    return round(spec.rtt_ms * 500) * 1000
 
 
 def burst_bytes(spec: LinkSpec) -> int:

@@ -20,7 +20,8 @@ class Measurement:
     such as `down_rate`: `rate` and `buffer`; of 2,000 probes over a link that draws the number of
     those that never came (`loss`), runs of such (`bursts`), those that came twice (`copies`) and
     late (`late`), and how far their delays are from the distribution that was asked for (`jitter`,
-    by Kolmogorov and Smirnov). Of each of these a right link is out of tolerance once in 10^6."""
+    by Kolmogorov and Smirnov). Of each of these a right link is out of tolerance once in 10^6. With
+    a trace `trace` instead of `rate`: how far from its opportunity a packet came, at most."""
     unit: str
     """The unit of `measured`, `theory` and `tolerance`."""
     measured: float
@@ -85,9 +86,10 @@ class LabReading:
     initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, in
     virtual time `calibration`, the packets that it was measured by as the kernel counted them, of a
     queue that is no plain FIFO `qdisc`, as tc(8) shows it, and of a link with impairments `netem`,
-    its delay and its draws, with their seed where the kernel tells it), `link.` (its backend),
-    `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
-    the link)."""
+    its delay and its draws, with their seed where the kernel tells it; of a trace `trace`,
+    what the kernel says of it, `trace_end` and `trace_origin_ns`, when it began), `link.` (its
+    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
+    end around the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkabl
 from testbed.model.asked import LinkSpec, TcpSpec
 from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
+from testbed.model.trace import traced
 
 MAX_REPETITIONS = 100
 FIRST_LOOK = 10
@@ -219,6 +220,8 @@ class Experiment:
         "read.",
         label="Folder of the command", allowed="the path of a folder", since=3,
     )] = None  # fmt: skip
+    trace_folder: str | None = None
+    """The folder of the experiment file, where its links have traces of the user's own."""
     kind: Annotated[str, Knob(
         "What a trial is: a page that is loaded, a server that is put under load, a promise of "
         "the protocol that is performed, or a command of yours in the lab of a page load.",
@@ -234,6 +237,12 @@ class Experiment:
     def clients(self) -> tuple[str, ...]:
         """The names of the clients of its trials, each once."""
         return _named("client", self.conditions)
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """The names of the traces of its links, each once."""
+        links = (each.link for each in self.conditions if isinstance(each, Linked))
+        return tuple(dict.fromkeys(name for link in links for name in traced(link).values()))
 
     def conditions_as(self, spec: type[_S]) -> tuple[_S, ...]:
         """Return the conditions, which are each a ``spec``.

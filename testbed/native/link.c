@@ -9,11 +9,12 @@
  *
  *   link near-namespace=PATH near-device=NAME far-namespace=PATH far-device=NAME
  *        down-kbit=N up-kbit=N delay-ns=N buffer-bytes=N burst-bytes=N mtu-bytes=N
- *        framing-bytes=N loss-ppb=N seed=N spin-ns=N
+ *        framing-bytes=N loss-ppb=N seed=N spin-ns=N [down-trace=PATH] [up-trace=PATH]
  *
  * down is from far to near.  It first tells in a line of JSON whether it has SCHED_FIFO and locked
- * memory, and then answers each byte on standard input by one line: l switches the loss on (ok), f forgets every frame on its way and all counts (ok),
- * r reports (JSON).  At the end of standard input, and so with its parent, or on
+ * memory, and then answers each byte on standard input by one line: l switches the loss on (ok), f
+ * forgets every frame on its way and all counts (ok), b and three numbers of 64 bits have the traces
+ * of down and up begin at ns of CLOCK_REALTIME, and end once or not (ok), r reports (JSON).  At the end of standard input, and so with its parent, or on
  * SIGTERM, it reports for the last time and ends.
  *
  * Sources: Documentation/networking/tuntap, timerfd_create(2), sched(7), mlockall(2).
@@ -47,26 +48,30 @@ static struct terms terms;
 static struct direction ways[2] = { { .name = "down" }, { .name = "up" } };
 static int64_t spin_ns;
 static const char *near_namespace, *near_device, *far_namespace, *far_device;
+static const char *traces[2];
 
 static const struct argument {
 	const char *name;
 	int64_t *number;
 	const char **text;
+	bool optional;
 } known[] = {
-	{ "near-namespace", NULL, &near_namespace },
-	{ "near-device", NULL, &near_device },
-	{ "far-namespace", NULL, &far_namespace },
-	{ "far-device", NULL, &far_device },
-	{ "down-kbit", &ways[0].kbit, NULL },
-	{ "up-kbit", &ways[1].kbit, NULL },
-	{ "delay-ns", &terms.delay_ns, NULL },
-	{ "buffer-bytes", &terms.buffer_bytes, NULL },
-	{ "burst-bytes", &terms.burst_bytes, NULL },
-	{ "mtu-bytes", &terms.mtu_bytes, NULL },
-	{ "framing-bytes", &terms.framing_bytes, NULL },
-	{ "loss-ppb", &terms.loss_ppb, NULL },
-	{ "seed", &terms.seed, NULL },
-	{ "spin-ns", &spin_ns, NULL },
+	{ "near-namespace", NULL, &near_namespace, false },
+	{ "near-device", NULL, &near_device, false },
+	{ "far-namespace", NULL, &far_namespace, false },
+	{ "far-device", NULL, &far_device, false },
+	{ "down-kbit", &ways[0].kbit, NULL, false },
+	{ "up-kbit", &ways[1].kbit, NULL, false },
+	{ "delay-ns", &terms.delay_ns, NULL, false },
+	{ "buffer-bytes", &terms.buffer_bytes, NULL, false },
+	{ "burst-bytes", &terms.burst_bytes, NULL, false },
+	{ "mtu-bytes", &terms.mtu_bytes, NULL, false },
+	{ "framing-bytes", &terms.framing_bytes, NULL, false },
+	{ "loss-ppb", &terms.loss_ppb, NULL, false },
+	{ "seed", &terms.seed, NULL, false },
+	{ "spin-ns", &spin_ns, NULL, false },
+	{ "down-trace", NULL, &traces[0], true },
+	{ "up-trace", NULL, &traces[1], true },
 };
 #define ARGUMENTS ((int)(sizeof(known) / sizeof(*known)))
 
@@ -88,12 +93,17 @@ static void report_direction(const struct direction *way)
 	       ", \"late_sum_ns\": %" PRId64 ", \"late\": {",
 	       way->name, c->packets, c->bytes, c->admitted, c->dropped, c->lost, c->overrun,
 	       c->failed, c->untimed, way->next - way->first, c->late_worst, c->late_sum);
-	for (size_t i = 0; i < CLASSES; i++) {
-		if (i < CLASSES - 1)
-			printf("\"%" PRId64 "us\": %" PRIu64 ", ", late_until[i] / 1000, c->late[i]);
-		else
-			printf("\"beyond\": %" PRIu64 "}}, ", c->late[i]);
-	}
+	for (size_t i = 0; i < CLASSES - 1; i++)
+		printf("\"%" PRId64 "us\": %" PRIu64 ", ", late_until[i] / 1000, c->late[i]);
+	printf("\"beyond\": %" PRIu64 "}", c->late[CLASSES - 1]);
+	if (way->trace.times)
+		printf(", \"trace\": {\"limit_bytes\": %" PRId64 ", \"room_bytes\": %" PRId64
+		       ", \"opportunities\": %" PRIu64 ", \"end_ms\": %" PRId64 ", \"crc\": %" PRIu32
+		       "}, \"once\": %s",
+		       terms.buffer_bytes, way->trace.room, way->trace.count,
+		       end_of(&way->trace) / MS, way->trace.crc,
+		       way->trace.once ? "true" : "false");
+	printf("}, ");
 }
 
 static void report(void)
@@ -110,6 +120,16 @@ static void report(void)
 	fflush(stdout);
 }
 
+static void begin_traces(void)
+{
+	int64_t given[3];
+
+	if (read(STDIN_FILENO, given, sizeof(given)) != sizeof(given))
+		die("no moment to begin at");
+	for (int i = 0; i < 2; i++)
+		begin_trace(&ways[i].trace, given[i] - real_offset(), given[2]);
+}
+
 static void obey(void)
 {
 	char command;
@@ -122,6 +142,8 @@ static void obey(void)
 		report();
 		return;
 	}
+	if (command == 'b')
+		begin_traces();
 	for (int i = 0; i < 2; i++) {
 		if (command == 'f')
 			forget_frames(&ways[i]);
@@ -230,7 +252,7 @@ static void read_arguments(int count, char **arguments)
 		}
 	}
 	for (int i = 0; i < ARGUMENTS; i++) {
-		if (!seen[i]) {
+		if (!seen[i] && !known[i].optional) {
 			fprintf(stderr, "link: %s= is missing\n", known[i].name);
 			wrong = true;
 		}
@@ -275,6 +297,9 @@ int main(int count, char **arguments)
 	timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (timer < 0)
 		die("timerfd_create");
+	for (int i = 0; i < 2; i++)
+		if (traces[i] && !open_trace(&ways[i].trace, traces[i]))
+			die(traces[i]);
 	open_direction(&ways[0], &terms);
 	open_direction(&ways[1], &terms);
 	claim_processor();

@@ -4,7 +4,8 @@
  *
  * The buffer is a token bucket filter's (net/sched/sch_tbf.c: drop-tail, counted in bytes); line
  * and delay are netem's (net/sched/sch_netem.c).  Both follow from arrival times alone, so a
- * frame's times are known when it is read, and nothing has to happen in between.
+ * frame's times are known when it is read, and nothing has to happen in between.  With a trace
+ * frames leave at its opportunities instead, and line takes no time (trace.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,7 @@
 #include "arrival.h"
 #include "clock.h"
 #include "random.h"
+#include "trace.h"
 
 #define ETHERNET_HEADER 14
 #define SMALLEST_FRAME (ETHERNET_HEADER + 20)
@@ -62,6 +64,7 @@ struct direction {
 	ns_t tokens, told; /* of the bucket, as time at the rate, and when that was */
 	ns_t came;         /* when the last frame did */
 	ns_t left, busy;   /* when it leaves the buffer, and the line */
+	struct trace trace;
 	uint64_t random;
 	struct counts counts;
 };
@@ -128,11 +131,15 @@ static void accept_frame(struct direction *way, size_t length, ns_t at)
 		way->counts.dropped++;
 		return;
 	}
-	frame->leave = take_tokens(way, frame->bytes, at);
+	if (way->trace.times)
+		way->left = take_opportunities(&way->trace, frame->bytes, at, way->left,
+					       &frame->leave);
+	else
+		frame->leave = take_tokens(way, frame->bytes, at);
 	/* A lost frame has been in the buffer, but not on the line. */
 	frame->lost = way->lossy && (int64_t)(draw(&way->random) % SECOND) < terms->loss_ppb;
-	start = later(frame->leave, way->busy);
-	if (!frame->lost)
+	start = way->trace.times ? way->left : later(frame->leave, way->busy);
+	if (!frame->lost && !way->trace.times)
 		way->busy = start += serialisation(way, frame->bytes);
 	frame->due = start + terms->delay_ns;
 	way->buffered += frame->bytes;
@@ -242,6 +249,7 @@ static void forget_frames(struct direction *way)
 	way->buffered = 0;
 	way->came = way->left = way->busy = way->told = now();
 	way->tokens = serialisation(way, way->terms->burst_bytes);
+	way->trace.unused = 0;
 	way->counts = (struct counts){ 0 };
 }
 
@@ -262,6 +270,8 @@ static void open_direction(struct direction *way, const struct terms *terms)
 	uint64_t size = power_of_two(2 * held + 65536);
 
 	way->terms = terms;
+	way->trace.room = PACKET_BYTES + terms->framing_bytes;
+	begin_trace(&way->trace, -real_offset(), false);
 	way->random = terms->seed * 2 + (*way->name == 'u');
 	way->byte_mask = size - 1;
 	way->frame_mask = power_of_two(size / SMALLEST_FRAME) - 1;

@@ -33,8 +33,9 @@ class Environment:
     parts: dict[str, str]
     """All that can influence a number: `kernel.` (source, patches, build and command line; in real
     time also the hardware), `root` (digest of all files of the user land), `file.` (digest of each
-    file of the user's own), `code.` (digests of our own code: `code.bundle` runs trials,
-    `code.judge` is all that judging them imports) and `architecture`."""
+    file of the user's own), `trace.` (digest of the content of each trace), `code.` (digests of our
+    own code: `code.bundle` runs trials, `code.judge` is all that judging them imports) and
+    `architecture`."""
     pages: dict[str, str]
     """The digest of each built page, by its name."""
     facts: dict[str, str] = field(default_factory=dict)

@@ -26,6 +26,8 @@ from testbed.results.records import RECORDS_FILE, read_records, scan_records, wr
 __all__ = ["Store", "new_results", "open_store", "read_manifest", "read_records"]
 
 LATEST = "latest"
+TRACES_FOLDER = "traces"
+"""The user's own traces of a run, so that its results can be looked at and run again elsewhere."""
 _SAME_SECOND = 1000
 
 

@@ -18,6 +18,8 @@ from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
 from testbed.kinds import KINDS
+from testbed.lab.link.bundled import TRACES as READ_FROM
+from testbed.model.trace import Trace
 from testbed.root.cache import Root
 from testbed.root.interpreter import compile_python
 
@@ -31,6 +33,7 @@ PROGRAMS = (
 )
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
+TRACES = READ_FROM.name
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\
 <?xml version="1.0"?>
@@ -51,7 +54,11 @@ class Bundle:
 
 
 def make_bundle(
-    cache: Path, native: Path, root: Root, own: Mapping[str, Path] | None = None
+    cache: Path,
+    native: Path,
+    root: Root,
+    own: Mapping[str, Path] | None = None,
+    traces: Mapping[str, Trace] | None = None,
 ) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
@@ -63,6 +70,7 @@ def make_bundle(
         root: whose Python the guests have.
         own: a user's files by their names, which come into a folder of their own.  They make it
             another bundle, of the same digest.
+        traces: those of its links, by name, which do that, too.
 
     Raises:
         MissingError: a part has not been built.
@@ -80,6 +88,8 @@ def make_bundle(
     identity.update(root.digest.encode())
     for name, path in sorted((own or {}).items()):
         identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
+    for name, trace in sorted((traces or {}).items()):
+        identity.update(f"{TRACES}/{name}\0{trace.digest}\n".encode())
     folder = cache / "bundles" / identity.hexdigest()[:16]
     damaged = damaged_files(folder) if folder.is_dir() else ()
     if damaged:
@@ -88,7 +98,7 @@ def make_bundle(
         folder.parent.mkdir(parents=True, exist_ok=True)
         building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
-            _fill(building, contents, own or {}, root.usr)
+            _fill(building, contents, own or {}, traces or {}, root.usr)
             if damaged:
                 folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)
@@ -118,7 +128,13 @@ def _mode(path: Path) -> int:
     return 0o755 if path.stat().st_mode & 0o111 else 0o644
 
 
-def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path], usr: Path) -> None:
+def _fill(
+    folder: Path,
+    contents: Mapping[str, Path],
+    own: Mapping[str, Path],
+    traces: Mapping[str, Trace],
+    usr: Path,
+) -> None:
     for name, path in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
@@ -131,6 +147,9 @@ def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path], u
         target = folder / OWN_FOLDER / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+    for name, trace in traces.items():
+        (folder / TRACES).mkdir(exist_ok=True)
+        (folder / TRACES / name).write_bytes(trace.packed)
     write_checksums(folder)
     # Whatever the caller's umask: clients in the guest are another user.
     for path in (folder, *folder.rglob("*")):

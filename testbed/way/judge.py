@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         try:
             judge, adapter = _judge_of(trial.kind)
             observed = adapter.validate_python(json.loads(raw.observation.read_text()))
+            observed = replace(observed, traces=dict(raw.traces))
             judgement = Judgement(observed.measured, proof=None)
             otherwise = tuple(check_performed(trial, observed, raw.archive))
             judgement = judge(trial, observed, out)

@@ -20,8 +20,9 @@ from testbed.model import Experiment, Record
 from testbed.results.environment import Environment, differences
 from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
 from testbed.results.progress import open_display
-from testbed.results.store import new_results, refuse_explicit
+from testbed.results.store import TRACES_FOLDER, new_results, refuse_explicit
 from testbed.results.tally import Tally
+from testbed.traces.catalogue import is_own
 from testbed.way.run import RunSetup, run_experiment
 
 _log = log.logger(__name__)
@@ -95,9 +96,24 @@ def open_lanes(
             except OSError as error:
                 raise StorageError(f"cannot make {lane.folder}: {error.strerror}") from error
             write_manifest(lane.folder, lane.manifest)
+        _keep_traces(folder, lanes)
         if not alone:
             write_lanes(folder, [lane.name for lane in lanes])
     return folder, lanes
+
+
+def _keep_traces(folder: Path, lanes: Sequence[RunLane]) -> None:
+    """Keep the user's own traces beside the results, one time a line, as they were imported."""
+    own = {
+        name: trace for lane in lanes for name, trace in lane.setup.traces.items() if is_own(name)
+    }
+    for name, trace in own.items():
+        path = folder / TRACES_FOLDER / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{ms}\n" for ms in trace.times))
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def resume_lanes(

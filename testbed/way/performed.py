@@ -14,20 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from testbed.base.seeding import start_offset_ns
 from testbed.kinds.observation import Observation
 from testbed.lab.beside import HOSTS
 from testbed.lab.calibration import (
     PROBES,
-    TRAIN_SURPLUS,
     describe_passed,
     expect,
-    train_theory,
+    train_sent,
 )
 from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.changes import describe_phase
+from testbed.lab.link.discipline import by_trace
 from testbed.lab.link.netem import describe_drawn
-from testbed.lab.link.protocol import WAYS
+from testbed.lab.link.protocol import ETHERNET_HEADER_BYTES, WAYS
 from testbed.lab.link.words import differ
 from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS
@@ -35,7 +36,11 @@ from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
+from testbed.model.trace import MS_NS, Trace, room_bytes, trace_origins, traced
 from testbed.model.traffic import NO_TRAFFIC
+
+START_NS = 1_000_000_000
+"""A load in virtual time starts at a multiple of it."""
 
 STEP_LATE_MS = 0.05
 """What waking up and the kernel's work may take in virtual time."""
@@ -71,6 +76,8 @@ def check_performed(trial: Trial, observed: Observation, archive: str | None) ->
             yield "the lab was not read again after the load"
         if not lab.problems:
             yield from check_knobs(lab.knobs, trial.linked, trial.seed)
+            begun = observed.measured is not None
+            yield from check_traces(lab.knobs, trial, observed.traces, begun=begun)
 
 
 def _differ(what: str, asked: Any, performed: Any) -> Iterator[str]:
@@ -105,8 +112,8 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
             yield f"{name}: measured {found[name].measured}"
     if real_time or any(found.keys() ^ wanted.keys()):
         return
-    sent = train_theory(link) + TRAIN_SURPLUS
     for way in WAYS:
+        sent = train_sent(link, way)
         survived = int(found[f"{way}_buffer"].measured)
         told = describe_passed(PROBES + survived, sent - survived)
         passed = lab.knobs.get(f"{way}.calibration", "nothing")
@@ -168,6 +175,40 @@ def check_knobs(knobs: Mapping[str, str], asked: Linked, seed: int) -> Iterator[
         told = knobs.get(name, "nothing")
         if told not in (text, _SEEDS.sub("", text)):
             yield f"{name} was read back as {told!r}, asked was {text!r}"
+
+
+def check_traces(
+    knobs: Mapping[str, str], trial: Trial, traces: Mapping[str, Trace], *, begun: bool
+) -> Iterator[str]:
+    """Yield a sentence where a direction of the link had another trace, or at another time.
+
+    ``traces`` are those that were to run.  A load starts at a whole second, later by what its seed
+    says: once a load has ``begun``, its traces have, from there.
+    """
+    link = trial.linked.link
+    missing = [name for name in traced(link).values() if name not in traces]
+    if missing:
+        yield f"there is no trace {', '.join(missing)} to hold the link against"
+        return
+    offset_ns = start_offset_ns(trial.seed, getattr(trial.condition, "start_spread_ms", 0.0))
+    before_ns = trace_origins(link, traces, trial.seed, offset_ns)
+    for way, name in traced(link).items():
+        overhead = link.framing_bytes - ETHERNET_HEADER_BYTES
+        wanted = by_trace(traces[name], link.buffer_bytes, room_bytes(link), overhead).text
+        told = knobs.get(f"{way}.trace", "none")
+        if told != wanted:
+            yield f"{way}.trace was read back as {told!r}, {name} is {wanted!r}"
+        if not begun:
+            continue
+        end = knobs.get(f"{way}.trace_end")
+        if end != link.trace_end:
+            yield f"{way}.trace_end was read back as {end!r}, asked was {link.trace_end!r}"
+        since_ns = int(knobs.get(f"{way}.trace_origin_ns", "-1")) - before_ns[way]
+        if since_ns % START_NS and not in_real_time(trial.kernel):
+            yield (
+                f"{way}.trace_origin_ns: {name} began {since_ns % START_NS / MS_NS:g} ms after the "
+                "moment that the trial's seed says"
+            )
 
 
 def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:

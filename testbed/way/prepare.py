@@ -31,15 +31,18 @@ from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
+from testbed.model.trace import Trace
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, read_environment
+from testbed.results.store import TRACES_FOLDER
 from testbed.root.cache import Root, ensure_named
 from testbed.root.spec import guest_root_names
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, digest_own, find_programs, list_own
+from testbed.traces.catalogue import read_all
 from testbed.way import judge
 from testbed.way.run import RunSetup
 
@@ -82,10 +85,10 @@ def prepare(
     home: Path | None = None,
     roots: Mapping[str, Root] = MappingProxyType({}),
 ) -> tuple[RunSetup, Environment]:
-    """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
+    """Build or find pages, traces, bundle and kernel for ``experiment``, and say what they are.
 
-    ``home`` is the folder of its pages, by default the work tree's; ``roots`` go before those of
-    the work tree.
+    ``home`` is the folder of its pages, by default the work tree's, with the traces of the user
+    beside it; ``roots`` go before those of the work tree.
 
     Raises:
         ConfigurationError: a page is wrong.
@@ -95,6 +98,7 @@ def prepare(
     cache = places.cache()
     names = experiment.pages
     pages = {name: built_page(name, cache, home) for name in names}
+    traces = read_all(experiment.traces, trace_home(experiment, home), places.TRACES)
     commands = commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
     problems = check_programs(commands, own)
@@ -102,7 +106,7 @@ def prepare(
         raise ConfigurationError(problems)
     root = roots.get(experiment.root) or ensure_named(experiment.root, cache, _log.info)
     find_programs(commands, root.usr)
-    bundle = make_bundle(cache, ensure_native(cache, _log.info), root, own)
+    bundle = make_bundle(cache, ensure_native(cache, _log.info), root, own, traces)
     place = KernelPlace(cache, bundle.path, root.usr, _log.info)
     kernel = open_kernel(experiment.kernel, experiment.kernel_version, place)
     if in_real_time(kernel.name):
@@ -111,7 +115,7 @@ def prepare(
         kernel = replace(kernel, management=build_program(cache / "bpf"))
     environment = read_environment(
         kernel=kernel.identity(),
-        user_land={"root": root.digest} | digest_own(own),
+        user_land={"root": root.digest} | digest_own(own) | digest_traces(traces),
         code={"bundle": bundle.digest, "judge": _judge_digest()},
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
@@ -120,8 +124,22 @@ def prepare(
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts |= {"root_newer": root.newer} if root.newer else {}
     facts = environment.facts | facts
-    setup = RunSetup(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,))
+    setup = RunSetup(
+        *(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,), traces)
+    )
     return setup, replace(environment, facts=facts)
+
+
+def trace_home(experiment: Experiment, home: Path | None) -> Path | None:
+    """Return the folder of the user's traces: beside the pages of a pack, or the experiment."""
+    if home is not None:
+        return home.parent / TRACES_FOLDER
+    return None if experiment.trace_folder is None else Path(experiment.trace_folder)
+
+
+def digest_traces(traces: Mapping[str, Trace]) -> dict[str, str]:
+    """Return traces as parts of an environment: the SHA-256 of the content of each."""
+    return {f"trace.{name}": trace.digest for name, trace in traces.items()}
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
@@ -18,6 +18,7 @@ from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.experiment.stopping import StoppingRule, Unsettled, all_settled, look_points
 from testbed.kernel.run.interface import InterruptedTrial, Kernel, RawResult
 from testbed.model import Record, Trial, in_real_time
+from testbed.model.trace import Trace
 from testbed.results.environment import Environment
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display
@@ -37,7 +38,8 @@ _PROBE_BYTES = 65_536
 class RunSetup:
     """Setup of a run: a kernel, built pages by name, the judge, and how many at once.
 
-    ``built`` are the folders with checksums that every trial uses, beside its page.
+    ``built`` are the folders with checksums that every trial uses, beside its page; ``traces`` are
+    those of its links, by name.
     """
 
     kernel: Kernel
@@ -45,6 +47,7 @@ class RunSetup:
     conclude: Conclude
     jobs: int
     built: tuple[Path, ...] = ()
+    traces: Mapping[str, Trace] = field(default_factory=dict)
 
     def page_of(self, trial: Trial) -> Path | None:
         """Return the folder of the page that ``trial`` loads; ``None`` if it loads none."""
@@ -220,7 +223,8 @@ def _attempt(
             damaged = damaged_since(folder, stamps[folder])
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
-        raw = replace(raw, archive=environment.pages.get(trial.page or ""))
+        archive = environment.pages.get(trial.page or "")
+        raw = replace(raw, archive=archive, traces=setup.traces)
         return setup.conclude(trial, raw, out, environment.id, number)
 
     return attempt

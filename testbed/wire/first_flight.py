@@ -17,9 +17,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from testbed.model import LinkSpec
 from testbed.model.line import serialisation_ms
+from testbed.model.trace import traced
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.packets import ACK, SYN, Packet, behind
 
@@ -83,8 +85,9 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     largest = max(segment.payload_bytes for _, segment in data)
     count, lost, reached, size = 0, 0, 0, 0
     following: Packet | None = None
+    probed_ns = _probed_ns(flow, link)
     for offset, segment in data:
-        if offset < reached:
+        if offset < reached or segment.at_ns >= probed_ns:
             return Flight(count, False, lost)  # sent again: what follows has other reasons
         if answered_ns is not None and segment.at_ns >= answered_ns + link.rtt_ms * 1e6:
             following = segment if offset == reached else None
@@ -95,6 +98,16 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     if following is None or reached != size:
         return Flight(count, False, lost)
     return Flight(count, _is_free(flow, flows, first, following, size, link))
+
+
+def _probed_ns(flow: Flow, link: LinkSpec) -> float:
+    """From when on a segment may be a probe for an acknowledgement that a trace holds up.
+
+    A sender waits for it for two round trips at least (RFC 8985, section 7.2), from when the
+    request has come.
+    """
+    asked = next((packet for _, packet in payloads(flow, by_client=True)), None)
+    return inf if asked is None or not traced(link) else asked.at_ns + 3 * link.rtt_ms * 1e6
 
 
 def _tells_of(segment: Packet, first: Packet, lacking: int) -> bool:
@@ -110,6 +123,8 @@ def _is_free(
     flow: Flow, flows: Flows, first: Packet, following: Packet, size: int, link: LinkSpec
 ) -> bool:
     """Whether nothing but the window kept ``following`` back, after a flight of ``size`` bytes."""
+    if traced(link):
+        return False  # what waits for an opportunity leaves the link idle, too
     before = [(c, s) for c, s in flow.packets if s.at_ns < following.at_ns]
     if sum(1 for _, s in before if s.flags & SYN) != 2:
         return False  # sent again: then the window is another

@@ -8,14 +8,17 @@ whatever was measured before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
+from types import MappingProxyType
 
 from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
-from testbed.model.line import serialisation_ms
+from testbed.model.line import answered_ns, delay_ns, serialisation_ms
+from testbed.model.trace import MS_NS, RunningTrace, room_bytes, traced
 from testbed.wire.flows import Flow, Flows
 
 SLACK_US = 10.0
@@ -26,7 +29,12 @@ SHARED_SLACK_US = 200.0
 
 
 def check_line(
-    flows: Flows, link: LinkSpec, steps: Sequence[LinkChange] = (), *, shared: bool = False
+    flows: Flows,
+    link: LinkSpec,
+    steps: Sequence[LinkChange] = (),
+    traces: Mapping[str, RunningTrace] = MappingProxyType({}),
+    *,
+    shared: bool = False,
 ) -> Iterator[str]:
     """Yield a sentence where packets came as from another link than ``link``.
 
@@ -37,18 +45,23 @@ def check_line(
     way.
     """
     plan = _Plan(link, steps)
-    early = 0 if link.reorder_pct else _count_early(flows, plan, shared=shared)
+    if "down" in traces:
+        yield from _check_trace(flows, link, traces["down"])
+    timed = not (link.reorder_pct or link.trace_down)
+    early = _count_early(flows, plan, shared=shared) if timed else 0
     if early:
         yield f"{early} packets came down faster than {plan.rates} kbit/s can bring them"
     for since_ns, until_ns in plan.silences():
         came = sum(1 for at_ns, _ in flows.arrivals if since_ns < at_ns < until_ns)
         if came:
             yield f"{came} packets came down while the line was down"
-    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, plan)) is not None]
+    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, plan, traces)) is not None]
     if not excess_us:
         return
     least = min(excess_us)
-    asked = f"{link.rtt_ms:g} ms, {link.up_kbit} kbit/s up and {link.down_kbit} kbit/s down"
+    rates = {"up": f"{link.up_kbit} kbit/s", "down": f"{link.down_kbit} kbit/s"}
+    rates |= {way: f"the trace {name}" for way, name in traced(link).items()}
+    asked = f"{link.rtt_ms:g} ms, {rates['up']} up and {rates['down']} down"
     if least < -SLACK_US:
         yield f"a SYN-ACK came {-least:.1f} us sooner than over {asked}"
     drawn = is_lossy(link) or link.delay_jitter_ms or link.reorder_pct
@@ -112,10 +125,43 @@ def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:
     return early
 
 
-def _excess_us(flow: Flow, plan: _Plan) -> float | None:
+def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterator[str]:
+    """Yield a sentence if packets came at no opportunity, or more than it lets through."""
+    room = room_bytes(link)
+    came: dict[int, list[int]] = defaultdict(list)
+    strange = []
+    for at_ns, ip_bytes in flows.arrivals:
+        left_ns = at_ns - delay_ns(link) - running.origin_ns
+        ms = round(left_ns / MS_NS)
+        off_us = (left_ns - ms * MS_NS) / 1000
+        if abs(off_us) > SLACK_US or not running.trace.count_at(ms, once=running.once):
+            strange.append(left_ns)
+        else:
+            came[ms].append(ip_bytes + link.framing_bytes)
+    if strange:
+        yield (
+            f"{len(strange)} of {len(flows.arrivals)} packets came down at no opportunity of the "
+            f"trace {link.trace_down}, the first at {strange[0] / MS_NS:.3f} ms of it"
+        )
+    # What was begun before may end here, up to its last byte.
+    more = sum(
+        sum(sizes) - sizes[0] >= running.trace.count_at(ms, once=running.once) * room
+        for ms, sizes in came.items()
+    )
+    if more:
+        yield f"{more} times more came down than opportunities of {link.trace_down} let through"
+
+
+def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
     if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
         return None
+    syn, synack = flow.syn, flow.synack
+    if traced(plan.link):
+        known = traces.keys() == traced(plan.link).keys()
+        sizes = syn.ip_bytes, synack.ip_bytes
+        back_ns = answered_ns(plan.link, syn.at_ns, *sizes, traces) if known else None
+        return None if back_ns is None else (synack.at_ns - back_ns) / 1000
     theory_ms = min(
         least_round_trip_ms(link)
         + sum(

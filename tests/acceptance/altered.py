@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from testbed.kernel.run.interface import RawResult
 from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, Record
+from testbed.model.trace import Trace
 from testbed.way.judge import conclude
 from testbed.wire.packets import read_capture
 from tests.wire.packets import write_frames
@@ -36,6 +37,7 @@ class Done:
     record: Record
     folder: Path
     archive: str | None
+    traces: Mapping[str, Trace] = field(default_factory=dict)
 
     def judge(
         self,
@@ -65,7 +67,7 @@ class Done:
         seen = json.loads(path.read_text())
         alter(seen)
         path.write_text(json.dumps(seen))
-        raw = RawResult("ended", "", "", None, path, archive or self.archive)
+        raw = RawResult("ended", "", "", None, path, archive or self.archive, self.traces)
         return conclude(self.record.trial, raw, out, self.record.environment, 1)
 
 

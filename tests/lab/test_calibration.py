@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.lab.calibration import train_theory
+from testbed.lab.calibration import train_sent, train_theory
 from testbed.model import LabReading, LinkSpec, Measurement
 
 
@@ -36,3 +36,12 @@ def test_a_buffer_of_one_packet_more_is_a_problem() -> None:
     reading = LabReading((Measurement("down_buffer", "packets", 89.0, 88.0, 0.0),), {})
     assert len(reading.problems) == 1
     assert reading.problems[0].startswith("down_buffer: measured 89 packets, theory 88 packets")
+
+
+@pytest.mark.parametrize(
+    ("buffer", "survive", "sent"), [(131072, 87, 99), (1499, 0, 12), (10**7, 612, 612)]
+)
+def test_a_train_that_waits_for_a_trace(buffer: int, survive: int, sent: int) -> None:
+    spec = LinkSpec(buffer_bytes=buffer, trace_up="x")
+    assert (train_theory(spec, "up"), train_sent(spec, "up")) == (survive, sent)
+    assert train_sent(spec, "down") == train_theory(spec, "down") + 12

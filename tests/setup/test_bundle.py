@@ -6,12 +6,14 @@ import marshal
 import os
 import stat
 import threading
+from array import array
 from pathlib import Path
 
 import pytest
 
 from testbed.base import sources
 from testbed.base.errors import MissingError
+from testbed.model.trace import Trace
 from testbed.root.cache import Root
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
@@ -64,6 +66,20 @@ def test_each_root_has_one_with_the_same_code(parts: Parts) -> None:
     ]
     assert len({made.digest for made in rooted}) == 1
     assert len({made.path for made in rooted}) == 2
+
+
+def test_traces_are_in_it_as_the_kernel_reads_them(parts: Parts) -> None:
+    one, other = (Trace(array("I", times)) for times in ([1, 2], [1, 3]))
+    made = [
+        make_bundle(parts.cache, parts.native, parts.root, traces={"x": trace})
+        for trace in (one, other)
+    ]
+    assert [Trace.unpack((each.path / "traces" / "x").read_bytes()) for each in made] == [
+        one,
+        other,
+    ]
+    assert len({each.path for each in made} | {parts.make().path}) == 3
+    assert {each.digest for each in made} == {parts.make().digest}
 
 
 def test_any_user_may_read_it(parts: Parts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, phases
 from testbed.model.line import serialisation_ms
+from testbed.model.trace import RunningTrace, Trace
 from testbed.wire.flows import Flow, Flows
 from testbed.wire.line import check_line
 from testbed.wire.packets import ACK, SYN, Packet
@@ -72,6 +74,59 @@ def test_a_lost_handshake_says_nothing_of_how_long_one_takes() -> None:
     again = once.flows[0].syn
     once.flows[0].packets.append((True, again))
     assert not [*check_line(once, LINK)]
+
+
+TRACED = replace(LINK, trace_down="x")
+RUNNING = RunningTrace(Trace(array("I", [3, 3, 10, 20])), BEGIN_NS, once=True)
+
+
+def come(*moments_ms: float, ip_bytes: int = 1500) -> Flows:
+    """Packets that leave at these ms of the trace, and come after the delay."""
+    return Flows(
+        *((), 0, 0),
+        tuple((BEGIN_NS + round((ms + LINK.rtt_ms / 2) * 1e6), ip_bytes) for ms in moments_ms),
+    )
+
+
+@pytest.mark.parametrize(
+    ("packets", "says"),
+    [
+        (come(3, 3, 10, 20), ""),
+        (come(3.009, 20), ""),
+        (come(3, 3, 3, ip_bytes=1000), ""),
+        (come(3, 3, 3, 3, ip_bytes=900), ""),  # of the first the end only
+        (come(4, 11, 20), "2 of 3 packets came down at no opportunity of the trace x, the first"),
+        (
+            come(3.02),
+            "1 of 1 packets came down at no opportunity of the trace x, the first at 3.02",
+        ),
+        (come(23), "at no opportunity of the trace x, the first at 23.000 ms of it"),
+        (come(10, 10, 10), "1 times more came down than opportunities of x let through"),
+    ],
+)
+def test_packets_come_at_opportunities_of_a_trace(packets: Flows, says: str) -> None:
+    told = "; ".join(check_line(packets, TRACED, (), {"down": RUNNING}))
+    assert says in told and bool(says) == bool(told)
+
+
+def test_a_trace_that_comes_again() -> None:
+    again = replace(RUNNING, once=False)
+    assert not [*check_line(come(23, 43), TRACED, (), {"down": again})]
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "says"),
+    [(23.0, ""), (22.9, "a SYN-ACK came 100.0 us sooner than over 20 ms, the trace y up"),
+     (23.1, "each SYN-ACK came 100.0 us or more later than over 20 ms, the trace y up and 4000")],
+)  # fmt: skip
+def test_a_handshake_waits_for_opportunities(took_ms: float, says: str) -> None:
+    link = replace(LINK, trace_up="y")
+    took_ns = round((took_ms + serialisation_ms(60, link.down_kbit, 0)) * 1e6)
+    syn = Packet(BEGIN_NS, b"", 74, "TCP", ip_bytes=60, flags=SYN)
+    synack = Packet(BEGIN_NS + took_ns, b"", 74, "TCP", ip_bytes=60, flags=SYN | ACK)
+    seen = Flows((Flow(syn, [(True, syn), (False, synack)], synack),), 0, 0, ())
+    told = "; ".join(check_line(seen, link, (), {"up": RUNNING}))
+    assert says in told and bool(says) == bool(told)
 
 
 def step(phase: Phase) -> LinkChange:

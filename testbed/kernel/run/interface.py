@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
 from testbed.model import Cost, Trial
+from testbed.model.trace import Trace
 
 Status = Literal["ended", "timeout", "panicked", "failed"]
 
@@ -25,7 +27,8 @@ class RawResult:
 
     ``ended`` means that the guest halted by itself and wrote ``observation``; ``message`` is one
     sentence for the other states.  ``console_tail`` is the last lines of the guest's console.
-    ``archive`` is the digest of the page that was to be served.
+    ``archive`` is the digest of the page that was to be served, ``traces`` are those that links
+    were to have, by name.
     """
 
     status: Status
@@ -34,6 +37,7 @@ class RawResult:
     cost: Cost | None
     observation: Path | None
     archive: str | None = None
+    traces: Mapping[str, Trace] = field(default_factory=dict)
 
 
 class Kernel(Protocol):

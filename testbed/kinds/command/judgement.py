@@ -76,7 +76,11 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
         ),
         *check_whole(capture),
         *(check_both_ways(flows, {}) if whole else ()),
-        *(check_line(flows, spec.link) if not in_real_time(trial.kernel) else ()),
+        *(
+            check_line(flows, spec.link, (), observed.running_traces(spec.link))
+            if not in_real_time(trial.kernel)
+            else ()
+        ),
     )
     proof = prove_flows(flows, observed.counters, spec.tcp, whole=False)
     return replace(proof, problems=problems)

@@ -90,7 +90,7 @@ def _execute(
         ):
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
             words = fill_words(split_words(spec.command), values)
-            status, duration_ms = _run(trial, site, here, order, words)
+            status, duration_ms = _run(trial, site, lab, here, order, words)
             peer_status = None if peer is None else peer.poll()
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
@@ -108,7 +108,12 @@ def _execute(
 
 
 def _run(
-    trial: Trial, site: Site, namespace: Namespace | None, order: LoadOrder, words: tuple[str, ...]
+    trial: Trial,
+    site: Site,
+    lab: Lab,
+    namespace: Namespace | None,
+    order: LoadOrder,
+    words: tuple[str, ...],
 ) -> tuple[int, float]:
     """Run ``words`` and return their exit status, and how long they took in ms.
 
@@ -122,6 +127,7 @@ def _run(
     if site.aligned:
         begin_stage()
         at_ns = None if namespace is None else choose_moments(trial).launch_ns
+    lab.begin_traces(trial.seed, at_ns)
     log = site.out / ERROR_FILE  # there, too, when a guest that never ends is killed
     start_ns = time.time_ns()
     prefix: tuple[str, ...] = ()

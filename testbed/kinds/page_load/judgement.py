@@ -27,6 +27,7 @@ from testbed.model import (
 )
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
+from testbed.model.trace import traced
 from testbed.model.traffic import ToldConnection, parse_traffic
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.damage import check_damage, split_damaged
@@ -204,11 +205,12 @@ def _exact(
     nothing of the server.
     """
     lab = observed.lab
-    steps = () if lab is None else lab.steps
-    yield from check_line(flows, condition.link, steps, shared=company is not None)
+    link, steps = condition.link, () if lab is None else lab.steps
+    shared = company is not None
+    yield from check_line(flows, link, steps, observed.running_traces(link), shared=shared)
     copies = 0 if lab is None else lab.traffic.get("down.duplicated", 0)
     yield from check_strangers(capture, flows, copies)
-    if served and condition.link.is_plain and not is_lossy(condition.link):
+    if served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         packets = capture.packets if company is None else company.packets
-        yield from check_service(packets, flows, (CLIENT, NEIGHBOUR), condition.link, most_ms)
+        yield from check_service(packets, flows, (CLIENT, NEIGHBOUR), link, most_ms)

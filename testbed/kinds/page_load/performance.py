@@ -113,6 +113,7 @@ def _load(
     if site.aligned:
         begin_stage()
     order = order_of(trial, site, archive, lab.topology.client.name, CLIENT_USER)
+    lab.begin_traces(trial.seed, order.wait_until_ns)
     condition = trial.condition_as(Condition)
     client = CLIENTS[condition.client] if site.early is None else site.early.client
     pcap, crossed = site.scratch / CAPTURE_FILE, site.scratch / SERVER_CAPTURE_FILE

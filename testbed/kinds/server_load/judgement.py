@@ -81,7 +81,11 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         *proof.problems,
         *observed.problems,
         *check_whole(capture),
-        *(check_line(flows, load.link) if not in_real_time(trial.kernel) else ()),
+        *(
+            check_line(flows, load.link, (), observed.running_traces(load.link))
+            if not in_real_time(trial.kernel)
+            else ()
+        ),
         *(check_both_ways(flows, client) if whole else ()),
         *check_generator(served, client),
         *check_server(served, load, server),

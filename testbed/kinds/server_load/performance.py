@@ -78,6 +78,7 @@ def _measure_in_virtual_time(
     _prime_cookies(lab, serve)
     with serve("server") as end_server, lab.watched() as read_again:
         begin_stage()
+        lab.begin_traces(trial.seed)
         report, account, before = _generate(trial, site, lab, argv, end_server, observation)
         observation["lab"] = asdict(read_again())
         observation["taken_later"] = _count_taken(lab, before)

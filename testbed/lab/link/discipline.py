@@ -1,5 +1,7 @@
 """Queueing disciplines, set and read back: kind, settings, counters (tc-tbf(8), tc-netem(8)).
 
+``trace`` is our own, of the virtual kernels' patches: net/sched/sch_trace.c there describes it.
+
 Sources: include/uapi/linux/pkt_sched.h, gen_stats.h; sizes are in bytes, times in nanoseconds.
 """
 
@@ -23,6 +25,7 @@ from testbed.lab.rtnetlink import (
     order,
     text_of,
 )
+from testbed.model.trace import Trace
 
 QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
 NONE = "noqueue"
@@ -48,6 +51,8 @@ _NETEM_RATE64, _NETEM_PAD, _NETEM_DELAY64, _NETEM_JITTER64, _NETEM_SEED = 8, 9, 
 BURSTS = ("to_bad_pct", "to_good_pct", "bad_kept_pct", "good_loss_pct")  # struct tc_netem_gemodel
 _GILBERT_ELLIOTT = 2
 _NETEM_TOLD = struct.Struct("=7Q")  # struct tc_netem_xstats
+_TRACE = struct.Struct("=qIIIIII")
+_TRACE_PARMS, _TRACE_PATH, _TRACE_ONCE = 1, 2, 1
 _ETHERNET = 1
 _SIZES = struct.Struct("=BBhiIIII")
 
@@ -60,6 +65,8 @@ class Discipline:
     counts beyond that, by the kernel's names.  A netem damaged ``corrupted`` and doubled
     ``duplicated`` of them; ``None``: its kernel does not tell.  ``table`` are the draws of its
     jitter, which no kernel tells.
+    A trace begins at ``origin_ns`` of CLOCK_REALTIME and ends ``once``, which each load sets anew;
+    ``file`` has it where it is first given.
     """
 
     kind: str
@@ -73,6 +80,9 @@ class Discipline:
     corrupted: int | None = None
     duplicated: int | None = None
     table: bytes = b""
+    origin_ns: int = 0
+    once: bool = False
+    file: str = ""
 
     @property
     def text(self) -> str:
@@ -83,6 +93,8 @@ class Discipline:
     def has(self, wanted: Discipline) -> bool:
         """Whether it is ``wanted``, as far as the kernel's own units can tell."""
         if (self.kind, self.extras) != (wanted.kind, wanted.extras):
+            return False
+        if (self.origin_ns, self.once) != (wanted.origin_ns, wanted.once):
             return False
         if self.settings.keys() != wanted.settings.keys():
             return False
@@ -160,6 +172,15 @@ def netem(
     })  # fmt: skip
 
 
+def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
+    """The buffer out of which packets leave at the opportunities of ``trace``."""
+    return Discipline("trace", {
+        "limit_bytes": float(buffer_bytes), "room_bytes": float(room),
+        "opportunities": float(len(trace.times)), "end_ms": float(trace.end_ms),
+        "crc": float(trace.crc), "overhead_bytes": float(overhead_bytes),
+    })  # fmt: skip
+
+
 def set_discipline(control: socket.socket, place: str, wanted: Discipline) -> None:
     """Make ``wanted`` the discipline of ``place``, instead of what is there.
 
@@ -228,7 +249,9 @@ def encode_discipline(wanted: Discipline) -> bytes:
         if wanted.drawn:
             written += attribute(_NETEM_SEED, bytes.fromhex(wanted.drawn))
         body += attribute(_OPTIONS, written)
-    if wanted.kind == "tbf":
+    if wanted.kind == "trace":
+        body += attribute(_OPTIONS, _write_trace(wanted))
+    if wanted.kind in ("tbf", "trace"):
         sizes = _SIZES.pack(0, 0, 0, round(settings["overhead_bytes"]), _ETHERNET, 0, 0, 0)
         body += attribute(_STAB, attribute(1, sizes))
     return body
@@ -268,6 +291,14 @@ def _chance(pct: float) -> int:
     return round(pct / 100.0 * 0xFFFFFFFF)
 
 
+def _write_trace(wanted: Discipline) -> bytes:
+    limit, room = (round(wanted.settings[name]) for name in ("limit_bytes", "room_bytes"))
+    flags = _TRACE_ONCE if wanted.once else 0
+    parms = attribute(_TRACE_PARMS, _TRACE.pack(wanted.origin_ns, limit, room, flags, 0, 0, 0))
+    path = attribute(_TRACE_PATH, wanted.file.encode() + b"\0") if wanted.file else b""
+    return parms + path
+
+
 _WRITERS = {"tbf": _write_tbf, "netem": _write_netem}
 
 
@@ -295,6 +326,9 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
         # Of a packet that is to be doubled and to be lost, one goes on: no copy, and no drop.
         duplicated -= max(0, lost - found.dropped)
         found = replace(found, corrupted=corrupted, duplicated=duplicated)
+    if kind == "trace":
+        origin_ns, _, _, flags, *_ = _TRACE.unpack_from(attributes(options)[_TRACE_PARMS])
+        found = replace(found, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))
     return name, found
 
 
@@ -370,4 +404,10 @@ def _read_netem(options: bytes) -> Read:
     return settings, " ".join(extras), drawn
 
 
-_READERS = {"tbf": _read_tbf, "netem": _read_netem}
+def _read_trace(options: bytes) -> Read:
+    parms = _TRACE.unpack_from(attributes(options)[_TRACE_PARMS])
+    names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")
+    return {n: float(v) for n, v in zip(names, parms[1:], strict=True) if n}, "", ""
+
+
+_READERS = {"tbf": _read_tbf, "netem": _read_netem, "trace": _read_trace}

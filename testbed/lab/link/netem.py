@@ -3,7 +3,8 @@
 Downlink: ``far`` holds the buffer (tbf), ``near`` serialises and delays (netem); uplink the other
 way round.  tbf lets a lone packet pass at once and paces a train; netem serialises every packet.
 Together: one FIFO with a byte limit, exact serialisation, exact delay (tc-tbf(8), tc-netem(8)).
-Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).
+Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).  Where a
+direction has a trace, packets leave the buffer at its opportunities, and netem only delays.
 
 The netem draws losses, bursts, jitter, copies and damage.  As it has a rate, packets keep their
 order whatever the jitter.  What is to come late, another netem inside it holds back: without a
@@ -17,24 +18,33 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import MissingError
 from testbed.base.seeding import seed_of
+from testbed.lab.link.bundled import TRACES, read_trace
 from testbed.lab.link.discipline import (
     DISTRIBUTION_SCALE,
     NONE,
     Discipline,
     Disciplines,
     as_told,
+    by_trace,
     netem,
     read_disciplines,
     set_discipline,
     tbf,
 )
-from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
+from testbed.lab.link.protocol import (
+    COMMON_KNOBS,
+    ETHERNET_HEADER_BYTES,
+    TRACE_KNOBS,
+    Link,
+    LinkReport,
+    Traffic,
+)
 from testbed.lab.link.queue import CLASS, read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.link.statistics import count_marks
@@ -43,6 +53,7 @@ from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, Distribution, LinkSpec
 from testbed.model.impairments import deviation_at, is_drawn, ways, without_chance
 from testbed.model.line import burst_bytes
+from testbed.model.trace import room_bytes, trace_of
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
@@ -95,9 +106,13 @@ def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
     wanted: Disciplines = {}
     for each in directions(spec):
         way = ways(spec)[each.name]
-        wanted[each.buffer_role, each.buffer_device] = tbf(
-            each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead
-        )
+        trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit
+        buffer = each.buffer_role, each.buffer_device
+        if trace:
+            content, room, rate_kbit = read_trace(trace), room_bytes(spec), 0
+            wanted[buffer] = by_trace(content, spec.buffer_bytes, room, overhead)
+        else:
+            wanted[buffer] = tbf(rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
         chances = {
             "jitter_ns": _to_ns(way.jitter_ms),
             "duplicate_pct": way.duplicate_pct,
@@ -111,7 +126,7 @@ def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
                 "good_loss_pct": way.bursts.good_loss_pct,
             }
         delay = netem(
-            each.rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct,
+            rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct,
             **chances,
         )  # fmt: skip
         if is_drawn(spec):
@@ -166,13 +181,18 @@ def _to_ns(ms: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NetemLink:
-    """Disciplines on four devices; ``queues`` are inside them, with what tc says of each."""
+    """Disciplines on four devices; ``queues`` are inside them, with what tc says of each.
+
+    ``begun`` is when the trace of each direction begins, once a load has: until then its time 0 is
+    that of CLOCK_REALTIME, and it comes again and again.
+    """
 
     topology: Topology
     spec: LinkSpec
     seed: int = 0
     queues: Disciplines = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)
 
     def shape(self) -> None:
         """Set the disciplines, without anything that is drawn.
@@ -180,7 +200,12 @@ class NetemLink:
         Raises:
             MissingError: the kernel has no tbf or no netem.
         """
-        self._set(wanted_disciplines(without_chance(self.spec)))
+        wanted = wanted_disciplines(without_chance(self.spec))
+        for each in directions(self.spec):
+            place = each.buffer_role, each.buffer_device
+            if trace := trace_of(self.spec, each.name):
+                wanted[place] = replace(wanted[place], file=str(TRACES / trace))
+        self._set(wanted)
 
     def complete(self) -> None:
         """Add what the link was measured without: all that is drawn, and another queue.
@@ -200,6 +225,14 @@ class NetemLink:
             inside, said = read_queue(namespace, each.buffer_device)
             self.queues.update({(each.buffer_role, name): inside[name] for name in inside})
             self.told[f"{each.name}.qdisc"] = said
+
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
+        self.begun.update(origins_ns)
+        wanted = self.wanted_disciplines()
+        own = {place: wanted[place] for place in wanted if wanted[place].kind == "trace"}
+        self._set(own)
+        return tuple(role for role, _ in own)
 
     def draw_anew(self) -> None:
         """Begin with the draws of the seed; what is on its way stays there."""
@@ -233,13 +266,22 @@ class NetemLink:
                 except FileNotFoundError as error:
                     raise MissingError(
                         f"this kernel cannot emulate the link, it has no {discipline.kind}: "
-                        "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM; "
+                        "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM, and for a trace our patch; "
                         "run on the virtual kernel (--kernel virtual)"
                     ) from error
 
     def wanted_disciplines(self) -> Disciplines:
         """Those of each direction, with all that is drawn, and queues as they were set."""
-        return wanted_disciplines(self.spec, self.seed) | self.queues
+        wanted = wanted_disciplines(self.spec, self.seed)
+        for each in directions(self.spec):
+            if each.name in self.begun:
+                place = each.buffer_role, each.buffer_device
+                wanted[place] = replace(
+                    wanted[place],
+                    origin_ns=self.begun[each.name],
+                    once=self.spec.trace_end == "once",
+                )
+        return wanted | self.queues
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, and queues, as the kernel has them."""
@@ -256,6 +298,13 @@ class NetemLink:
                 told[f"{each.name}.netem"] = "; ".join(
                     one.text if is_drawn(self.spec) else replace(one, drawn="").text for one in here
                 )
+        for each in directions(self.spec):
+            read = disciplines[each.buffer_device]
+            if trace_of(self.spec, each.name):
+                told[f"{each.name}.trace"] = read.text
+            if each.name in self.begun:
+                told[f"{each.name}.trace_origin_ns"] = str(read.origin_ns)
+                told[f"{each.name}.trace_end"] = "once" if read.once else "loop"
         return told, ()
 
     def read_report(self) -> LinkReport:
@@ -300,7 +349,7 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
-    knobs: frozenset[str] = COMMON_KNOBS | KNOBS
+    knobs: frozenset[str] = COMMON_KNOBS | TRACE_KNOBS | KNOBS
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:

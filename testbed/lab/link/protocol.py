@@ -25,6 +25,7 @@ COMMON_KNOBS = frozenset({
     "profile",  # a name of values that are in the others
 })  # fmt: skip
 """What every backend emulates."""
+TRACE_KNOBS = frozenset({"trace_down", "trace_up", "trace_end", "trace_phase"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,10 @@ class Link(Protocol):
         Raises:
             MissingError: the kernel does not have it.
         """
+        ...
+
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
         ...
 
     def draw_anew(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,17 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import NETNS_DIRECTORY, Namespace
 from testbed.lab.interfaces import add_tap, wait_until_running
+from testbed.lab.link.bundled import TRACES
 from testbed.lab.link.discipline import NONE, Discipline, Disciplines, set_discipline
-from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic
+from testbed.lab.link.protocol import (
+    COMMON_KNOBS,
+    ETHERNET_HEADER_BYTES,
+    TRACE_KNOBS,
+    WAYS,
+    Link,
+    LinkReport,
+    Traffic,
+)
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import read_unsent
@@ -25,6 +35,7 @@ from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MIDDLE, WIRES, MiddleWire, Topology
 from testbed.model import LinkSpec
 from testbed.model.line import burst_bytes
+from testbed.model.trace import traced
 
 PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 """Where a bundle has the program, beside the package."""
@@ -54,12 +65,16 @@ def link_argv(
         "seed": seed,
         "spin-ns": spin_us * 1000,
     }
+    words |= {f"{way}-trace": TRACES / name for way, name in traced(spec).items()}
     return (str(program), *(f"{name}={value}" for name, value in words.items()))
 
 
 @dataclass(slots=True)
 class TapLink:
-    """The running program: one byte is an order, one line its answer."""
+    """The running program: one byte is an order, one line its answer.
+
+    ``begun`` is when the trace of each direction begins, once a load has.
+    """
 
     topology: Topology
     spec: LinkSpec
@@ -68,19 +83,27 @@ class TapLink:
     claims: dict[str, bool]
     lossy: bool = False
     unsent: int = 0
+    begun: dict[str, int] = field(default_factory=dict)
 
     def complete(self) -> None:
         """Add the random loss that the link was measured without."""
         if self.spec.loss_pct:
-            self._order("l")
+            self._order(b"l")
             self.lossy = True
+
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Have traces begin at a moment of CLOCK_REALTIME, by direction; no device has them."""
+        self.begun.update(origins_ns)
+        moments = (origins_ns.get(way, 0) for way in WAYS)
+        self._order(b"b" + struct.pack("=qqq", *moments, self.spec.trace_end == "once"))
+        return ()
 
     def draw_anew(self) -> None:
         """Nothing was drawn yet that a load has to do without."""
 
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
-        self._order("f")
+        self._order(b"f")
         self.unsent = read_unsent(self.topology)
 
     def wanted_disciplines(self) -> Disciplines:
@@ -93,6 +116,15 @@ class TapLink:
         values = {f"{way}.loss_pct": f"{loss_pct:g}" for way in ("down", "up")}
         values["link.scheduler"] = "fifo" if self.claims["fifo"] else "normal"
         values["link.memory"] = "locked" if self.claims["locked"] else "pageable"
+        told = json.loads(self._order(b"r")) if traced(self.spec) else {}
+        overhead = float(self.spec.framing_bytes - ETHERNET_HEADER_BYTES)
+        for way in traced(self.spec):
+            settings = {name: float(value) for name, value in told[way]["trace"].items()}
+            read = Discipline("trace", settings | {"overhead_bytes": overhead})
+            values[f"{way}.trace"] = read.text
+            if way in self.begun:
+                values[f"{way}.trace_origin_ns"] = str(self.begun[way])
+                values[f"{way}.trace_end"] = "once" if told[way]["once"] else "loop"
         errors = []
         if loss_pct != self.spec.loss_pct:
             errors.append(f"loss is {loss_pct:g} %, asked was {self.spec.loss_pct} %")
@@ -106,11 +138,11 @@ class TapLink:
     def read_report(self) -> LinkReport:
         """What the program counted, and what its devices could not give to it."""
         unsent = read_unsent(self.topology) - self.unsent
-        return parse_report(self._order("r"), unsent)
+        return parse_report(self._order(b"r"), unsent)
 
-    def _order(self, order: str) -> str:
+    def _order(self, order: bytes) -> str:
         try:
-            os.write(self.orders, order.encode())
+            os.write(self.orders, order)
         except BrokenPipeError:
             raise LabError("the link between the TAPs has ended") from None
         return read_answer(self.answers)
@@ -168,7 +200,7 @@ class Tap:
     program: Path = PROGRAM
     spin_us: int = 50
     name: str = "tap"
-    knobs: frozenset[str] = COMMON_KNOBS
+    knobs: frozenset[str] = COMMON_KNOBS | TRACE_KNOBS
     wire: MiddleWire = "taps"
 
     def find_problem(self) -> str | None:

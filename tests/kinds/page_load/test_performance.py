@@ -133,6 +133,7 @@ class Stage:
             topology=topology,
             reading=self.reading,
             prime_cookies=lambda _origins: None,
+            begin_traces=lambda _seed, _load_ns: None,
             watched=self.watched,
             changing=nullcontext,
             read_link=Report,

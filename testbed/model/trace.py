@@ -1,0 +1,143 @@
+"""Trace of a link as arithmetic: at which moments so many bytes may leave, as mahimahi has it.
+
+Each time, in whole ms, is an opportunity: ``room_bytes`` may leave.  What a packet leaves of one
+goes to the next packet that waits, and is lost where none does; what does not fit goes on at the
+next.  A packet takes opportunities that are later than its own coming (mm-link(1), Netravali et
+al., Mahimahi: Accurate Record-and-Replay for HTTP, 2015).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from testbed.base.seeding import trace_phase_ms
+from testbed.model.asked import LinkSpec
+
+PACKET_BYTES = 1500
+MS_NS = 1_000_000
+WAYS = ("down", "up")
+
+
+def trace_of(spec: LinkSpec, way: str) -> str:
+    """Return the name of the trace that ``way`` has instead of a rate; empty: it has a rate."""
+    return spec.trace_down if way == "down" else spec.trace_up
+
+
+def traced(spec: LinkSpec) -> dict[str, str]:
+    """Return the names of the traces of ``spec`` by direction."""
+    return {way: name for way in WAYS if (name := trace_of(spec, way))}
+
+
+def room_bytes(spec: LinkSpec) -> int:
+    """Return what leaves at one opportunity: a packet of 1500 bytes with its framing.
+
+    With a framing of 4 bytes that is mahimahi, which counts those of a TUN device.
+    """
+    return PACKET_BYTES + spec.framing_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Times of a trace in ms: whole numbers of 32 bits that never fall, the last one above 0."""
+
+    times: array[int]
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Trace:
+        """Return the inverse of ``packed``, which is what a guest is given."""
+        times = array("I")
+        times.frombytes(data)
+        return cls(times)
+
+    @property
+    def packed(self) -> bytes:
+        """Its times as the kernel reads them, in the order of this machine's bytes."""
+        return self.times.tobytes()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its times: of the content, whatever the file is called."""
+        return hashlib.sha256(self.packed).hexdigest()
+
+    @property
+    def crc(self) -> int:
+        """CRC-32 of its times, which the kernel tells of what it has."""
+        return zlib.crc32(self.packed)
+
+    @property
+    def end_ms(self) -> int:
+        """When it ends, or begins again: the time of its last opportunity."""
+        return self.times[-1]
+
+    def count_at(self, ms: int, *, once: bool) -> int:
+        """Return how many opportunities there are at ``ms``, counted from its beginning."""
+        if once:
+            return self._count(ms)
+        since = ms % self.end_ms
+        return self._count(since) + (0 if since else self._count(self.end_ms))
+
+    def _count(self, ms: int) -> int:
+        return bisect_right(self.times, ms) - bisect_left(self.times, ms)
+
+    def after(self, since_ns: int, *, once: bool) -> Iterator[int]:
+        """Yield the opportunities later than ``since_ns``, both in ns from its beginning."""
+        since_ms = since_ns // MS_NS
+        lap = 0 if once else since_ms // self.end_ms * self.end_ms
+        following = bisect_right(self.times, since_ms - lap)
+        while True:
+            for index in range(following, len(self.times)):
+                yield (lap + self.times[index]) * MS_NS
+            if once:
+                return
+            lap, following = lap + self.end_ms, 0
+
+    def departures(
+        self, sizes: Iterable[int], since_ns: int, room: int, *, once: bool
+    ) -> Iterator[int]:
+        """Yield when each of the packets of ``sizes`` bytes leaves that wait from ``since_ns``."""
+        moments, at_ns, left = self.after(since_ns, once=once), since_ns, 0
+        for size in sizes:
+            owed = size - left
+            while owed > 0:
+                following = next(moments, None)
+                if following is None:
+                    return
+                at_ns, owed = following, owed - room
+            left = -owed
+            yield at_ns
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTrace:
+    """A trace that begins at ``origin_ns`` of CLOCK_REALTIME, comes to its end ``once``, or again.
+
+    One that runs before a load comes again and has its time 0 at that of the clock.
+    """
+
+    trace: Trace
+    origin_ns: int = 0
+    once: bool = False
+
+    def next_ns(self, at_ns: int) -> int | None:
+        """Return the first opportunity after ``at_ns``; ``None``: there is none any more."""
+        left = next(self.trace.after(at_ns - self.origin_ns, once=self.once), None)
+        return None if left is None else left + self.origin_ns
+
+
+def trace_origins(
+    spec: LinkSpec, traces: Mapping[str, Trace], seed: int, load_ns: int
+) -> dict[str, int]:
+    """Return when the trace of each direction begins, for a load that starts at ``load_ns``.
+
+    Traces of both directions stay side by side: a seed draws one moment within the shorter.
+    """
+    names = traced(spec)
+    phase_ms = 0
+    if names and spec.trace_phase == "seed":
+        phase_ms = trace_phase_ms(seed, min(traces[name].end_ms for name in names.values()))
+    return dict.fromkeys(names, load_ns - phase_ms * MS_NS)

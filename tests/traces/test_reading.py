@@ -1,0 +1,82 @@
+"""Traces of others are read, or refused with every line that is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import ConfigurationError
+from testbed.traces.reading import MOST_BYTES, MOST_LINES, MOST_MS, parse_text, read_text
+
+PATH = Path("my.trace")
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        (b"1\n", [1]),
+        (b"0\n0\n3\n3\n12\n", [0, 0, 3, 3, 12]),
+        (b"1\r\n2\r\n", [1, 2]),
+        (b"1\n2", [1, 2]),
+        (b"007\n", [7]),
+        (f"{MOST_MS}\n".encode(), [MOST_MS]),
+    ],
+)
+def test_a_trace_is_read(text: bytes, times: list[int]) -> None:
+    assert list(parse_text(text, PATH).times) == times
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "my.trace: empty; a trace has a line"),
+        (b"\n", "my.trace: empty; a trace has a line"),
+        (b"0\n0\n", "my.trace:2: the last time is 0 ms"),
+        (b"1\n\n2\n", "my.trace:2: an empty line where a whole number of ms is due"),
+        (b"1\n2\n\n", "my.trace:3: an empty line"),
+        (b"1\nx\n2\n", "my.trace:2: 'x' where a whole number"),
+        (b"1\n-2\n", "my.trace:2: '-2' where"),
+        (b"1\n2.5\n", "my.trace:2: '2.5' where"),
+        (b"1\n 2\n", "my.trace:2: ' 2' where"),
+        (b"1\r2\n", "my.trace:1: '1\\r2' where"),
+        (b"1_0\n", "my.trace:1: '1_0' where"),
+        ("\u0661\n".encode(), "my.trace:1: "),
+        (b"\xff\n", "my.trace:1: "),
+        (b"5\n3\n", "my.trace:2: 3 ms after 5 ms; times never fall"),
+        (b"999999999\n", "my.trace:1: '999999999' where"),
+        (b"1\n86400001\n", "my.trace:2: 86400001 ms is beyond 24 h"),
+    ],
+)
+def test_a_trace_is_refused(text: bytes, says: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        parse_text(text, PATH)
+    assert says in refused.value.problems[0]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        parse_text(b"1\nx\n9\n3\n\n10\n", PATH)
+    assert [line.split(":")[1] for line in refused.value.problems] == ["2", "4", "5"]
+    with pytest.raises(ConfigurationError) as refused:
+        parse_text(b"x\n" * 1000, PATH)
+    assert len(refused.value.problems) == 21
+    assert refused.value.problems[-1].endswith("and more like these")
+
+
+def test_an_endless_trace_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "long.trace"
+    path.touch()
+    os.truncate(path, MOST_BYTES + 1)  # a hole: to read it would be no number
+    with pytest.raises(ConfigurationError, match=f"more than {MOST_LINES} opportunities"):
+        read_text(path)
+    with pytest.raises(ConfigurationError, match=f"more than {MOST_LINES} opportunities"):
+        parse_text(b"1\n" * (MOST_LINES + 1), path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_text(tmp_path / "none.trace")
+    with pytest.raises(ConfigurationError, match="Is a directory"):
+        read_text(tmp_path)
