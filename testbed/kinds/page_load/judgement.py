@@ -121,6 +121,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
     whole = not any(traffic.get(f"down.{how}") for how in GONE)
     steady = not (link.changes or is_drawn(without_loss(link)))
+    timed = steady and not traced(link)
     largest, of_flights = check_first_flights(
         flows, condition.tcp.initcwnd_segments, fastest(link), whole=whole and steady
     )
@@ -137,7 +138,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *check_openings(flows),
         *check_damage(damaged, traffic.get("down.corrupted", 0)),
         *(_exact(capture, flows, condition, observed, company, served=served) if exact else ()),
-        *check_queueing(transits, traffic, link, exact=exact and steady, shared=shared),
+        *check_queueing(transits, traffic, link, exact=exact and timed, shared=shared),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
@@ -151,7 +152,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         problems=problems,
         waits=read_waits(capture, flows, observed.counters),
         ecn=count_marks(marks),
-        queueing=describe_queueing(transits, link) if steady else {},
+        queueing=describe_queueing(transits, link) if timed else {},
         neighbours=() if company is None else company.flows,
     )
 
