@@ -35,8 +35,8 @@ KNOB: tuple[Change, ...] = (
     ),
     (
         "testbed/lab/link/netem.py",
-        'knobs: frozenset[str] = COMMON_KNOBS | {"qdisc", "qdisc_down", "qdisc_up"}',
-        'knobs: frozenset[str] = COMMON_KNOBS | {"jitter_ms", "qdisc", "qdisc_down", "qdisc_up"}',
+        "knobs: frozenset[str] = COMMON_KNOBS | KNOBS",
+        'knobs: frozenset[str] = COMMON_KNOBS | KNOBS | {"jitter_ms"}',
     ),
 )  # fmt: skip
 """A knob of the link that draws: its declaration, and that one backend has it."""

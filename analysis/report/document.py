@@ -20,6 +20,7 @@ from analysis.report.drawings import Drawing, make_sections
 from analysis.report.evidence import (
     calibrations,
     cost_lines,
+    ecn_lines,
     hello_lines,
     trial_lines,
 )
@@ -168,6 +169,7 @@ def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
     return {
         "calibrations": calibrations(results.records),
         "hellos": hello_lines(table.cells),
+        "ecns": ecn_lines(table),
         "costs": cost_lines(table.cells),
         "warm_ups": results.warm_ups,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -110,6 +111,22 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
         )
         for version, own in sorted(proofs.items())
     ]
+
+
+def ecn_lines(table: ResultTable) -> list[tuple[str, dict[str, int]]]:
+    """Return what the proven trials of each condition count of ECN, summed, with its name.
+
+    All have the same counts by name, as ``Proof.ecn`` has them: those that any has.
+    """
+    found: list[tuple[str, Counter[str]]] = []
+    for cell in table.cells:
+        proofs = [record.proof for record in cell.proven if record.proof and record.proof.ecn]
+        if proofs:
+            arm = f", Fast Open {axis_value(PAIR_AXIS, cell.axes[PAIR_AXIS])}" * table.paired
+            counts = sum((Counter(proof.ecn) for proof in proofs), Counter())
+            found.append((table.name_row(cell.axes) + arm, counts))
+    names = sorted({name for _, counts in found for name in counts})
+    return [(condition, {name: counts[name] for name in names}) for condition, counts in found]
 
 
 def trial_lines(table: ResultTable) -> list[TrialLine]:

@@ -349,7 +349,7 @@ def _impairments(
     found: dict[tuple[str, str], None] = {}
     for point in itertools.product(*axes.values()):
         chosen = values.get("link", {}) | dict(zip(axes, point, strict=True))
-        if chosen.get("profile"):
+        if chosen.get("profile") in profiles:  # others are named where they are read
             chosen |= profiles[chosen["profile"]].values
         spec = LinkSpec(**chosen)
         found.update(dict.fromkeys(find_problems(spec, timeout_s)))

@@ -38,7 +38,7 @@ from testbed.lab.readback import (
 from testbed.lab.topology import Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import LabReading, Linked, Step
+from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
 from testbed.model.trace import trace_of, trace_origins, traced
 from testbed.model.traffic import Neighbour
@@ -72,7 +72,7 @@ class Lab:
     state: State
     exactness: Exactness = VIRTUAL
     seed: int = 0
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LinkChange] = field(default_factory=list)
     watching: list[Watch] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
 

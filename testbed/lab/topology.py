@@ -230,6 +230,9 @@ def mac_of(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
+CLIENT_MAC = bytes.fromhex(mac_of(0, 1).replace(":", ""))
+
+
 def address(control: socket.socket, role: str, plan: Plan, numbers: Iterable[int]) -> None:
     """Switch the devices of ``role`` on, and give it addresses, neighbours and routes.
 

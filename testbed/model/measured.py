@@ -60,7 +60,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LinkChange:
     """A change of the link in the middle of a load, as it was performed."""
 
     link: str
@@ -101,7 +101,7 @@ class LabReading:
     itself, by the kernel's names: `down.queue.ecn_mark`, of a tin of CAKE
     `down.queue.tin0.dropped`. Where there are any, of those delivered `down.duplicated` and
     `up.duplicated` are copies, `down.corrupted` and `up.corrupted` have a wrong bit."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LinkChange, ...] = ()
     """The changes of the link until the load ended."""
 
     @property

@@ -33,7 +33,7 @@ from testbed.lab.link.words import differ
 from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
-from testbed.model import FIFO, LabReading, Linked, LinkSpec, Step, Trial, in_real_time
+from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
 from testbed.model.trace import MS_NS, Trace, room_bytes, trace_origins, traced
@@ -121,7 +121,7 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
             yield f"{way}: by its kernel the link passed {passed} when it was measured, not {told}"
 
 
-def check_steps(steps: Sequence[Step], link: LinkSpec, plt_ms: float) -> Iterator[str]:
+def check_steps(steps: Sequence[LinkChange], link: LinkSpec, plt_ms: float) -> Iterator[str]:
     """Yield a sentence for each change of ``link`` that was not performed, or otherwise.
 
     What is due after a load has ended, which took ``plt_ms``, need not be performed.

@@ -12,18 +12,21 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from testbed.lab.topology import mac_of
 from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet
 
-CLIENT_MAC = bytes.fromhex(mac_of(0, 1).replace(":", ""))
 _IPV4, _TCP, _UDP = 4, 6, 17
 _LEAST_HEADER = 20
 _CHECKSUM_AT = {_TCP: 16, _UDP: 6}
 
 
-def split_damaged(capture: Capture, client: bytes) -> tuple[Capture, tuple[Packet, ...]]:
-    """Return ``capture`` without the damaged frames, and those; ``client`` is an IPv4 address."""
-    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, client)}
+def split_damaged(
+    capture: Capture, client: bytes, mac: bytes
+) -> tuple[Capture, tuple[Packet, ...]]:
+    """Return ``capture`` without the damaged frames, and those.
+
+    ``client`` is the client's IPv4 address, ``mac`` that of its device.
+    """
+    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, client, mac)}
     whole = tuple(packet for packet in capture.packets if id(packet) not in damaged)
     return replace(capture, packets=whole), tuple(
         packet for packet in capture.packets if id(packet) in damaged
@@ -36,11 +39,11 @@ def check_damage(damaged: Sequence[Packet], corrupted: int) -> Iterator[str]:
         yield f"{len(damaged)} frames came down damaged, the link damaged {corrupted}"
 
 
-def _is_damaged(packet: Packet, client: bytes) -> bool:
+def _is_damaged(packet: Packet, client: bytes, mac: bytes) -> bool:
     if packet.source == client:
         return False
     frame = packet.frame
-    if frame[:6] != CLIENT_MAC or frame[12:14] != b"\x08\x00":
+    if frame[:6] != mac or frame[12:14] != b"\x08\x00":
         return True
     head = frame[ETHERNET_BYTES:]
     header_bytes = (head[0] & 0xF) * 4

@@ -193,6 +193,10 @@ def _read(flow: Flow) -> Marks:
             marked = marked or packet
         elif by_client and marked is not None and packet.flags & ACK:
             marks.due |= behind(packet.ack, marked.seq) > 0
+    if marks.mode == ACCURATE and sum(bool(p.flags & SYN) for _, p in flow.packets) != 2:
+        # An end that cannot trust a handshake which was sent again declares nothing, and goes on
+        # to tell of marks (RFC 9768 section 3.1.4).
+        marks.undeclared.clear()
     return marks
 
 

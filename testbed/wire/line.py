@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 
-from testbed.model import LinkSpec, Step
+from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import answered_ns, delay_ns, serialisation_ms
 from testbed.model.trace import MS_NS, RunningTrace, room_bytes, traced
@@ -31,7 +31,7 @@ SHARED_SLACK_US = 200.0
 def check_line(
     flows: Flows,
     link: LinkSpec,
-    steps: Sequence[Step] = (),
+    steps: Sequence[LinkChange] = (),
     traces: Mapping[str, RunningTrace] = MappingProxyType({}),
     *,
     shared: bool = False,
@@ -46,10 +46,9 @@ def check_line(
     """
     plan = _Plan(link, steps)
     if "down" in traces:
-        slack_us = SHARED_SLACK_US if shared else SLACK_US
-        yield from _check_trace(flows, link, traces["down"], slack_us)
-    plain = not (link.reorder_pct or link.trace_down)
-    early = _count_early(flows, plan, shared=shared) if plain else 0
+        yield from _check_trace(flows, link, traces["down"])
+    timed = not (link.reorder_pct or link.trace_down)
+    early = _count_early(flows, plan, shared=shared) if timed else 0
     if early:
         yield f"{early} packets came down faster than {plan.rates} kbit/s can bring them"
     for since_ns, until_ns in plan.silences():
@@ -75,7 +74,7 @@ class _Plan:
     """Which line there was when: by what was asked, from when it was performed."""
 
     link: LinkSpec
-    steps: Sequence[Step]
+    steps: Sequence[LinkChange]
 
     @property
     def rates(self) -> str:
@@ -126,9 +125,7 @@ def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:
     return early
 
 
-def _check_trace(
-    flows: Flows, link: LinkSpec, running: RunningTrace, slack_us: float
-) -> Iterator[str]:
+def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterator[str]:
     """Yield a sentence if packets came at no opportunity, or more than it lets through."""
     room = room_bytes(link)
     came: dict[int, list[int]] = defaultdict(list)
@@ -137,7 +134,7 @@ def _check_trace(
         left_ns = at_ns - delay_ns(link) - running.origin_ns
         ms = round(left_ns / MS_NS)
         off_us = (left_ns - ms * MS_NS) / 1000
-        if abs(off_us) > slack_us or not running.trace.count_at(ms, once=running.once):
+        if abs(off_us) > SLACK_US or not running.trace.count_at(ms, once=running.once):
             strange.append(left_ns)
         else:
             came[ms].append(ip_bytes + link.framing_bytes)
@@ -146,9 +143,9 @@ def _check_trace(
             f"{len(strange)} of {len(flows.arrivals)} packets came down at no opportunity of the "
             f"trace {link.trace_down}, the first at {strange[0] / MS_NS:.3f} ms of it"
         )
-    # What was begun before may end here, up to its last byte.
+    # What was begun before may end here, up to its last byte; of a shared line it may be any.
     more = sum(
-        sum(sizes) - sizes[0] >= running.trace.count_at(ms, once=running.once) * room
+        sum(sizes) - max(sizes) >= running.trace.count_at(ms, once=running.once) * room
         for ms, sizes in came.items()
     )
     if more:

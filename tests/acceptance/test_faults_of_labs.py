@@ -349,8 +349,8 @@ DURING = """
         ),
         pytest.param(
             "lab/link/netem.py",
-            "delay_ns = round(spec.rtt_ms * 500) * 1000",
-            "delay_ns = round(spec.rtt_ms * 500) * 1000 + 50_000",
+            "_to_ns(way.delay_ms), NETEM",
+            "_to_ns(way.delay_ms) + 50_000, NETEM",
             "rtt: measured 23.4",
             id="50 us later, both ways",
         ),

@@ -182,7 +182,7 @@ def test_a_queue_that_changes_during_the_load(
 ) -> None:
     """Just before it is read again: the load itself has ended well."""
     words = ("tc", "qdisc", "replace", "dev", "f0", "parent", "1:1", *change.split())
-    old = "        state = _read_state(topology, condition)\n        problems = ["
+    old = "        state = _read_state(topology, condition)\n        asked = "
     planted = (
         "        from testbed.base import proc\n"
         "        with topology.far.entered():\n"

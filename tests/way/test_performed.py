@@ -15,7 +15,7 @@ from testbed.lab.exactness import VIRTUAL
 from testbed.lab.link.changes import describe_phase
 from testbed.lab.link.netem import describe_drawn
 from testbed.lab.link.protocol import WAYS
-from testbed.model import LabReading, LinkSpec, Step
+from testbed.model import LabReading, LinkChange, LinkSpec
 from testbed.model.impairments import phases
 from testbed.way.performed import check_knobs, check_performed, check_steps
 from tests.way.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
@@ -122,7 +122,7 @@ def test_what_is_drawn_is_read_back_with_its_seed_where_a_kernel_tells_it() -> N
 
 
 STEPS = tuple(
-    Step(describe_phase(phase), phase.at_ns / 1e6, phase.at_ns / 1e6 + 0.002, 0.001, 10**12)
+    LinkChange(describe_phase(phase), phase.at_ns / 1e6, phase.at_ns / 1e6 + 0.002, 0.001, 10**12)
     for phase in phases(LinkSpec(changes="at 0.1 s: down for 0.2 s; at 5 s: rtt_ms 40"))[1:]
 )
 
@@ -143,7 +143,7 @@ STEPS = tuple(
     ],
 )
 def test_changes_of_the_link_are_performed_when_they_were_asked_for(
-    steps: tuple[Step, ...], says: str
+    steps: tuple[LinkChange, ...], says: str
 ) -> None:
     link = LinkSpec(changes="at 0.1 s: down for 0.2 s; at 5 s: rtt_ms 40")
     said = [*check_steps(steps, link, 400.0)]

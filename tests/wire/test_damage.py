@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.wire.damage import CLIENT_MAC, check_damage, split_damaged
+from testbed.lab.topology import CLIENT_MAC
+from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.packets import Capture, read_frame
 from tests.wire.packets import ACK, CLIENT, SERVER
 from tests.wire.packets import Capture as Made
@@ -34,7 +35,7 @@ def frame(*, left_out: bool = False) -> bytes:
 def damaged(data: bytes) -> bool:
     packet = read_frame(0, data, len(data))
     capture = Capture(Path("client.pcap"), (packet,))
-    whole, wrong = split_damaged(capture, socket.inet_aton(CLIENT))
+    whole, wrong = split_damaged(capture, socket.inet_aton(CLIENT), CLIENT_MAC)
     assert (*whole.packets, *wrong) == (packet,)
     return bool(wrong)
 

@@ -159,3 +159,13 @@ def test_marks_before_a_lost_synack_come_to_nothing() -> None:
     seen = flows(*CLASSIC, data(0, 1020, 0), told(1, 1020))
     seen.flows[0].packets.insert(1, data(0, 10, CE))
     assert complaints(seen, link=RED, traffic={"down.marked": 1}, resent=1) == []
+
+
+def test_an_accurate_handshake_that_was_sent_again_need_not_be_trusted() -> None:
+    seen = flows(*ACCURATE, data(0, 30, 0, FIVE), told(1, 30, FIVE))
+    assert complaints(seen, ecn=3) != []
+    seen.flows[0].packets.insert(2, packet(25, up=False, flags=SYN | ACK, seq=499, ack=100))
+    assert complaints(seen, ecn=3) == []
+    classic = flows(*CLASSIC, data(0, 30, 0), told(1, 30))
+    classic.flows[0].packets.insert(2, packet(25, up=False, flags=SYN | ACK | ECE, seq=499))
+    assert complaints(classic) != []

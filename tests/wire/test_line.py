@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.model import LinkSpec, Step
+from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, phases
 from testbed.model.line import serialisation_ms
 from testbed.model.trace import RunningTrace, Trace
@@ -129,14 +129,14 @@ def test_a_handshake_waits_for_opportunities(took_ms: float, says: str) -> None:
     assert says in told and bool(says) == bool(told)
 
 
-def step(phase: Phase) -> Step:
+def step(phase: Phase) -> LinkChange:
     """A change that began a microsecond late, of a load that began with the first SYN."""
-    return Step(
+    return LinkChange(
         "", phase.at_ns / 1e6, phase.at_ns / 1e6 + 0.001, 0.001, BEGIN_NS + phase.at_ns + 1000
     )
 
 
-def changed(text: str) -> tuple[LinkSpec, tuple[Step, ...]]:
+def changed(text: str) -> tuple[LinkSpec, tuple[LinkChange, ...]]:
     link = replace(LINK, changes=text)
     return link, tuple(step(phase) for phase in phases(link)[1:])
 

@@ -15,7 +15,7 @@ from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
-from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
@@ -63,7 +63,7 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     # The counters also count what a command said to itself, on loopback.
     spec = trial.condition_as(LabCommand)
     if spec.link.corrupt_pct:
-        capture, _ = split_damaged(capture, client)
+        capture, _ = split_damaged(capture, client, CLIENT_MAC)
     flows = read_flows(capture, client)
     ran = observed.executed
     problems = (

@@ -11,7 +11,7 @@ from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.beside import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
     NEIGHBOUR_FILE,
@@ -109,7 +109,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     traffic = observed.lab.traffic if observed.lab is not None else {}
     damaged: tuple[Packet, ...] = ()
     if link.corrupt_pct:
-        capture, damaged = split_damaged(capture, CLIENT)
+        capture, damaged = split_damaged(capture, CLIENT, CLIENT_MAC)
     flows = read_flows(capture, CLIENT)
     # The client's kernel counts segments before it looks at what is in them.
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
@@ -209,8 +209,8 @@ def _exact(
     nothing of the server.
     """
     lab = observed.lab
-    steps = () if lab is None else lab.steps
-    link, shared = condition.link, company is not None
+    link, steps = condition.link, () if lab is None else lab.steps
+    shared = company is not None
     yield from check_line(flows, link, steps, observed.running_traces(link), shared=shared)
     copies = 0 if lab is None else lab.traffic.get("down.duplicated", 0)
     yield from check_strangers(capture, flows, copies)

@@ -27,7 +27,7 @@ from testbed.lab.link.discipline import (
 from testbed.lab.link.netem import wanted_disciplines
 from testbed.lab.rtnetlink import NEWQDISC, REPLACE, open_control, order
 from testbed.lab.topology import Topology
-from testbed.model import LinkSpec, Step
+from testbed.model import LinkChange, LinkSpec
 from testbed.model.impairments import Phase, phases
 
 PR_SET_TIMERSLACK = 29
@@ -73,7 +73,9 @@ def _lose_all(delay: Discipline) -> Discipline:
 
 
 @contextmanager
-def changing(topology: Topology, spec: LinkSpec, seed: int, steps: list[Step]) -> Iterator[Begin]:
+def changing(
+    topology: Topology, spec: LinkSpec, seed: int, steps: list[LinkChange]
+) -> Iterator[Begin]:
     """Change the link until the end of the block; what is yielded tells when the load begins.
 
     Args:
@@ -141,12 +143,12 @@ def _message(topology: Topology, role: str, place: str, wanted: Discipline) -> b
     return head + encode_discipline(replace(wanted, drawn="", table=b""))
 
 
-def _perform(phase: Phase, orders: Sequence[Order], load_ns: int) -> Step:
+def _perform(phase: Phase, orders: Sequence[Order], load_ns: int) -> LinkChange:
     began_ns = time.time_ns()
     for control, body in orders:
         order(control, NEWQDISC, body, REPLACE)
     took_ns = time.time_ns() - began_ns
-    return Step(
+    return LinkChange(
         describe_phase(phase),
         phase.at_ns / 1e6,
         (began_ns - load_ns) / 1e6,

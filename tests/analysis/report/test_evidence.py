@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.records.cells import Cell, flatten
-from analysis.report.evidence import calibrations, cost_lines
+from analysis.report.evidence import calibrations, cost_lines, ecn_lines
+from analysis.tables.table import ResultTable
 from testbed.model import Cost, LabReading, Measurement
 from tests.analysis.sample import conditions, record
 
-NEAR, FAR = (record(conditions(["amazon"], [rtt])[0]) for rtt in (20.0, 100.0))
+NEAR, FAR, OTHER = (record(conditions(["amazon"], [rtt])[0]) for rtt in (20.0, 100.0, 200.0))
 
 
 def test_the_worst_error_is_the_furthest_off_in_either_direction() -> None:
@@ -37,3 +38,16 @@ def test_speed_is_virtual_time_by_wall_time() -> None:
     (line,) = cost_lines([Cell(flatten(NEAR.trial.condition), records, 2)])
     assert (line.client, line.trials) == ("chromium", 2)
     assert (line.speed, line.total_cpu_s, line.cpu_s.high) == (10.0, 4.0, 3.0)
+
+
+def test_ecn_is_summed_by_condition_with_the_counts_that_any_has() -> None:
+    cells = []
+    for good, counts in ((NEAR, {"classic": 3, "down.ce": 2}), (FAR, {"accurate": 1})):
+        assert good.proof is not None
+        seen = replace(good, proof=replace(good.proof, ecn=counts))
+        cells.append(Cell(flatten(good.trial.condition), (seen, seen), 2))
+    cells.append(Cell(flatten(OTHER.trial.condition), (OTHER,), 1))
+    assert ecn_lines(ResultTable(tuple(cells), (), ("page", "rtt_ms"))) == [
+        ("amazon, 20 ms", {"accurate": 0, "classic": 6, "down.ce": 4}),
+        ("amazon, 100 ms", {"accurate": 2, "classic": 0, "down.ce": 0}),
+    ]
