@@ -134,7 +134,8 @@ def name_draws(spec: type) -> tuple[str, ...]:
     names = []
     for each in declared(spec):
         if each.knob.draws:
-            values = [value for value in get_args(each.type) if value != each.default]
+            values = [value for value in get_args(each.type) if isinstance(value, str)]
+            values = [value for value in values if value != each.default]
             name = " or ".join(f'{each.name} = "{value}"' for value in values) or each.name
             names.append(f"{name} (of {each.knob.draws_of})" if each.knob.draws_of else name)
     return tuple(names)

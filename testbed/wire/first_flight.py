@@ -87,12 +87,14 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     following: Packet | None = None
     probed_ns = _probed_ns(flow, link)
     for offset, segment in data:
-        if offset < reached or segment.at_ns >= probed_ns:
+        missing = -(-(offset - reached) // largest)
+        if segment.at_ns >= probed_ns and missing > count == 0:
+            return Flight(missing, False, missing)  # all of it was lost, and this is a probe
+        if offset < reached or (segment.at_ns >= probed_ns and traced(link)):
             return Flight(count, False, lost)  # sent again: what follows has other reasons
         if answered_ns is not None and segment.at_ns >= answered_ns + link.rtt_ms * 1e6:
             following = segment if offset == reached else None
             break
-        missing = -(-(offset - reached) // largest)
         lost, count, size = lost + missing, count + missing + 1, size + segment.payload_bytes
         reached = offset + segment.payload_bytes
     if following is None or reached != size:
@@ -101,13 +103,13 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
 
 
 def _probed_ns(flow: Flow, link: LinkSpec) -> float:
-    """From when on a segment may be a probe for an acknowledgement that a trace holds up.
+    """From when on a segment may be a probe for an acknowledgement that is lost, or held up.
 
     A sender waits for it for two round trips at least (RFC 8985, section 7.2), from when the
     request has come.
     """
     asked = next((packet for _, packet in payloads(flow, by_client=True)), None)
-    return inf if asked is None or not traced(link) else asked.at_ns + 3 * link.rtt_ms * 1e6
+    return inf if asked is None else asked.at_ns + 3 * link.rtt_ms * 1e6
 
 
 def _tells_of(segment: Packet, first: Packet, lacking: int) -> bool:

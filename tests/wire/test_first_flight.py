@@ -137,6 +137,17 @@ def test_a_larger_window_whose_end_was_lost(tmp_path: Path) -> None:
     assert judge(lossy(11, 10, then_ms=420.0), tmp_path, 10, whole=False) == ""
 
 
+def test_a_probe_behind_a_flight_that_was_lost_as_a_whole(tmp_path: Path) -> None:
+    """It has new data, and comes two round trips later at the least (RFC 8985, section 7.2)."""
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open(at_ms=0)
+    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    answer(capture, 10, 402.0)
+    assert judge(capture, tmp_path, 10, whole=False) == ""
+    assert "up to 10 segments (10 of them lost)" in judge(capture, tmp_path, 9, whole=False)
+
+
 def test_data_before_the_synack_is_no_flight(tmp_path: Path) -> None:
     """The client throws it away, and the server begins again with one segment (RFC 6298)."""
     capture = Capture()
