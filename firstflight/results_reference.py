@@ -42,6 +42,7 @@ from testbed.model import (
     HAR_FILE,
     HISTOGRAMS_FILE,
     OBSERVATION_FILE,
+    SERVER_CAPTURE_FILE,
     SERVER_LOG_FILE,
     TRIAL_FILE,
     Experiment,
@@ -82,6 +83,8 @@ TRIAL_FILES = {
     TRIAL_FILE: "What was asked, as `trial` in the record.",
     OBSERVATION_FILE: "What the trial wrote about itself, before it was judged.",
     CAPTURE_FILE: "Every packet at the client's end of the link, with times in ns (pcap).",
+    SERVER_CAPTURE_FILE: "Of a page load: the headers of every packet at the server's end (pcap); "
+    "none where there were more than 116,480.",
     HAR_FILE: "The load as a HAR 1.2 file.",
     HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a connection, "
     "of each second, as HdrHistogram's log (V2, in ns).",

@@ -35,8 +35,8 @@ KNOB: tuple[Change, ...] = (
     ),
     (
         "testbed/lab/link/netem.py",
-        "knobs: frozenset[str] = COMMON_KNOBS | KNOBS",
-        'knobs: frozenset[str] = COMMON_KNOBS | KNOBS | {"jitter_ms"}',
+        "knobs: frozenset[str] = COMMON_KNOBS | TRACE_KNOBS | KNOBS",
+        'knobs: frozenset[str] = COMMON_KNOBS | TRACE_KNOBS | KNOBS | {"jitter_ms"}',
     ),
 )  # fmt: skip
 """A knob of the link that draws: its declaration, and that one backend has it."""
@@ -129,6 +129,7 @@ import json, sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from analysis.verdicts.compare.attribution import tcp_alone
 from firstflight.completion import complete
 from firstflight.usage import REFERENCE, parse_reference
@@ -142,7 +143,7 @@ from testbed.way.prepare import read_catalogue
 config = Path(sys.argv[1])
 config.write_text('page = "amazon"\\n[sweep]\\nclient = ["chromium", "wget2", "curl"]\\n')
 experiment = load_experiment(config, read_catalogue())
-launch._prepare = lambda *_: (None, Environment({}, {}))
+launch._prepare = lambda *_: (SimpleNamespace(traces={}), Environment({}, {}))
 _, (lane,) = launch.open_lanes(
     None, [experiment], 1, config.parent, config.parent / "results", lambda: datetime.now(UTC))
 print(json.dumps({

@@ -51,6 +51,8 @@ def test_there_are_blocks_of_each_section() -> None:
 def test_a_translation_is_a_link(tmp_path: Path, row: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(HEAD + "\n".join(ROWS[row]))
+    for name in ("up.trace", "down.trace"):
+        (tmp_path / name).write_text("1\n2\n3\n")
     (condition,) = load_experiment(path, read_catalogue()).conditions_as(Condition)
     for name, value in tomllib.loads("\n".join(ROWS[row]))["link"].items():
         assert getattr(condition.link, name) == value

@@ -91,7 +91,9 @@ def share(laid: Topology, tag: str, mtu_bytes: int) -> Iterator[Topology]:
         with laid.near.entered(), open_control() as control:
             delete_device(control, WIRES[MIDDLE].left_device)
         others = {host: made[host] for host in HOSTS} | {"home": laid.near, "edge": laid.far}
-        topology = Topology(laid.client, made["near"], made["far"], laid.server, SHARED, others)
+        topology = Topology(
+            *(laid.client, made["near"], made["far"], laid.server), plan=SHARED, others=others
+        )
         for number in new:
             _lay(topology, number, mtu_bytes)
         for role in (*made, "home", "edge"):

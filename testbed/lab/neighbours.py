@@ -78,7 +78,7 @@ class _Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class KernelAccount:
     """What the kernel told of each connection, and a sentence for each flow that went wrong."""
 
     told: list[ToldConnection] = field(default_factory=list)
@@ -91,13 +91,13 @@ def run_neighbours(
     neighbours: tuple[Neighbour, ...],
     load_ns: int,
     drain: Callable[[], None],
-) -> Iterator[Account]:
+) -> Iterator[KernelAccount]:
     """Have all ``neighbours`` send at their times; the undo ends them, and their account is whole.
 
     ``load_ns`` is the CLOCK_REALTIME at which the load starts, in ns; ``drain`` waits until what
     they sent has arrived.
     """
-    account = Account()
+    account = KernelAccount()
     with ExitStack() as undo:
         running = [_open(topology, flow, undo) for flow in list_flows(neighbours)]
         threads = [

@@ -99,8 +99,8 @@ class Topology:
     near: Namespace
     far: Namespace
     server: Namespace
-    plan: Plan = ROW
-    others: Mapping[str, Namespace] = field(default_factory=dict)
+    plan: Plan = field(default=ROW, kw_only=True)
+    others: Mapping[str, Namespace] = field(default_factory=dict, kw_only=True)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -184,8 +184,7 @@ def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
 def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]:
     """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
     with ExitStack() as undo:
-        made = {role: undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES}
-        topology = Topology(made["client"], made["near"], made["far"], made["server"])
+        topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
         # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
         if IPV6_SYSCTLS.exists():
             for role in ROLES:

@@ -26,7 +26,7 @@ _STAMP = slice(4, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LoadWindow:
     """From when to when a page was loaded, in ns.
 
     ``exact`` says whether the client's first packet is the start of its load: a user's own command
@@ -62,7 +62,7 @@ def read_neighbours(
     captures: tuple[Capture, Capture],
     neighbours: tuple[Neighbour, ...],
     told: Iterable[ToldConnection],
-    window: Window,
+    window: LoadWindow,
     addresses: tuple[bytes, bytes],
 ) -> tuple[tuple[NeighbourFlow, ...], tuple[str, ...]]:
     """Return what each flow came to, and a sentence for each thing that is not as asked.
@@ -122,14 +122,14 @@ def _sort(
     return strangers
 
 
-def _began(flow: PlannedFlow, at_ns: int, window: Window) -> Iterator[str]:
+def _began(flow: PlannedFlow, at_ns: int, window: LoadWindow) -> Iterator[str]:
     asked, began = flow.neighbour.from_s, window.since_s(at_ns)
     if began - asked > SLACK_S or (window.exact and asked - began > SLACK_S):
         yield f"it began at {began:.3f} s, asked was {asked:g} s"
 
 
 def _read_connection(
-    flow: PlannedFlow, seen: _Seen, told: ToldConnection, window: Window
+    flow: PlannedFlow, seen: _Seen, told: ToldConnection, window: LoadWindow
 ) -> tuple[NeighbourFlow | None, list[str]]:
     syn = next((packet for packet in seen.out if packet.opens), None)
     if syn is None:
@@ -153,7 +153,7 @@ def _read_connection(
     ), wrong
 
 
-def _ended(flow: PlannedFlow, sent: Iterable[Packet], window: Window) -> Iterator[str]:
+def _ended(flow: PlannedFlow, sent: Iterable[Packet], window: LoadWindow) -> Iterator[str]:
     """Yield a sentence if an end closed before its time, or a sender not at it."""
     ended_ns = min((p.at_ns for p in sent if p.flags & (FIN | RST)), default=None)
     until_ns = window.end_of(flow.neighbour)
@@ -164,11 +164,11 @@ def _ended(flow: PlannedFlow, sent: Iterable[Packet], window: Window) -> Iterato
         yield f"it ended {ended}, asked was {window.since_s(until_ns):.3f} s"
 
 
-def _kbit(payload_bytes: int, window: Window) -> float:
+def _kbit(payload_bytes: int, window: LoadWindow) -> float:
     return payload_bytes * 8e6 / max(1, window.end_ns - window.start_ns)
 
 
-def _acknowledged(seen: _Seen, window: Window) -> int:
+def _acknowledged(seen: _Seen, window: LoadWindow) -> int:
     """How many bytes the remote end acknowledged during the load."""
     first = next(p for p in seen.out if p.opens).seq
     reached, before = 0, 0
@@ -182,7 +182,7 @@ def _acknowledged(seen: _Seen, window: Window) -> int:
     return reached - before
 
 
-def _received(data: list[Packet], window: Window) -> int:
+def _received(data: list[Packet], window: LoadWindow) -> int:
     """How many bytes came to the neighbour during the load that were not there before."""
     numbers: set[int] = set()
     moved = 0
@@ -195,7 +195,7 @@ def _received(data: list[Packet], window: Window) -> int:
 
 
 def _read_datagrams(
-    flow: PlannedFlow, seen: _Seen, window: Window
+    flow: PlannedFlow, seen: _Seen, window: LoadWindow
 ) -> tuple[NeighbourFlow | None, list[str]]:
     sent, arrived = (seen.out, seen.arrived) if flow.way == "up" else (seen.left, seen.back)
     if not sent:
@@ -224,7 +224,7 @@ def _read_datagrams(
     ), wrong
 
 
-def _paced(flow: PlannedFlow, sent: list[Packet], window: Window) -> Iterator[str]:
+def _paced(flow: PlannedFlow, sent: list[Packet], window: LoadWindow) -> Iterator[str]:
     """Yield a sentence if datagrams were not sent one after the other, each at its time."""
     neighbour = flow.neighbour
     others = sorted({p.ip_bytes for p in sent} - {neighbour.packet_bytes})

@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed.client.interface import LoadOrder
 from testbed.lab.beside import HOSTS, NEIGHBOUR_DEVICE, REMOTE_DEVICE
 from testbed.lab.laboratory import Lab
-from testbed.lab.neighbours import Account, run_neighbours
+from testbed.lab.neighbours import KernelAccount, run_neighbours
 from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, Condition
 from testbed.model.traffic import parse_traffic
 from testbed.wire.capture import HEADERS_BYTES, capture
@@ -24,7 +24,7 @@ _AT_REMOTE = "udp or tcp[tcpflags] & (tcp-syn | tcp-fin | tcp-rst) != 0"
 @contextmanager
 def accompanied(
     condition: Condition, lab: Lab, order: LoadOrder, scratch: Path
-) -> Iterator[Account]:
+) -> Iterator[KernelAccount]:
     """Have the neighbours of ``condition`` send while the block loads the page, then end them.
 
     Afterwards nothing of theirs is on the link, their account is whole and their captures are in
@@ -32,7 +32,7 @@ def accompanied(
     """
     neighbours, topology = parse_traffic(condition.traffic), lab.topology
     if not neighbours or order.load_ns is None:
-        yield Account()
+        yield KernelAccount()
         return
     watched = ((HOSTS[0], NEIGHBOUR_DEVICE, NEIGHBOUR_FILE, ""),
                (HOSTS[1], REMOTE_DEVICE, REMOTE_FILE, _AT_REMOTE))  # fmt: skip

@@ -37,7 +37,7 @@ from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
-from testbed.wire.neighbours import Window, merge_arrivals, read_neighbours
+from testbed.wire.neighbours import LoadWindow, merge_arrivals, read_neighbours
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, Packet, read_capture
@@ -182,7 +182,7 @@ def _read_company(
         return None
     here = read_capture(out / NEIGHBOUR_FILE)
     there = read_capture(out / REMOTE_FILE)
-    window = Window(
+    window = LoadWindow(
         began, began + round(observed.load.plt_ms * 1e6), exact=condition.client != COMMAND
     )
     ends = (NEIGHBOUR, inet_aton(REMOTE_ADDRESS))

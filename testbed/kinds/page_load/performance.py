@@ -21,7 +21,7 @@ from testbed.kinds.page_load.company import accompanied
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
-from testbed.lab.neighbours import Account
+from testbed.lab.neighbours import KernelAccount
 from testbed.model import (
     CAPTURE_FILE,
     SERVER_CAPTURE_FILE,
@@ -102,7 +102,7 @@ def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAn
 
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
-) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float], Account]:
+) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float], KernelAccount]:
     """Load the page; return the load, the growth of both ends' TCP counters, and the machine.
 
     The last is what the kernel told of neighbours.
