@@ -128,8 +128,9 @@ def _check_opportunities(
     """Yield a sentence where packets left a FIFO at other opportunities than they had to."""
     came = [transit for transit in packets if transit.came_ns is not None]
     sizes = ((each.sent_ns, each.ip_bytes + link.framing_bytes) for each in came)
+    delayed_ns = delay_ns(link, way)
     otherwise = sum(
-        due_ns is None or abs((each.came_ns or 0) - due_ns - delay_ns(link)) > SLACK_US * 1000
+        due_ns is None or abs((each.came_ns or 0) - due_ns - delayed_ns) > SLACK_US * 1000
         for each, due_ns in zip_longest(came, running.serve(sizes, room_bytes(link)))
     )
     if otherwise:
