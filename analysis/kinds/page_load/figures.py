@@ -23,6 +23,16 @@ def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
             yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), plt_ms
 
 
+def _call_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
+    """Yield for each load the 95 % delay in ms of datagrams beside it, in the worse direction."""
+    for cell in row.cells:
+        for record in cell.proven:
+            flows = record.proof.neighbours if record.proof else ()
+            delays = [flow.delay_p95_ms for flow in flows if flow.delay_p95_ms is not None]
+            if delays:
+                yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), max(delays)
+
+
 def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
     """Yield the median of the load times in s; of a pair, of those without Fast Open."""
     plt = row.pair.spread_off if row.pair else row.cells[0].spread
@@ -74,11 +84,19 @@ SAVED_LINES = FigureKind(
     _SAVINGS,
     partial(plan_lines, shown=Quantity(SAVED, _saved_pct)),
 )
+CALL_LINES = FigureKind(
+    "call-lines",
+    partial(_line_title, "Delay of a call beside the page"),
+    "What 95 % of its packets did not exceed while the page was loading, one way and in the worse "
+    "direction: medians of proven loads, and their range where they differ.",
+    partial(plan_lines, shown=Quantity("Delay of 95 % (ms)", _call_ms)),
+)
 FIGURES = (
     SAVED_MAPS,
     TIME_MAPS,
     TIME_LINES,
     SAVED_LINES,
+    CALL_LINES,
     BARS,
     INTERVALS,
     LOADS,

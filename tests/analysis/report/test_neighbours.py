@@ -55,3 +55,20 @@ def test_flows_and_a_call(tmp_path: Path, second: float, fairness: str) -> None:
     assert call[-10:] == [
         "call, up 1", "64", "25.0", MISSING, MISSING, "25.0", "20.0", "30.5", "40.0", "1.5",
     ]  # fmt: skip
+
+
+def test_the_delay_of_a_call_is_drawn_over_the_buffer(tmp_path: Path) -> None:
+    """Loads without datagrams have no such figure."""
+    for calls, shown in (((CALL,), True), ((), False)):
+        records = []
+        for buffer in (16384, 32768, 65536, 131072, 262144):
+            asked = replace(OFF, traffic=TEXT, link=replace(OFF.link, buffer_bytes=buffer))
+            made = record(asked)
+            assert made.proof is not None
+            flows = (bulk(1, 60.0), *calls)
+            records.append(replace(made, proof=replace(made.proof, neighbours=flows)))
+        folder = tmp_path / str(shown)
+        asked_all = tuple(one.trial.condition for one in records)
+        write_results(folder, records, experiment(1, conditions=asked_all, reference=None))
+        write_reports(folder)
+        assert ("Delay of a call beside the page" in (folder / "report.html").read_text()) == shown
