@@ -356,14 +356,14 @@ DURING = """
         ),
         pytest.param(
             "lab/laboratory.py",
-            "measurements = calibrate(topology, spec, exactness)",
+            "measurements = calibrate(topology, spec, exactness, idle_traces(spec))",
             "from testbed.lab.calibration import expect; measurements = expect(spec, exactness)",
             "passed 0 delivered, 0 dropped when it was measured",
             id="computed, not measured",
         ),
         pytest.param(
             "lab/calibration.py",
-            '            *_measure_train("up", ends.client, ends.server, spec, exactness),\n',
+            '            *_measure_train("up", ends.client, ends.server, spec, exactness, traces),\n',
             "",
             "up_rate of the link was not measured",
             id="no uplink calibration",

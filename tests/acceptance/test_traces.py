@@ -232,8 +232,10 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets came down at no opportunity of the trace short.trace, the first at",
     ),
     "up without": (
-        (("lab/link/netem.py", "trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit",
-          'trace, rate_kbit = spec.trace_down * (each.name == "down"), each.rate_kbit'),
+        (("lab/link/netem.py", "    trace = trace_of(spec, each.name)\n",
+          '    trace = spec.trace_down * (each.name == "down")\n'),
+         ("lab/link/netem.py", "0 if trace_of(spec, each.name) else each.rate_kbit",
+          '0 if spec.trace_down and each.name == "down" else each.rate_kbit'),
          ("lab/link/netem.py", "if trace := trace_of(self.spec, each.name):",
           'if trace := self.spec.trace_down * (each.name == "down"):')),
         {},
