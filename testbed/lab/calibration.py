@@ -114,7 +114,7 @@ def _measure_rtt(
         there = receive(ends.server, wait_s)
         if there is None:
             continue
-        up_ms.append((there[0] - sent) / 1e6)
+        up_ms.append((there[0] - _leaves_ns(sent, traces.get("up"))) / 1e6)
         ends.server.send(payload)
         arrived = receive(ends.client, wait_s)
         if arrived is not None:
@@ -123,6 +123,12 @@ def _measure_rtt(
     yield exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
     if spec.delay_up_ms is not None:
         yield _judge_up(min(up_ms, default=0.0), spec, exactness)
+
+
+def _leaves_ns(at_ns: int, running: RunningTrace | None) -> int:
+    """When what is sent at ``at_ns`` begins to leave an idle link; traces come again meanwhile."""
+    left_ns = None if running is None else running.next_ns(at_ns)
+    return at_ns if left_ns is None else left_ns
 
 
 def _judge_up(measured_ms: float, spec: LinkSpec, exactness: Exactness) -> Measurement:
@@ -162,7 +168,8 @@ def _measure_train(
         arrivals.append(arrived[0])
     buffer = _judge_buffer(name, len(arrivals), spec, exactness)
     if running is not None:
-        return exactness.judge_trace(name, _error_us(arrivals, sent, spec, running)), buffer
+        error_us = _error_us(arrivals, sent, spec, name, running)
+        return exactness.judge_trace(name, error_us), buffer
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
@@ -177,12 +184,15 @@ def _leave_the_moment() -> None:
     time.sleep((MS_NS + AFTER_NS - time.time_ns() % MS_NS) / 1e9)
 
 
-def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, running: RunningTrace) -> float:
+def _error_us(
+    arrivals: list[int], sent_ns: int, spec: LinkSpec, way: str, running: RunningTrace
+) -> float:
     """By how much a packet of a train came otherwise than by its trace, at most.
 
     Without any packet it is as much as a whole trace.
     """
     each = spec.mtu_bytes + spec.framing_bytes
     left = running.serve([(sent_ns, each)] * len(arrivals), room_bytes(spec))
-    errors = [abs(a - d - delay_ns(spec)) for a, d in zip(arrivals, left, strict=True)]
+    delayed_ns = delay_ns(spec, way)
+    errors = [abs(a - d - delayed_ns) for a, d in zip(arrivals, left, strict=True)]
     return max(errors, default=running.trace.end_ms * MS_NS) / 1000

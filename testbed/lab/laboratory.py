@@ -294,7 +294,7 @@ def open_lab(
             }
         link.complete()
         if not exactness.real_time:
-            measurements += probe(topology, spec)
+            measurements += probe(topology, spec, idle_traces(spec))
             link.draw_anew()
         state = _read_state(topology, condition)
         checks = (

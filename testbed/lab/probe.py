@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from testbed.lab.chance import (
@@ -26,7 +26,8 @@ from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
 from testbed.model.impairments import Way, is_drawn, ways
-from testbed.model.line import serialisation_ms
+from testbed.model.line import line_ms
+from testbed.model.trace import RunningTrace
 
 QUIET_S = 1.0
 CALLS_MS = 0.005
@@ -42,17 +43,20 @@ class Probed:
     late_ms: list[float]
 
 
-def probe(topology: Topology, spec: LinkSpec) -> tuple[Measurement, ...]:
-    """Measure what ``spec`` has drawn on a running, idle link; nothing, if nothing is."""
+def probe(
+    topology: Topology, spec: LinkSpec, traces: Mapping[str, RunningTrace]
+) -> tuple[Measurement, ...]:
+    """Measure what ``spec`` has drawn on a running, idle link; nothing, if nothing is.
+
+    ``traces`` are those of the link by direction: a probe leaves before the next one is sent.
+    """
     if not is_drawn(spec):
         return ()
     both = ways(spec)
-    line_ms = {
-        "down": serialisation_ms(PROBE_IP_BYTES, spec.down_kbit, spec.framing_bytes),
-        "up": serialisation_ms(PROBE_IP_BYTES, spec.up_kbit, spec.framing_bytes),
-    }
+    each_ms = {name: line_ms(spec, name, PROBE_IP_BYTES) for name in both}
+    held_ms = max((running.trace.longest_wait_ms for running in traces.values()), default=0)
     apart_s = max(
-        way.latest_ms - way.earliest_ms + 3 * line_ms[name] for name, way in both.items()
+        held_ms + way.latest_ms - way.earliest_ms + 3 * each_ms[name] for name, way in both.items()
     ) / 1000 + CALLS_MS / 500  # fmt: skip
     with open_ends(topology) as ends:
         pairs = {"down": (ends.server, ends.client), "up": (ends.client, ends.server)}
@@ -65,13 +69,13 @@ def probe(topology: Topology, spec: LinkSpec) -> tuple[Measurement, ...]:
         found: list[Measurement] = []
         for name, (_, receiver) in pairs.items():
             seen = Probed(Counter(), [])
-            wait_s = both[name].latest_ms / 1000 + QUIET_S
+            wait_s = (both[name].latest_ms + held_ms) / 1000 + QUIET_S
             while (arrived := receive(receiver, wait_s)) is not None:
                 (number,) = _NUMBER.unpack(arrived[1])
                 seen.times[number] += 1
                 if seen.times[number] == 1:
                     took_ms = (arrived[0] - sent_ns[name][number]) / 1e6
-                    seen.late_ms.append(took_ms - line_ms[name] - both[name].delay_ms)
+                    seen.late_ms.append(took_ms - each_ms[name] - both[name].delay_ms)
             found += _measure(name, both[name], seen)
     return tuple(found)
 

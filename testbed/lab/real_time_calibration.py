@@ -243,7 +243,7 @@ def _judge_traced(
     """How late packets came after opportunities, in the median, and the buffer before those."""
     errors_us = []
     for at_ns in train.arrivals_ns:
-        left_ns = at_ns - delay_ns(spec)
+        left_ns = at_ns - delay_ns(spec, train.way)
         due_ns = running.next_ns(left_ns - MS_NS // 2)
         errors_us.append(inf if due_ns is None else abs(left_ns - due_ns) / 1000)
     passed, at_ns = 0, train.began_ns

@@ -22,7 +22,7 @@ CHANCES = (
     *("reorder_pct", "duplicate_pct", "corrupt_pct"),
 )
 """The knobs of a link by which packets are drawn."""
-NOT_TRACED = ("changes", "delay_jitter_ms", "delay_up_ms", "duplicate_pct", "reorder_pct")
+NOT_TRACED = ("changes", "delay_jitter_ms", "reorder_pct")
 """The knobs of a link with which no packet could be held against an opportunity."""
 LEAST_REORDER_PCT = 0.01
 _HIGHEST = {"rtt_ms": 60_000, "down_kbit": 10_000_000, "up_kbit": 10_000_000}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from testbed.model.asked import LinkSpec
+from testbed.model.impairments import ways
 from testbed.model.trace import RunningTrace, trace_of
 
 TIMER_LATE_US = 1.0
@@ -48,13 +49,13 @@ def answered_ns(
             if left_ns is None:
                 return None
             at_ns = left_ns
-        at_ns += round(line_ms(spec, way, ip_bytes) * 1e6) + delay_ns(spec)
+        at_ns += round(line_ms(spec, way, ip_bytes) * 1e6) + delay_ns(spec, way)
     return at_ns
 
 
-def delay_ns(spec: LinkSpec) -> int:
-    """Return the delay of each direction, in whole microseconds as it is set."""
-    return round(spec.rtt_ms * 500) * 1000
+def delay_ns(spec: LinkSpec, way: str) -> int:
+    """Return the delay in direction ``way``, in whole microseconds as it is set."""
+    return round(ways(spec)[way].delay_ms * 1000) * 1000
 
 
 def burst_bytes(spec: LinkSpec) -> int:

@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from testbed.base.seeding import trace_phase_ms
@@ -74,6 +75,11 @@ class Trace:
     def end_ms(self) -> int:
         """When it ends, or begins again: the time of its last opportunity."""
         return self.times[-1]
+
+    @property
+    def longest_wait_ms(self) -> int:
+        """The longest that a packet waits for an opportunity, while it comes again and again."""
+        return max(after - before for before, after in pairwise((0, *self.times)))
 
     def count_at(self, ms: int, *, once: bool) -> int:
         """Return how many opportunities there are at ``ms``, counted from its beginning."""

@@ -129,9 +129,9 @@ def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterato
     """Yield a sentence if packets came at no opportunity, or more than it lets through."""
     room = room_bytes(link)
     came: dict[int, list[int]] = defaultdict(list)
-    strange = []
+    strange, before_ns = [], delay_ns(link, "down") + running.origin_ns
     for at_ns, ip_bytes in flows.arrivals:
-        left_ns = at_ns - delay_ns(link) - running.origin_ns
+        left_ns = at_ns - before_ns
         ms = round(left_ns / MS_NS)
         off_us = (left_ns - ms * MS_NS) / 1000
         if abs(off_us) > SLACK_US or not running.trace.count_at(ms, once=running.once):
@@ -143,6 +143,8 @@ def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterato
             f"{len(strange)} of {len(flows.arrivals)} packets came down at no opportunity of the "
             f"trace {link.trace_down}, the first at {strange[0] / MS_NS:.3f} ms of it"
         )
+    if link.duplicate_pct:
+        return  # a copy comes with its packet, and takes no opportunity
     # What was begun before may end here, up to its last byte; of a shared line it may be any.
     more = sum(
         sum(sizes) - max(sizes) >= running.trace.count_at(ms, once=running.once) * room

@@ -50,8 +50,9 @@ def read_transits(client: Capture, server: Capture, address: bytes) -> Transits:
     """
     if not server.packets:
         return {}
+    # One whose addresses were damaged on the way has neither of both, and came from nobody.
     ups, downs = (
-        [[p for p in end.packets if p.source and (p.source == address) == up]
+        [[p for p in end.packets if (p.source if up else p.target) == address]
          for end in (client, server)] for up in (True, False)
     )  # fmt: skip
     return {"down": _match(downs[1], downs[0]), "up": _match(ups[0], ups[1])}
@@ -128,8 +129,9 @@ def _check_opportunities(
     """Yield a sentence where packets left a FIFO at other opportunities than they had to."""
     came = [transit for transit in packets if transit.came_ns is not None]
     sizes = ((each.sent_ns, each.ip_bytes + link.framing_bytes) for each in came)
+    delayed_ns = delay_ns(link, way)
     otherwise = sum(
-        due_ns is None or abs((each.came_ns or 0) - due_ns - delay_ns(link)) > SLACK_US * 1000
+        due_ns is None or abs((each.came_ns or 0) - due_ns - delayed_ns) > SLACK_US * 1000
         for each, due_ns in zip_longest(came, running.serve(sizes, room_bytes(link)))
     )
     if otherwise:
@@ -186,16 +188,17 @@ def check_queueing(
         yield f"the server's end recorded none of {passed} packets"
     for way, packets in transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
-        told = traffic.get(f"{way}.dropped", 0) + traffic.get(f"{way}.lost", 0)
-        least = 0 if shared else told
-        # One wrong bit may be in no header.
-        most = told + traffic.get(f"{way}.corrupted", 0) + max(traffic.get("waiting", 0), 0)
-        if not least <= gone <= most:
+        lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost"))
+        corrupted = traffic.get(f"{way}.corrupted", 0)
+        told = lost + corrupted
+        # Not all damage can be seen in headers, and a copy may come of what was lost.
+        least = 0 if shared else lost - traffic.get(f"{way}.duplicated", 0)
+        if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
         marked = sum(transit.marked for transit in packets)
         counted = traffic.get(f"{way}.marked", 0)
-        if marked > counted:
+        if marked > counted + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if exact:
             yield from _check_times(packets, link, way, traces.get(way), alone=not shared)

@@ -122,6 +122,27 @@ def test_traces_of_the_tree(house: House) -> None:
     assert_ok(record)
 
 
+IMPAIRED: dict[str, dict[str, float]] = {
+    "one way": {"link.delay_up_ms": 15},
+    "loss": {"link.loss_pct": 1},
+    "loss, and a small buffer": {"link.loss_up_pct": 1, "link.buffer_bytes": 9000},
+    "copies": {"link.duplicate_pct": 5},
+    "damage": {"link.corrupt_pct": 2},
+    "all": {
+        "link.delay_up_ms": 15, "link.loss_down_pct": 0.5, "link.duplicate_pct": 2,
+        "link.corrupt_pct": 1,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMPAIRED)
+def test_impairments_work_behind_a_trace(house: House, name: str) -> None:
+    knobs = {"link.trace_down": "wifi-contention-down", "link.trace_up": "5g-blockage-up"}
+    for traces in ({}, knobs):
+        (record,) = run(house, **traces, **IMPAIRED[name]).records
+        assert_ok(record)
+
+
 def test_once_and_then_nothing(house: House) -> None:
     once = {"link.trace_down": "short.trace", "link.trace_end": "once"}
     (record,) = run(house, **once, timeout_s=20).records
@@ -211,8 +232,10 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets came down at no opportunity of the trace short.trace, the first at",
     ),
     "up without": (
-        (("lab/link/netem.py", "trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit",
-          'trace, rate_kbit = spec.trace_down * (each.name == "down"), each.rate_kbit'),
+        (("lab/link/netem.py", "    trace = trace_of(spec, each.name)\n",
+          '    trace = spec.trace_down * (each.name == "down")\n'),
+         ("lab/link/netem.py", "0 if trace_of(spec, each.name) else each.rate_kbit",
+          '0 if spec.trace_down and each.name == "down" else each.rate_kbit'),
          ("lab/link/netem.py", "if trace := trace_of(self.spec, each.name):",
           'if trace := self.spec.trace_down * (each.name == "down"):')),
         {},
@@ -224,6 +247,18 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
           'link=replace(trial.linked.link, trace_up="")), site.tag'),),
         {},
         "up_trace of the link was not measured",
+    ),
+    "another way up": (
+        (("lab/link/netem.py", "_to_ns(way.delay_ms)",
+          "_to_ns(spec.rtt_ms / 2)"),),
+        {"link.delay_up_ms": 15},
+        "up_delay: measured ",
+    ),
+    "losses that nobody asked for": (
+        (("lab/link/netem.py", "NETEM_LIMIT_PACKETS, overhead, way.loss_pct, **chances",
+          "NETEM_LIMIT_PACKETS, overhead, 5 * way.loss_pct, **chances"),),
+        {"link.loss_up_pct": 2},
+        "up_loss: measured ",
     ),
     "two packets an opportunity": (
         (("lab/link/discipline.py", PACKED, PACKED.replace("room", "2 * room")),),

@@ -127,6 +127,14 @@ def test_the_phases_of_a_load() -> None:
         ),
         ({"changes": "at 1 s: rtt_ms 4", "delay_up_ms": 5.0}, "changes", "and rtt_ms at 1 s 4 ms"),
         ({"changes": "at 1 s: rtt_ms 4", "qdisc": "pfifo limit 9"}, "changes", "resizes the queue"),
+        *(
+            ({"trace_up": "lte-drive-up", name: value}, name, "leave one of the two out")
+            for name, value in {
+                "delay_jitter_ms": 1.0,
+                "reorder_pct": 1.0,
+                "changes": "at 1 s: down_kbit 1000",
+            }.items()
+        ),
     ],
 )
 def test_what_no_link_could_do(knobs: dict[str, Any], knob: str, says: str) -> None:
@@ -143,6 +151,13 @@ def test_what_no_link_could_do(knobs: dict[str, Any], knob: str, says: str) -> N
         {"delay_jitter_ms": 17.0, "delay_distribution": "pareto"},
         {"changes": "at 1 s: down for 9 s"},
         {"delay_up_ms": 0.0},
+        {
+            "trace_down": "lte-drive-down",
+            "delay_up_ms": 5.0,
+            "loss_pct": 1.0,
+            "duplicate_pct": 1.0,
+            "corrupt_pct": 1.0,
+        },
     ],
 )
 def test_what_a_link_can_do(knobs: dict[str, Any]) -> None:

@@ -88,3 +88,9 @@ def test_an_opportunity_is_a_packet_with_its_framing() -> None:
 @pytest.mark.parametrize("once", [True, False])
 def test_a_last_time_is_an_opportunity_as_others_are(once: bool) -> None:
     assert trace(0, 2, 2).count_at(2, once=once) == (2 if once else 3)
+
+
+def test_no_packet_waits_longer_than_the_longest_gap() -> None:
+    assert trace(3, 4, 9).longest_wait_ms == 5
+    assert trace(7, 9).longest_wait_ms == 7  # from its end to its first, when it comes again
+    assert trace(0, 0, 2).longest_wait_ms == 2

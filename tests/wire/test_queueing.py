@@ -115,6 +115,23 @@ def test_drops_and_marks_and_the_bytes_before_them(tmp_path: Path) -> None:
     assert down.hit_bytes == 4500
 
 
+def test_what_damage_and_copies_let_through(tmp_path: Path) -> None:
+    link = Link()
+    for place in range(3):
+        link.cross(10 * place, 0, up=True)
+    link.cross(50, 0)
+    at_ns, frame = link.server.packets[0]
+    # One bit of the client's address: that it came from the server is no explanation.
+    link.server.packets[0] = at_ns, frame[:29] + bytes([frame[29] ^ 0x40]) + frame[30:]
+    gone = "up: 1 packets did not come through, the link counts"
+    assert link.said(tmp_path, up_corrupted=1) == []
+    assert link.said(tmp_path, up_corrupted=3) == []  # in the others it is where nobody looks
+    assert link.said(tmp_path, up_lost=2, up_duplicated=1) == []
+    assert link.said(tmp_path) == [f"{gone} 0"]
+    assert link.said(tmp_path, up_lost=2) == [f"{gone} 2"]
+    assert link.said(tmp_path, up_lost=3, up_duplicated=1) == [f"{gone} 3"]
+
+
 AQM = LinkSpec(20, 12_000, 12_000, qdisc="fq_codel")
 
 

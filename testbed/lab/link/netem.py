@@ -102,43 +102,51 @@ def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
 
     A third, inside the delay, holds back what is to be reordered.  What is drawn is by ``seed``.
     """
-    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
     wanted: Disciplines = {}
     for each in directions(spec):
-        way = ways(spec)[each.name]
-        trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit
-        buffer = each.buffer_role, each.buffer_device
-        if trace:
-            content, room, rate_kbit = read_trace(trace), room_bytes(spec), 0
-            wanted[buffer] = by_trace(content, spec.buffer_bytes, room, overhead)
-        else:
-            wanted[buffer] = tbf(rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
-        chances = {
-            "jitter_ns": _to_ns(way.jitter_ms),
-            "duplicate_pct": way.duplicate_pct,
-            "corrupt_pct": way.corrupt_pct,
+        wanted[each.buffer_role, each.buffer_device] = _wanted_buffer(spec, each)
+        wanted |= _wanted_netems(spec, each, seed)
+    return wanted
+
+
+def _wanted_buffer(spec: LinkSpec, each: Direction) -> Discipline:
+    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+    trace = trace_of(spec, each.name)
+    if trace:
+        return by_trace(read_trace(trace), spec.buffer_bytes, room_bytes(spec), overhead)
+    return tbf(each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
+
+
+def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
+    """What delays and draws, for which nobody needs to have the traces."""
+    way = ways(spec)[each.name]
+    rate_kbit = 0 if trace_of(spec, each.name) else each.rate_kbit
+    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+    chances = {
+        "jitter_ns": _to_ns(way.jitter_ms),
+        "duplicate_pct": way.duplicate_pct,
+        "corrupt_pct": way.corrupt_pct,
+    }
+    if way.bursts is not None:
+        chances |= {
+            "to_bad_pct": way.bursts.to_bad_pct,
+            "to_good_pct": way.bursts.to_good_pct,
+            "bad_kept_pct": 100.0 - way.bursts.bad_loss_pct,
+            "good_loss_pct": way.bursts.good_loss_pct,
         }
-        if way.bursts is not None:
-            chances |= {
-                "to_bad_pct": way.bursts.to_bad_pct,
-                "to_good_pct": way.bursts.to_good_pct,
-                "bad_kept_pct": 100.0 - way.bursts.bad_loss_pct,
-                "good_loss_pct": way.bursts.good_loss_pct,
-            }
-        delay = netem(
-            rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct,
-            **chances,
-        )  # fmt: skip
-        if is_drawn(spec):
-            table = tabulate(way.distribution) if way.jitter_ms else b""
-            delay = replace(delay, drawn=_seed_of(seed, each.name), table=table)
-        wanted[each.delay_role, each.delay_device] = delay
-        if way.reorder_pct:
-            wanted[each.delay_role, f"{each.delay_device} {INSIDE}"] = replace(
-                netem(0, 0, NETEM_LIMIT_PACKETS, 0, 0.0, jitter_ns=_to_ns(way.reorder_ms)),
-                drawn=_seed_of(seed, f"{each.name} late"),
-                table=tabulate_late(way.reorder_pct),
-            )
+    delay = netem(
+        rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct, **chances
+    )
+    if is_drawn(spec):
+        table = tabulate(way.distribution) if way.jitter_ms else b""
+        delay = replace(delay, drawn=_seed_of(seed, each.name), table=table)
+    wanted = {(each.delay_role, each.delay_device): delay}
+    if way.reorder_pct:
+        wanted[each.delay_role, f"{each.delay_device} {INSIDE}"] = replace(
+            netem(0, 0, NETEM_LIMIT_PACKETS, 0, 0.0, jitter_ns=_to_ns(way.reorder_ms)),
+            drawn=_seed_of(seed, f"{each.name} late"),
+            table=tabulate_late(way.reorder_pct),
+        )
     return wanted
 
 
@@ -160,12 +168,10 @@ def tabulate_late(share_pct: float) -> bytes:
 
 def describe_drawn(spec: LinkSpec, seed: int) -> dict[str, str]:
     """What the kernel says of the netems of each direction, as it has to: ``down.netem``, ..."""
-    wanted = wanted_disciplines(spec, seed)
     return {
         f"{each.name}.netem": "; ".join(
             as_told(replace(discipline, table=b"")).text
-            for (role, name), discipline in wanted.items()
-            if role == each.delay_role and name.partition(" ")[0] == each.delay_device
+            for discipline in _wanted_netems(spec, each, seed).values()
         )
         for each in directions(spec)
     }
