@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import fields
 from inspect import signature
 from math import isfinite
 from pathlib import Path
@@ -39,8 +38,12 @@ OF_TCLINK = {
     "max_queue_size": "buffer_bytes",
 }
 """What does here what a parameter of Mininet's own TCLink does there."""
-LINK_KNOBS = tuple(field.name for field in fields(LinkSpec) if field.name != "profile")
-"""What a link is given; the name of a profile is of experiment files."""
+LINK_KNOBS = tuple(
+    each.name
+    for each in declared(LinkSpec)
+    if each.type in (int, float, str) and not each.name.startswith(("profile", "changes", "trace"))
+)
+"""What a link is given: numbers and queues; profiles and traces are of experiment files."""
 _numbers = itertools.count()
 
 
@@ -149,6 +152,8 @@ def check_spec(spec: LinkSpec) -> None:
     problems = []
     for declaration in declared(LinkSpec):
         value, knob = getattr(spec, declaration.name), declaration.knob
+        if declaration.name not in LINK_KNOBS:
+            continue
         if declaration.type is str:
             if not isinstance(value, str) or not re.fullmatch(knob.pattern, value):
                 problems.append(f"{declaration.name}: {value!r} is not {knob.allowed}")

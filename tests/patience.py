@@ -15,6 +15,7 @@ import pytest
 from testbed.base import sources
 from testbed.lab import exactness
 from testbed.lab.exactness import HOST, Exactness
+from testbed.model.trace import Trace
 from testbed.root.cache import Root
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
@@ -29,6 +30,7 @@ def make_patient_bundle(
     native: Path,
     root: Root,
     own: Mapping[str, Path] | None = None,
+    traces: Mapping[str, Trace] | None = None,
     *,
     exactness_wanted: Exactness = PATIENT,
 ) -> Bundle:
@@ -41,4 +43,4 @@ def make_patient_bundle(
         patient = Path(folder, exact.name)
         patient.write_text(f"{exact.read_text()}HOST = {exactness_wanted!r}\n")
         patch.setattr(bundles, "_contents", lambda native: {**contents, name: patient})
-        return make_bundle(cache, native, root, own)
+        return make_bundle(cache, native, root, own, traces)

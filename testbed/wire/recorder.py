@@ -41,12 +41,13 @@ def recorded(namespace: Namespace, device: str, pcap: Path) -> Iterator[None]:
     with taken:
         taken.setsockopt(_SOL_PACKET, _VERSION, _VERSION_2)
         taken.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("=IIII", _BLOCK, _BLOCKS, _FRAME, MOST))
-        with closing(mmap.mmap(taken.fileno(), _BLOCK * _BLOCKS)) as ring:
-            taken.bind((device, _EVERY_PROTOCOL))
-            try:
-                yield
-            finally:
-                _, missed = struct.unpack("=II", taken.getsockopt(_SOL_PACKET, _STATISTICS, 8))
+        taken.bind((device, _EVERY_PROTOCOL))
+        try:
+            yield
+        finally:
+            _, missed = struct.unpack("=II", taken.getsockopt(_SOL_PACKET, _STATISTICS, 8))
+            # Mapped now and not before: how long that takes depends on where there was memory.
+            with closing(mmap.mmap(taken.fileno(), _BLOCK * _BLOCKS)) as ring:
                 pcap.write_bytes(b"".join((_FILE_HEAD, *(_read(ring) if not missed else ()))))
 
 

@@ -41,6 +41,7 @@ def test_kernels_are_configured_alike() -> None:
     newest, older = (parse_config(read_pin(one).config.read_text()) for one in ("7.3", "6.12"))
     assert newest.items() - older.items() == {
         ("CONFIG_UML_MAX_USERSPACE_ITERATIONS", "10000"),  # not there yet
+        ("CONFIG_NET_SCH_DUALPI2", "y"),  # nor this
         ("CONFIG_SMP", "n"),
         ("CONFIG_TIME_NS", "y"),
         ("CONFIG_SYSCTL", "y"),  # chosen by PROC_SYSCTL
