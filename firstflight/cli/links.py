@@ -18,7 +18,7 @@ from firstflight.cli.listing import print_columns
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.experiment.profiles import Profile, describe_unknown, list_profiles, read_profile
 from testbed.model import LinkSpec, TcpSpec
-from testbed.model.line import serialisation_ms
+from testbed.model.line import line_ms
 
 REQUEST_BYTES, RESPONSE_BYTES = 400, 10_000
 WIDTH = 88
@@ -100,14 +100,13 @@ def _describe(profile: Profile) -> dict[str, Any]:
 
 def come_to(link: LinkSpec) -> dict[str, float | None]:
     """Return what the numbers of ``link`` come to; ``None``: there is no closed form."""
-    full = link.mtu_bytes
     return {
         "bdp_down_bytes": link.down_kbit * link.rtt_ms / 8,
         "bdp_up_bytes": link.up_kbit * link.rtt_ms / 8,
         "buffer_down_ms": link.buffer_bytes * 8 / link.down_kbit,
         "buffer_up_ms": link.buffer_bytes * 8 / link.up_kbit,
-        "packet_down_ms": serialisation_ms(full, link.down_kbit, link.framing_bytes),
-        "packet_up_ms": serialisation_ms(full, link.up_kbit, link.framing_bytes),
+        "packet_down_ms": line_ms(link, "down", link.mtu_bytes),
+        "packet_up_ms": line_ms(link, "up", link.mtu_bytes),
         "cold_fetch_ms": _fetch(link, tfo=False),
         "cold_fetch_tfo_ms": _fetch(link, tfo=True),
     }

@@ -8,6 +8,7 @@ from statistics import median
 
 from analysis.records.cells import Cell
 from testbed.model import NeighbourFlow, Record
+from testbed.model.trace import trace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class FlowLine:
     cell: Cell
     flow: NeighbourFlow
     goodput_kbit: float
-    share_pct: float
+    share_pct: float | None
     fairness: float | None
     retransmits: float | None
     lost_pct: float | None
@@ -48,7 +49,7 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
             cell,
             flow,
             goodput,
-            100 * goodput / _rate_kbit(record, flow.way),
+            _share_pct(record, flow.way, goodput),
             _median([_fairness(flows, flow) for _, flows in loads]),
             _median([each.retransmits for each in same]),
             _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
@@ -59,9 +60,12 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
         )
 
 
-def _rate_kbit(record: Record, way: str) -> int:
+def _share_pct(record: Record, way: str, goodput_kbit: float) -> float | None:
+    """Return the share of the line's rate, which a line with a trace does not have."""
     link = record.trial.linked.link
-    return link.up_kbit if way == "up" else link.down_kbit
+    if trace_of(link, way):
+        return None
+    return 100 * goodput_kbit / (link.up_kbit if way == "up" else link.down_kbit)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

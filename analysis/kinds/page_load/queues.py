@@ -27,7 +27,7 @@ from analysis.report.sections.sweep import (
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import count, name_axes, number, signed
 from testbed.model import LinkSpec, Queueing, Record
-from testbed.model.line import serialisation_ms
+from testbed.model.line import line_ms
 
 QUEUES = ("qdisc", "qdisc_down", "qdisc_up")
 WAIT_MS, LOAD_S = "longest_wait_ms", "time_in_the_load_s"
@@ -113,7 +113,7 @@ def _describe(table: ResultTable, cell: Cell, way: str) -> str:
         return ""
     link, queue = _link(loads[0][0]), loads[0][0].lab.knobs.get(f"{way}.qdisc", "")
     rate_kbit = link.up_kbit if way == "up" else link.down_kbit
-    packet_ms = serialisation_ms(link.mtu_bytes, rate_kbit, link.framing_bytes)
+    packet_ms = line_ms(link, way, link.mtu_bytes)  # with a trace 0, which no target is below
     target_ms = read_target_ms(queue)
     hits = [found for _, found in loads if found.hit_bytes is not None]
     if target_ms is None or target_ms >= packet_ms or not hits:
@@ -147,12 +147,10 @@ def _cost(table: ResultTable, cell: Cell) -> str:
 
 def read_target_ms(queue: str) -> float | None:
     """Return the wait that a queue aims at by what tc says of it; ``None``: it has none."""
-    found = _TARGET.search(queue)
-    if found:
-        return float(found[1]) * (1.0 if found[2] == "ms" else 1e-3)
-    found = _CAKE.search(queue)
-    if found:
-        return float(found[1]) * (1.0 if found[2] == "ms" else 1e-3) / _CAKE_SHARE
+    for pattern, share in ((_TARGET, 1), (_CAKE, _CAKE_SHARE)):
+        found = pattern.search(queue)
+        if found:
+            return float(found[1]) * (1.0 if found[2] == "ms" else 1e-3) / share
     return None
 
 
