@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.algorithms import find_unknown
+from testbed.experiment.asked_link import AskedLink
 from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.profiles import (
@@ -41,14 +41,12 @@ from testbed.model import (
     DEFAULT_ROOT,
     MAX_REPETITIONS,
     Experiment,
-    LinkSpec,
     Spec,
     in_real_time,
 )
-from testbed.model.impairments import find_problems
-from testbed.model.knob import build, declared
+from testbed.model.knob import build
 from testbed.model.settings import FAMILIES
-from testbed.traces.catalogue import find_problem, is_own
+from testbed.traces.catalogue import is_own
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
@@ -138,13 +136,10 @@ def load_experiment(
             *_of_another_kind(source, values),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
-            *find_contradictions(values, profiles, source.where),
-            *_buffer_below_mtu(source, values, profiles),
-            *_impairments(source, values, catalogue, profiles),
+            *_link(source, values, catalogue, profiles),
             *_stopping(source, values),
             *_too_many(source, values),
             *_folder(source, values),
-            *_traces(source, values, profiles),
             *_of_its_own(source, values, catalogue),
         ]
     if problems:
@@ -236,31 +231,6 @@ def _folder(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _traces(
-    source: _Source, values: Mapping[str, Any], profiles: Mapping[str, Profile]
-) -> Iterator[str]:
-    """Traces that are not there, and what is said of a trace where there is none."""
-    named = False
-    for knob in ("trace_down", "trace_up"):
-        for name in filter(None, _values_of(knob, values, profiles)):
-            named = True
-            problem = find_problem(name, source.path.parent, places.TRACES)
-            if problem is not None:
-                yield f"{_where(source, values, knob)}: {problem}"
-    for knob in ("trace_end", "trace_phase"):
-        if not named and _values_of(knob, values, profiles) != [getattr(LinkSpec(), knob)]:
-            yield (
-                f"{_where(source, values, knob)}: there is no trace; set link.trace_down or "
-                "link.trace_up, or leave it out"
-            )
-
-
-def _where(source: _Source, values: Mapping[str, Any], knob: str) -> str:
-    """Return where a knob of the link is, and what it is called there."""
-    key = ("sweep" if knob in values.get("sweep", {}) else "link", knob)
-    return f"{source.where(key)}: {'.'.join(key)}"
-
-
 def _folder_path(source: _Source, folder: str) -> Path:
     """Return the folder: beside the experiment file, or where the command line was typed."""
     typed = ("command_folder",) in source.origins
@@ -316,50 +286,22 @@ def describe_no_version(kernel: str, version: str, valid: Sequence[str]) -> str:
     return f"the {kernel} kernel has no version {version!r}{near}; allowed: {allowed}"
 
 
-def _buffer_below_mtu(
-    source: _Source, values: Mapping[str, Any], profiles: Mapping[str, Profile]
-) -> Iterator[str]:
-    buffers, *sizes = (
-        _values_of(name, values, profiles)
-        for name in ("buffer_bytes", "mtu_bytes", "framing_bytes")
-    )
-    packets = itertools.product(*sizes)
-    largest = max(mtu + framing for mtu, framing in packets)
-    for size in buffers:
-        if size < largest:
-            yield (
-                f"{_where(source, values, 'buffer_bytes')}: a buffer of {size} bytes cannot hold "
-                f"one packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} "
-                "and up"
-            )
-
-
-def _impairments(
+def _link(
     source: _Source,
     values: Mapping[str, Any],
     catalogue: Catalogue,
     profiles: Mapping[str, Profile],
 ) -> Iterator[str]:
-    """What no link could do of each point of the sweep, once."""
-    names = {each.name for each in declared(LinkSpec)}
-    axes = {name: axis for name, axis in values.get("sweep", {}).items() if name in names}
-    if math.prod(map(len, axes.values())) > MOST_TRIALS:
-        return  # which is refused
-    timeout_s = values.get("timeout_s", _TIMEOUT_S)
-    found: dict[tuple[str, str], None] = {}
-    for point in itertools.product(*axes.values()):
-        chosen = values.get("link", {}) | dict(zip(axes, point, strict=True))
-        if chosen.get("profile") in profiles:  # others are named where they are read
-            chosen |= profiles[chosen["profile"]].values
-        spec = LinkSpec(**chosen)
-        found.update(dict.fromkeys(find_problems(spec, timeout_s)))
-        if spec.changes and _kind(values).name != DEFAULT_KIND:
-            found["changes", "only page loads have a start to count from; leave it out"] = None
-        if spec.changes and in_real_time(_kernel(values, catalogue)[0]):
-            found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = None
-    for name, sentence in found:
-        key = ("sweep" if name in values.get("sweep", {}) else "link", name)
-        yield f"{source.where(key)}: {'.'.join(key)}: {sentence}"
+    yield from find_contradictions(values, profiles, source.where)
+    link = AskedLink(values, profiles, source.where)
+    yield from link.find_small_buffers()
+    if math.prod(map(len, link.axes.values())) <= MOST_TRIALS:  # more is refused
+        yield from link.find_impossible(
+            values.get("timeout_s", _TIMEOUT_S),
+            page_load=_kind(values).name == DEFAULT_KIND,
+            real_time=in_real_time(_kernel(values, catalogue)[0]),
+        )
+    yield from link.find_wrong_traces(source.path.parent)
 
 
 def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
@@ -452,14 +394,3 @@ def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple
         return name, tuple(table["versions"])
     versions = catalogue.kernels.get(name, ())
     return name, (table.get("version", versions[0] if versions else ""),)
-
-
-def _values_of(name: str, values: Mapping[str, Any], profiles: Mapping[str, Profile]) -> list[Any]:
-    stated = [profile.values[name] for profile in profiles.values() if name in profile.values]
-    if profiles and len(stated) == len(profiles):
-        return stated
-    swept = values.get("sweep", {}).get(name)
-    if swept is not None:
-        return [*stated, *swept]
-    fixed = value_at(values, ("link", name))
-    return [*stated, getattr(LinkSpec(), name) if fixed is None else fixed]
