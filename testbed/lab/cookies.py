@@ -6,7 +6,6 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from itertools import repeat
 
 from testbed.base.errors import LabError
 from testbed.lab.topology import Topology, origin_address
@@ -14,8 +13,6 @@ from testbed.lab.topology import Topology, origin_address
 REQUEST = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"
 TIMEOUT_S = 30.0
 AT_ONCE = 32
-TRIES = 20
-_TOTAL_RETRANSMISSIONS = 100  # where TCP_INFO has tcpi_total_retrans (linux/tcp.h)
 
 
 def _limit(connection: socket.socket, timeout_s: float) -> None:
@@ -30,69 +27,42 @@ def _limit(connection: socket.socket, timeout_s: float) -> None:
 
 
 def prime(
-    topology: Topology,
-    origins: int,
-    settle_s: float,
-    *,
-    at_once: bool = False,
-    lossy: bool = False,
+    topology: Topology, origins: int, settle_s: float, *, at_once: bool = False
 ) -> None:
     """Open and close one connection from the client to each origin, so that it holds a cookie.
 
-    One after the other, or (``at_once``, where waiting costs something) side by side; on a
-    ``lossy`` link again until one lost nothing.
+    One after the other, or (``at_once``, where waiting costs something) side by side.  The link
+    loses nothing meanwhile: a SYN that is sent again asks for no cookie (tcp_retransmit_skb).
 
     Raises:
-        LabError: an origin did not answer, or the link lost too much.
+        LabError: an origin did not answer.
     """
     addresses = [origin_address(index) for index in range(origins)]
     with topology.client.entered():
         if at_once:
-            _prime_at_once(addresses, lossy)
+            _prime_at_once(addresses)
         else:
             for address in addresses:
-                _prime(address, lossy)
+                _prime(address)
     # Let the last FINs and ACKs leave the link before anything is measured.
     time.sleep(settle_s)
 
 
-def _prime_at_once(addresses: Sequence[str], lossy: bool) -> None:
+def _prime_at_once(addresses: Sequence[str]) -> None:
     from concurrent.futures import ThreadPoolExecutor  # in virtual time nobody pays for it
 
     # A thread begins in the network namespace of the one that starts it.
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cookie") as threads:
-        for _ in threads.map(_prime, addresses, repeat(lossy)):
+        for _ in threads.map(_prime, addresses):
             pass
 
 
-def _prime(address: str, lossy: bool) -> None:
-    for _ in range(TRIES if lossy else 1):
-        if _visit(address, lossy):
-            return
-    raise LabError(
-        f"no Fast Open cookie from {address}: packets of {TRIES} connections to it were lost; ask "
-        "for less loss"
-    )
-
-
-def _visit(address: str, lossy: bool) -> bool:
-    """Open and close a connection; whether it brought a cookie.
-
-    A SYN that is sent again asks for none (tcp_retransmit_skb), so on a link with loss nothing may
-    have been.
-    """
+def _prime(address: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
         _limit(connection, TIMEOUT_S)
         try:
             connection.sendto(REQUEST, socket.MSG_FASTOPEN, (address, 80))
             while connection.recv(4096):
                 pass
-            return not lossy or _total_retransmissions(connection) == 0
         except OSError as error:
             raise LabError(f"no Fast Open cookie from {address}: {error}") from error
-
-
-def _total_retransmissions(connection: socket.socket) -> int:
-    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TOTAL_RETRANSMISSIONS + 4)
-    count: int = struct.unpack_from("=I", told, _TOTAL_RETRANSMISSIONS)[0]
-    return count

@@ -85,17 +85,16 @@ class Lab:
         """Bring the client's Fast Open cookies into the state that the condition asks for.
 
         ``cached``: a valid cookie for every origin.  ``cold``: a stale one (the server's key is
-        rotated after the priming).  ``not-required``, or no Fast Open: nothing to do.
+        rotated after the priming).  ``not-required``, or no Fast Open: nothing to do.  The link
+        draws nothing meanwhile, and begins with the seed's draws for what follows.
         """
         tcp = self.condition.tcp
         if tcp.tfo and tcp.cookies != "not-required":
+            self.link.draw_nothing()
             cookies.prime(
-                self.topology,
-                origins,
-                self.settle_s,
-                at_once=self.exactness.real_time,
-                lossy=is_lossy(self.condition.link),
+                self.topology, origins, self.settle_s, at_once=self.exactness.real_time
             )
+            self.link.draw_anew()
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
 

@@ -12,10 +12,11 @@
  *        framing-bytes=N loss-ppb=N seed=N spin-ns=N [down-trace=PATH] [up-trace=PATH]
  *
  * down is from far to near.  It first tells in a line of JSON whether it has SCHED_FIFO and locked
- * memory, and then answers each byte on standard input by one line: l switches the loss on (ok), f
- * forgets every frame on its way and all counts (ok), b and three numbers of 64 bits have the traces
- * of down and up begin at ns of CLOCK_REALTIME, and end once or not (ok), r reports (JSON).  At the end of standard input, and so with its parent, or on
- * SIGTERM, it reports for the last time and ends.
+ * memory, and then answers each byte on standard input by one line: l switches the loss on (ok), q
+ * off (ok), f forgets every frame on its way and all counts (ok), b and three numbers of 64 bits
+ * have the traces of down and up begin at ns of CLOCK_REALTIME, and end once or not (ok), r reports
+ * (JSON).  At the end of standard input, and so with its parent, or on SIGTERM, it reports for the
+ * last time and ends.
  *
  * Sources: Documentation/networking/tuntap, timerfd_create(2), sched(7), mlockall(2).
  */
@@ -147,8 +148,8 @@ static void obey(void)
 	for (int i = 0; i < 2; i++) {
 		if (command == 'f')
 			forget_frames(&ways[i]);
-		else if (command == 'l')
-			ways[i].lossy = true;
+		else if (command == 'l' || command == 'q')
+			ways[i].lossy = command == 'l';
 	}
 	printf("ok\n");
 	fflush(stdout);

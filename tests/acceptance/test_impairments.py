@@ -98,9 +98,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
         'overhead, way.loss_pct * (each.name == "up"),', "down_loss: measured 0",
     ),
     "loss claimed, and none": (
-        {"loss_pct": 2}, NETEM, "        self._set({place: wanted[place] for place in wanted if",
-        "        wanted = wanted_disciplines(without_chance(self.spec))\n"
-        "        self._set({place: wanted[place] for place in wanted if", "down_loss: measured 0",
+        {"loss_pct": 2}, NETEM, "self._set(self._drawing())", "self.draw_nothing()",
+        "down_loss: measured 0",
     ),
     "no jitter": (
         {"delay_jitter_ms": 5}, NETEM, '"jitter_ns": _to_ns(way.jitter_ms)', '"jitter_ns": 0',

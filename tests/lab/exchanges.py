@@ -46,10 +46,12 @@ def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, A
     lossy = LinkSpec(LINK.rtt_ms, LINK.down_kbit, LINK.up_kbit, 131072, loss_pct=LOSS_PCT)
     with open_lab(Condition("p", "c", lossy, TCP), 1, tag, exactness, backend, seed=1) as lab:
         observed["problems_with_loss"] = list(lab.reading.problems)
-        with open_ends(lab.topology) as ends:
-            for _ in range(LOST_COUNT):
-                ends.server.send(SMALL)
-            observed["arrived_of_lossy"] = count(ends.client)
+        for name, change in (("quiet", lab.link.draw_nothing), ("lossy", lab.link.draw_anew)):
+            change()
+            with open_ends(lab.topology) as ends:
+                for _ in range(LOST_COUNT):
+                    ends.server.send(SMALL)
+                observed[f"arrived_of_{name}"] = count(ends.client)
     return observed
 
 

@@ -112,6 +112,10 @@ def test_small_packets_survive_beside_a_full_queue(seen: Seen) -> None:
     assert seen.found["small_survivors"] == SMALL_COUNT
 
 
+def test_nothing_is_lost_while_nothing_is_drawn(seen: Seen) -> None:
+    assert seen.found["arrived_of_quiet"] == LOST_COUNT
+
+
 def test_loss(seen: Seen) -> None:
     lost = LOST_COUNT - seen.found["arrived_of_lossy"]
     # 50 are expected; the chance of one outside this is below one in a million, once per seed.

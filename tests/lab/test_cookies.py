@@ -145,40 +145,6 @@ def test_an_origin_that_does_not_answer(tag: str, at_once: bool) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize(
-    ("lossy", "losses", "opened"), [(True, [2, 1, 0], 3), (True, [0], 1), (False, [1], 1)]
-)
-def test_on_a_lossy_link_until_nothing_was_lost(
-    tag: str, lossy: bool, losses: list[int], opened: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = iter(losses)
-    monkeypatch.setattr(cookies, "_total_retransmissions", lambda _connection: next(told))
-    with open_topology(tag, 1500, 1) as topology, answering(topology):
-        set_knobs(topology, RENO)
-        before = read_counters(topology.client)
-        cookies.prime(topology, 1, 0.0, lossy=lossy)
-        assert difference(before, read_counters(topology.client))["TcpActiveOpens"] == opened
-
-
-@pytest.mark.root
-def test_a_link_that_loses_too_much(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cookies, "_total_retransmissions", lambda _connection: 1)
-    with open_topology(tag, 1500, 1) as topology, answering(topology):
-        set_knobs(topology, RENO)
-        with pytest.raises(LabError, match=r"10\.10\.0\.1: .* 20 connections .* less loss"):
-            cookies.prime(topology, 1, 0.0, lossy=True)
-
-
-@pytest.mark.root
-def test_nothing_is_sent_again_without_loss(tag: str) -> None:
-    with open_topology(tag, 1500, 1) as topology, answering(topology):
-        set_knobs(topology, RENO)
-        before = read_counters(topology.client)
-        cookies.prime(topology, 1, 0.0, lossy=True)
-        assert difference(before, read_counters(topology.client))["TcpActiveOpens"] == 1
-
-
-@pytest.mark.root
 def test_at_once_all_origins_are_asked_before_one_answers(tag: str) -> None:
     with open_topology(tag, 1500, ORIGINS) as topology, answering_together(topology, ORIGINS):
         set_knobs(topology, RENO)

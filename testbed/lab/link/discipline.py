@@ -49,6 +49,7 @@ _NETEM = struct.Struct("=IIIIII")
 _NETEM_TABLE, _NETEM_CORRUPT, _NETEM_LOSS, _NETEM_RATE = 2, 4, 5, 6
 _NETEM_RATE64, _NETEM_PAD, _NETEM_DELAY64, _NETEM_JITTER64, _NETEM_SEED = 8, 9, 10, 11, 14
 BURSTS = ("to_bad_pct", "to_good_pct", "bad_kept_pct", "good_loss_pct")  # struct tc_netem_gemodel
+_DRAWN = ("jitter_ns", "duplicate_pct", *BURSTS)
 _GILBERT_ELLIOTT = 2
 _NETEM_TOLD = struct.Struct("=7Q")  # struct tc_netem_xstats
 _TRACE = struct.Struct("=qIIIIII")
@@ -172,6 +173,12 @@ def netem(
     })  # fmt: skip
 
 
+def without_draws(delay: Discipline) -> Discipline:
+    """A netem with the delay of ``delay`` alone; what it leaves out, the kernel would keep."""
+    kept = {name: value for name, value in delay.settings.items() if name not in _DRAWN}
+    return replace(delay, settings=kept | {"loss_pct": 0.0, "corrupt_pct": 0.0}, table=b"")
+
+
 def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
     """The buffer out of which packets leave at the opportunities of ``trace``."""
     return Discipline("trace", {
@@ -279,7 +286,7 @@ def _write_netem(settings: Mapping[str, float]) -> bytes:
     )
     if jitter_ns:
         body += attribute(_NETEM_JITTER64, struct.pack("=q", jitter_ns))
-    if corrupt:
+    if "corrupt_pct" in settings:
         body += attribute(_NETEM_CORRUPT, struct.pack("=II", corrupt, 0))
     if BURSTS[0] in settings:
         chances = struct.pack("=4I", *(_chance(settings[name]) for name in BURSTS))

@@ -36,6 +36,7 @@ from testbed.lab.link.discipline import (
     read_disciplines,
     set_discipline,
     tbf,
+    without_draws,
 )
 from testbed.lab.link.protocol import (
     COMMON_KNOBS,
@@ -242,9 +243,15 @@ class NetemLink:
 
     def draw_anew(self) -> None:
         """Begin with the draws of the seed; what is on its way stays there."""
-        if is_drawn(self.spec):
-            wanted = wanted_disciplines(self.spec, self.seed)
-            self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
+        self._set(self._drawing())
+
+    def draw_nothing(self) -> None:
+        """Lose, delay, double and damage nothing at random until ``draw_anew``."""
+        self._set({place: without_draws(each) for place, each in self._drawing().items()})
+
+    def _drawing(self) -> Disciplines:
+        wanted = wanted_disciplines(self.spec, self.seed) if is_drawn(self.spec) else {}
+        return {place: each for place, each in wanted.items() if each.kind == "netem"}
 
     def _refuse_uncounted(self) -> None:
         """See that copies and damage are counted: nobody can tell them from a fault otherwise."""

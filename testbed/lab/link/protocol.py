@@ -90,6 +90,10 @@ class Link(Protocol):
         """Begin again with what the seed draws."""
         ...
 
+    def draw_nothing(self) -> None:
+        """Lose, delay, double and damage nothing at random until ``draw_anew``."""
+        ...
+
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
         ...

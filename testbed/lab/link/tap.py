@@ -87,9 +87,7 @@ class TapLink:
 
     def complete(self) -> None:
         """Add the random loss that the link was measured without."""
-        if self.spec.loss_pct:
-            self._order(b"l")
-            self.lossy = True
+        self.draw_anew()
 
     def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
         """Have traces begin at a moment of CLOCK_REALTIME, by direction; no device has them."""
@@ -99,7 +97,15 @@ class TapLink:
         return ()
 
     def draw_anew(self) -> None:
-        """Nothing was drawn yet that a load has to do without."""
+        """Lose at random: draws go on where they were."""
+        if self.spec.loss_pct:
+            self._order(b"l")
+            self.lossy = True
+
+    def draw_nothing(self) -> None:
+        """Lose nothing at random until ``draw_anew``."""
+        self._order(b"q")
+        self.lossy = False
 
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
