@@ -138,6 +138,7 @@ class Lab:
             LabError: the link has ended.
             OSError: the kernel does not tell.
         """
+        self.drain()  # what has gone before, as the last ACKs of a measurement, is not of the load
         before = self._count(withheld())
         with watch(self.topology) as seen:
             self.watching[:] = [seen]

@@ -43,6 +43,12 @@ def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, A
             "stray_packets": report.stray_packets,
             "dropped_packets": report.dropped_packets,
         }
+        with open_ends(lab.topology) as ends:
+            ends.client.send(SMALL)
+            with lab.watched() as read_again:
+                time.sleep(QUIET_S)
+                traffic = read_again().traffic
+        observed["of_before"] = [traffic["up.delivered"], traffic["waiting"]]
     lossy = LinkSpec(LINK.rtt_ms, LINK.down_kbit, LINK.up_kbit, 131072, loss_pct=LOSS_PCT)
     with open_lab(Condition("p", "c", lossy, TCP), 1, tag, exactness, backend, seed=1) as lab:
         observed["problems_with_loss"] = list(lab.reading.problems)

@@ -112,6 +112,10 @@ def test_small_packets_survive_beside_a_full_queue(seen: Seen) -> None:
     assert seen.found["small_survivors"] == SMALL_COUNT
 
 
+def test_what_was_sent_before_a_load_is_none_of_it(seen: Seen) -> None:
+    assert seen.found["of_before"] == [0, 0]
+
+
 def test_nothing_is_lost_while_nothing_is_drawn(seen: Seen) -> None:
     assert seen.found["arrived_of_quiet"] == LOST_COUNT
 
