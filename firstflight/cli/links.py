@@ -1,4 +1,4 @@
-"""Verb ``links``: lists and shows the profiles of links, with what their numbers come to."""
+"""Verb ``links``: lists profiles of links, with what they come to, and imports delays."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.experiment.profiles import Profile, describe_unknown, list_profiles, read_profile
 from testbed.model import LinkSpec, TcpSpec
 from testbed.model.line import line_ms
+from testbed.traces.delays import list_steps, read_delays
 
 REQUEST_BYTES, RESPONSE_BYTES = 400, 10_000
 WIDTH = 88
@@ -35,7 +36,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @_json
 @click.pass_context
 def links(context: click.Context, as_json: bool) -> None:
-    """Profiles of links by name (docs/links.md): list and show them; alone it lists."""
+    """Profiles of links by name, and delays by interval (docs/links.md); alone it lists."""
     if context.invoked_subcommand is None:
         _list(as_json)
 
@@ -71,6 +72,23 @@ def show(name: str, as_json: bool) -> int:
     click.echo("")
     for key, value in about["comes_to"].items():
         click.echo(f"{key:20} {MISSING if value is None else f'{value:,.10g}'}")
+    return EXIT_OK
+
+
+@links.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--every", "every_ms", type=click.IntRange(1, 60_000), default=10, show_default=True,
+              metavar="MS", help="How long each delay lasts.")  # fmt: skip
+@click.option("--until", "until_s", type=click.FloatRange(0.01, 600), default=30.0,
+              show_default=True, metavar="S", help="How long a load may take.")  # fmt: skip
+def delays(file: Path, every_ms: int, until_s: float) -> int:
+    """Write one-way delays by interval as what an experiment file says of them.
+
+    FILE has a delay in ms on each line, as LeoReplayer's have; behind the last the first follows.
+    """
+    found = read_delays(file)
+    click.echo(f"[link]\nrtt_ms = {2 * found[0]:g}")
+    click.echo(f"changes = {json.dumps(list_steps(found, every_ms, until_s))}")
     return EXIT_OK
 
 

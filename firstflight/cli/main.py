@@ -36,6 +36,7 @@ VERBS = {
     "kernel show": "kernel",
     "kernel try": "kernel",
     "knobs": "knobs",
+    "links delays": "links",
     "links list": "links",
     "links show": "links",
     "pack": "pack",

@@ -26,9 +26,7 @@ def _limit(connection: socket.socket, timeout_s: float) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
 
-def prime(
-    topology: Topology, origins: int, settle_s: float, *, at_once: bool = False
-) -> None:
+def prime(topology: Topology, origins: int, settle_s: float, *, at_once: bool = False) -> None:
     """Open and close one connection from the client to each origin, so that it holds a cookie.
 
     One after the other, or (``at_once``, where waiting costs something) side by side.  The link

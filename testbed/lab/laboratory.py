@@ -91,9 +91,7 @@ class Lab:
         tcp = self.condition.tcp
         if tcp.tfo and tcp.cookies != "not-required":
             self.link.draw_nothing()
-            cookies.prime(
-                self.topology, origins, self.settle_s, at_once=self.exactness.real_time
-            )
+            cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
             self.link.draw_anew()
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
@@ -188,11 +186,6 @@ class Lab:
                     for table in (self.state.table, state.table)
                 )
             ),
-            *(
-                judge_disciplines(
-                    {place: state.disciplines.get(place, Discipline(NONE)) for place in now}, now
-                )
-            ),
         ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
@@ -212,8 +205,12 @@ class Lab:
                 problems.append(str(error))
         knobs_now = self.reading.knobs
         if traced(condition.link):
-            problems += judge_disciplines(state.disciplines, self.link.wanted_disciplines())
-            knobs_now = knobs_now | self.link.read_knobs()[0]
+            now = self.link.wanted_disciplines() | now
+            told = self.link.read_knobs()[0]
+            knobs_now = knobs_now | {name: told[name] for name in told if ".trace" in name}
+        problems += judge_disciplines(
+            {place: state.disciplines.get(place, Discipline(NONE)) for place in now}, now
+        )
         return replace(
             self.reading,
             knobs=knobs_now,

@@ -22,7 +22,7 @@ CHANCES = (
     *("reorder_pct", "duplicate_pct", "corrupt_pct"),
 )
 """The knobs of a link by which packets are drawn."""
-NOT_TRACED = ("changes", "delay_jitter_ms", "reorder_pct")
+NOT_TRACED = ("delay_jitter_ms", "reorder_pct")
 """The knobs of a link with which no packet could be held against an opportunity."""
 LEAST_REORDER_PCT = 0.01
 _HIGHEST = {"rtt_ms": 60_000, "down_kbit": 10_000_000, "up_kbit": 10_000_000}
@@ -262,6 +262,9 @@ def _find_changes(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
         for value in {getattr(phase.spec, name) for phase in plan[1:]}:
             if not 0 < value <= high:
                 yield "changes", f"{name} {value:g}; allowed: above 0 to {high}"
+    for name, way in (("trace_down", "down"), ("trace_up", "up")):
+        if getattr(spec, name) and f"{way}_kbit" in spec.changes:
+            yield "changes", f"{way}_kbit has no effect beside {name}; leave one of the two out"
     resized = [queue for queue in spec.queues.values() if queue.startswith(("pfifo", "bfifo"))]
     if spec.changes and resized:
         sentence = f"a change of rate resizes the queue {resized[0]!r}; leave one of them out, or "

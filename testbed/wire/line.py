@@ -8,6 +8,7 @@ whatever was measured before.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,9 +45,9 @@ def check_line(
     were performed: a packet is held against the fastest line that there was while it was on its
     way.
     """
-    plan = _Plan(link, steps)
+    plan = _plan(link, steps)
     if "down" in traces:
-        yield from _check_trace(flows, link, traces["down"])
+        yield from _check_trace(flows, plan, traces["down"])
     timed = not (link.reorder_pct or link.trace_down)
     early = _count_early(flows, plan, shared=shared) if timed else 0
     if early:
@@ -74,33 +75,42 @@ class _Plan:
     """Which line there was when: by what was asked, from when it was performed."""
 
     link: LinkSpec
-    steps: Sequence[LinkChange]
+    phases: Sequence[Phase]
+    begins: Sequence[float]
+    ends: Sequence[float]
+    latest_ns: float
+    delays_ns: frozenset[int]
 
     @property
     def rates(self) -> str:
         """The rates of the way down, each once."""
-        kbit = dict.fromkeys(phase.spec.down_kbit for phase, _, _ in self._phases())
-        return " or ".join(map(str, kbit))
+        return " or ".join(map(str, dict.fromkeys(each.spec.down_kbit for each in self.phases)))
 
-    def _phases(self) -> Iterator[tuple[Phase, float, float]]:
-        """Yield each phase that was performed, from when to when."""
-        plan = phases(self.link)[: len(self.steps) + 1]
-        begins = [-inf, *(step.at_ns for step in self.steps)]
-        ends = [*(step.at_ns + step.took_ms * 1e6 for step in self.steps), inf]
-        yield from zip(plan, begins, ends, strict=True)
+    def _during(self, since_ns: float, until_ns: float) -> Sequence[Phase]:
+        first = bisect_left(self.ends, since_ns)
+        return self.phases[first : bisect_right(self.begins, until_ns, first)]
 
     def between(self, since_ns: float, until_ns: float) -> list[LinkSpec]:
         """Return what the link was from one time to another."""
-        return [p.spec for p, begin, end in self._phases() if begin <= until_ns and since_ns <= end]
+        return [phase.spec for phase in self._during(since_ns, until_ns)]
 
     def down_kbit(self, before_ns: float, at_ns: float) -> int:
         """Return the greatest rate that a packet may have had which came behind another."""
-        way_ns = max(ways(phase.spec)["down"].latest_ms for phase, _, _ in self._phases()) * 1e6
-        return max(spec.down_kbit for spec in self.between(before_ns - way_ns, at_ns))
+        specs = self.between(before_ns - self.latest_ns, at_ns)
+        return max(spec.down_kbit for spec in specs)
+
+    def left_ns(self, at_ns: int) -> Iterator[int]:
+        """Yield each time at which a packet that came down at ``at_ns`` may have left its line."""
+        slack_ns = SLACK_US * 1e3
+        for each_ns in self.delays_ns:
+            left_ns = at_ns - each_ns
+            links = self.between(left_ns - slack_ns, left_ns + slack_ns)
+            if any(delay_ns(link, "down") == each_ns for link in links):
+                yield left_ns
 
     def silences(self) -> Iterator[tuple[float, float]]:
         """Yield from when to when nothing can have come down, for the line lost it."""
-        for phase, begin, end in self._phases():
+        for phase, begin, end in zip(self.phases, self.begins, self.ends, strict=True):
             way = ways(phase.spec)["down"]
             line_ms = serialisation_ms(
                 phase.spec.mtu_bytes, phase.spec.down_kbit, phase.spec.framing_bytes
@@ -108,6 +118,18 @@ class _Plan:
             if phase.down:
                 since_ns = begin + (way.latest_ms + 2 * line_ms) * 1e6 + SLACK_US * 1e3
                 yield since_ns, end + way.earliest_ms * 1e6 - SLACK_US * 1e3
+
+
+def _plan(link: LinkSpec, steps: Sequence[LinkChange]) -> _Plan:
+    plan = phases(link)[: len(steps) + 1]
+    return _Plan(
+        link,
+        plan,
+        [-inf, *(step.at_ns for step in steps)],
+        [*(step.at_ns + step.took_ms * 1e6 for step in steps), inf],
+        max(ways(phase.spec)["down"].latest_ms for phase in plan) * 1e6,
+        frozenset(delay_ns(phase.spec, "down") for phase in plan),
+    )
 
 
 def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:
@@ -125,19 +147,18 @@ def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:
     return early
 
 
-def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterator[str]:
+def _check_trace(flows: Flows, plan: _Plan, running: RunningTrace) -> Iterator[str]:
     """Yield a sentence if packets came at no opportunity, or more than it lets through."""
-    room = room_bytes(link)
+    link, room = plan.link, room_bytes(plan.link)
     came: dict[int, list[int]] = defaultdict(list)
-    strange, before_ns = [], delay_ns(link, "down") + running.origin_ns
+    strange = []
     for at_ns, ip_bytes in flows.arrivals:
-        left_ns = at_ns - before_ns
-        ms = round(left_ns / MS_NS)
-        off_us = (left_ns - ms * MS_NS) / 1000
-        if abs(off_us) > SLACK_US or not running.trace.count_at(ms, once=running.once):
-            strange.append(left_ns)
-        else:
-            came[ms].append(ip_bytes + link.framing_bytes)
+        left = [left_ns - running.origin_ns for left_ns in plan.left_ns(at_ns)]
+        at = [ms for each_ns in left if (ms := _opportunity(each_ns, running)) is not None]
+        if not at:
+            strange.append(left[0] if left else at_ns - running.origin_ns)
+        elif len(at) == 1:  # of two that may have been, neither is known to be full
+            came[at[0]].append(ip_bytes + link.framing_bytes)
     if strange:
         yield (
             f"{len(strange)} of {len(flows.arrivals)} packets came down at no opportunity of the "
@@ -154,13 +175,20 @@ def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterato
         yield f"{more} times more came down than opportunities of {link.trace_down} let through"
 
 
+def _opportunity(left_ns: int, running: RunningTrace) -> int | None:
+    """Return the ms of an opportunity at a moment of a trace; ``None``: there is none."""
+    ms = round(left_ns / MS_NS)
+    late = abs(left_ns - ms * MS_NS) > SLACK_US * 1000
+    return None if late or not running.trace.count_at(ms, once=running.once) else ms
+
+
 def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
     if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
         return None
     syn, synack = flow.syn, flow.synack
     if traced(plan.link):
-        known = traces.keys() == traced(plan.link).keys()
+        known = traces.keys() == traced(plan.link).keys() and not plan.link.changes
         sizes = syn.ip_bytes, synack.ip_bytes
         back_ns = answered_ns(plan.link, syn.at_ns, *sizes, traces) if known else None
         return None if back_ns is None else (synack.at_ns - back_ns) / 1000

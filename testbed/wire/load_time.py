@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from testbed.model import PageLoad, Replay, ServedConnection
 from testbed.wire.flows import Flow, Flows, payloads
-from testbed.wire.packets import FIN, RST, Capture
+from testbed.wire.packets import FIN, RST, Capture, behind
 
 
 class Slack(NamedTuple):
@@ -130,13 +130,24 @@ def _first_packet_ns(capture: Capture, client: bytes) -> int | None:
 
 
 def _new_bytes(flow: Flow) -> Iterator[int]:
-    """Yield when the server's bytes came that were not there before, until the client ended."""
-    ended = next((p.at_ns for ours, p in flow.packets if ours and p.flags & (FIN | RST)), None)
-    seen: set[int] = set()
-    for offset, packet in payloads(flow, by_client=False):
-        if offset not in seen and (ended is None or packet.at_ns <= ended):
-            seen.add(offset)
-            yield packet.at_ns
+    """Yield when the server's bytes came that were not there before, until the client ended.
+
+    Those are new, too, that the client did not keep when they came: what overtakes later data has
+    an older timestamp than that, and is thrown away (PAWS, RFC 7323 section 5.2).
+    """
+    offsets = {id(packet): offset for offset, packet in payloads(flow, by_client=False)}
+    seen: dict[int, int] = {}
+    told, acked = 0, 0
+    for by_client, packet in flow.packets:
+        if by_client:
+            if packet.flags & (FIN | RST):
+                return
+            told, acked = told + 1, packet.ack
+        elif (offset := offsets.get(id(packet))) is not None:
+            then = seen.get(offset)
+            if then is None or (then < told and behind(acked, packet.seq) <= 0):
+                seen[offset] = told
+                yield packet.at_ns
 
 
 def _is_near(told_ms: float, arrivals_ms: list[float], slack: Slack) -> bool:

@@ -148,8 +148,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
         "                for phase, orders in plan[:0]:", "was not performed in a load of",
     ),
     "another rate": (
-        {"changes": CHANGES}, CHANGING, "_message(topology, role, place, one)",
-        "_message(topology, role, place, replace(one, settings=dict(one.settings) | "
+        {"changes": CHANGES}, CHANGING, "heads[place] + _describe(one)",
+        "heads[place] + _describe(replace(one, settings=dict(one.settings) | "
         '{"rate_bytes_s": 250_000.0}))', "a discipline changed during the load",
     ),
     "a line that is up again too soon": (

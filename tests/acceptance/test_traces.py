@@ -122,15 +122,18 @@ def test_traces_of_the_tree(house: House) -> None:
     assert_ok(record)
 
 
-IMPAIRED: dict[str, dict[str, float]] = {
+IMPAIRED: dict[str, dict[str, object]] = {
     "one way": {"link.delay_up_ms": 15},
     "loss": {"link.loss_pct": 1},
     "loss, and a small buffer": {"link.loss_up_pct": 1, "link.buffer_bytes": 9000},
     "copies": {"link.duplicate_pct": 5},
     "damage": {"link.corrupt_pct": 2},
+    "changes": {
+        "link.changes": "at 0.1 s: rtt_ms 60; at 0.3 s: down for 0.2 s; at 0.6 s: rtt_ms 9"
+    },
     "all": {
-        "link.delay_up_ms": 15, "link.loss_down_pct": 0.5, "link.duplicate_pct": 2,
-        "link.corrupt_pct": 1,
+        "link.delay_up_ms": 4, "link.loss_down_pct": 0.5, "link.duplicate_pct": 2,
+        "link.corrupt_pct": 1, "link.changes": "at 0.1 s: rtt_ms 60; at 0.2 s: rtt_ms 9",
     },
 }  # fmt: skip
 
@@ -181,6 +184,10 @@ def _shifted(name: str) -> str:
 
 
 DEVICES = ('''
+SLOWER = (
+    "wanted = wanted_disciplines(replace(phase.spec, "
+    "rtt_ms=phase.spec.rtt_ms + 2 * bool(phase.at_ns))"
+)
 FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str]] = {
     "shifted by 1 ms": (
         (
@@ -200,6 +207,16 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
           "self.begun.update({way: ns + 10**6 for way, ns in origins_ns.items()})"),),
         {},
         "down.trace_origin_ns: down.trace began 1 ms after the moment",
+    ),
+    "delays of another time": (
+        (("lab/link/changes.py", "(load_ns + phase.at_ns)", "(load_ns + phase.at_ns + 10**7)"),),
+        {"link.changes": "at 0.05 s: rtt_ms 60"},
+        "changes: 'rtt_ms 60, down_kbit 4000, up_kbit 256' was asked for at 50 ms, began at 60.",
+    ),
+    "another delay behind a trace": (
+        (("lab/link/changes.py", "wanted = wanted_disciplines(phase.spec", SLOWER),),
+        {"link.changes": "at 0.05 s: rtt_ms 60"},
+        "packets came down at no opportunity of the trace down.trace, the first at",
     ),
     "begun 1 ms later, and not told": (
         (

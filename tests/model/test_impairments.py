@@ -132,8 +132,12 @@ def test_the_phases_of_a_load() -> None:
             for name, value in {
                 "delay_jitter_ms": 1.0,
                 "reorder_pct": 1.0,
-                "changes": "at 1 s: down_kbit 1000",
             }.items()
+        ),
+        (
+            {"trace_up": "lte-drive-up", "changes": "at 1 s: down_kbit 9, up_kbit 1000"},
+            "changes",
+            "up_kbit has no effect beside trace_up",
         ),
     ],
 )

@@ -168,6 +168,27 @@ def test_nothing_comes_down_a_line_that_is_down() -> None:
 
 
 @pytest.mark.parametrize(
+    ("came_ms", "says"),
+    [
+        ((13, 30, 40), ""),  # the last two left at 10 and 20 ms, when the delay was longer
+        ((13, 13, 30), ""),
+        ((13, 20, 40), "1 of 3 packets came down at no opportunity of the trace x, the first"),
+        ((13, 30.02), "1 of 2 packets"),
+        ((23,), "1 of 1 packets"),
+        ((30, 30, 30), "1 times more came down than opportunities of x let through"),
+    ],
+)
+def test_a_packet_at_an_opportunity_has_the_delay_of_that_time(
+    came_ms: tuple[float, ...], says: str
+) -> None:
+    link, steps = changed("at 0.008 s: rtt_ms 40")
+    seen = Flows((), 0, 0, tuple((BEGIN_NS + round(ms * 1e6), 1500) for ms in came_ms))
+    traced = replace(link, trace_down="x")
+    told = "; ".join(check_line(seen, traced, steps, {"down": RUNNING}))
+    assert says in told and bool(says) == bool(told)
+
+
+@pytest.mark.parametrize(
     ("knobs", "other", "says"),
     [
         ({"delay_jitter_ms": 3.0}, {"rtt_ms": 14.0}, ""),

@@ -56,6 +56,19 @@ def test_a_load_that_ended_with_its_last_byte(tmp_path: Path, plt_ms: float) -> 
     assert problems(capture, load(plt_ms, plt_ms), tmp_path) == []
 
 
+@pytest.mark.parametrize(("kept", "counts"), [(False, True), (True, False)])
+def test_data_that_overtook_and_was_thrown_away_counts_when_it_comes_again(
+    tmp_path: Path, kept: bool, counts: bool
+) -> None:
+    capture = Capture()
+    visit = a_load(capture)
+    acked = 5001 + 960 * (2 if kept else 1)
+    capture.add(US, (SERVER, 80), ACK, visit.isn + 39, acked, b"", b"", 41.0)
+    capture.add((SERVER, 80), US, ACK, 5961, visit.isn + 39, DATA, b"", 60.0)
+    assert (problems(capture, load(60.0, 60.0), tmp_path) == []) is counts
+    assert (problems(capture, load(40.0, 40.0), tmp_path) == []) is not counts
+
+
 def test_data_before_a_lost_synack_is_no_response(tmp_path: Path) -> None:
     """It comes again, and the load ends with that (RFC 9293 section 3.10.7.3)."""
     capture = Capture()

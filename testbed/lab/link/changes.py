@@ -126,21 +126,24 @@ def _prepare(
 ) -> list[tuple[Phase, list[Order]]]:
     """What to send for each change, and where; the undo closes the sockets."""
     controls: dict[str, socket.socket] = {}
+    heads: dict[tuple[str, str], bytes] = {}
     for role in ("near", "far"):
         with topology.role(role).entered():
             controls[role] = undo.enter_context(open_control())
+            heads |= {
+                (where, place): head_of(place, one)
+                for (where, place), one in wanted_disciplines(spec).items() if where == role
+            }  # fmt: skip
     return [
-        (phase, [(controls[role], _message(topology, role, place, one))
-                 for (role, place), one in wanted.items()])
+        (phase, [(controls[place[0]], heads[place] + _describe(one))
+                 for place, one in wanted.items()])
         for phase, wanted in zip(phases(spec)[1:], list_changes(spec, seed), strict=True)
     ]  # fmt: skip
 
 
-def _message(topology: Topology, role: str, place: str, wanted: Discipline) -> bytes:
-    """What a change of ``place`` says: neither a seed nor a table, so that draws go on."""
-    with topology.role(role).entered():
-        head = head_of(place, wanted)
-    return head + encode_discipline(replace(wanted, drawn="", table=b""))
+def _describe(wanted: Discipline) -> bytes:
+    """What a change says of a discipline: neither a seed nor a table, so that draws go on."""
+    return encode_discipline(replace(wanted, drawn="", table=b""))
 
 
 def _perform(phase: Phase, orders: Sequence[Order], load_ns: int) -> LinkChange:

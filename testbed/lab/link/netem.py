@@ -21,6 +21,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from testbed.base.errors import MissingError
 from testbed.base.seeding import seed_of
@@ -114,8 +115,13 @@ def _wanted_buffer(spec: LinkSpec, each: Direction) -> Discipline:
     overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
     trace = trace_of(spec, each.name)
     if trace:
-        return by_trace(read_trace(trace), spec.buffer_bytes, room_bytes(spec), overhead)
+        return _traced_buffer(trace, spec.buffer_bytes, room_bytes(spec), overhead)
     return tbf(each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
+
+
+@cache  # its check sum takes a while, and there may be thousands of changes
+def _traced_buffer(trace: str, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
+    return by_trace(read_trace(trace), buffer_bytes, room, overhead_bytes)
 
 
 def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
