@@ -231,9 +231,7 @@ def judge_train(
     passed = int(train.sending_ms / each_ms) if train.dropped else 0
     return (
         exactness.judge_rate(train.way, measured_kbit, theory_kbit),
-        exactness.judge_buffer(
-            train.way, float(survivors - passed), float(train_theory(spec)), each_ms, train.sent
-        ),
+        exactness.judge_buffer(train.way, float(survivors - passed), float(train_theory(spec))),
     )
 
 
@@ -257,7 +255,7 @@ def _judge_traced(
     late_us = statistics.median(errors_us) if errors_us else running.trace.end_ms * 1000.0
     return (
         exactness.judge_trace(train.way, late_us),
-        exactness.judge_buffer(train.way, float(held), float(theory), inf, train.sent),
+        exactness.judge_buffer(train.way, float(held), float(theory)),
     )
 
 
