@@ -57,9 +57,9 @@ def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     if spec.delay_up_ms is not None and not exactness.real_time:
         found.append(_judge_up(0.0, spec, exactness))
     for way in ("down", "up"):
-        packets, each_ms = train_theory(spec, way), line_ms(spec, way, spec.mtu_bytes)
+        packets, each_ms = train_theory(spec, way), line_ms(spec, way, spec.line_mtu_bytes)
         if each_ms:
-            kbit = spec.mtu_bytes * 8 / each_ms
+            kbit = spec.line_mtu_bytes * 8 / each_ms
             found.append(exactness.judge_rate(way, kbit, kbit))
         else:
             found.append(exactness.judge_trace(way, 0.0))
@@ -73,7 +73,7 @@ def _judge_buffer(way: str, survived: int, spec: LinkSpec, exactness: Exactness)
     # system call that was.
     doubtful = 0.0
     if left_meanwhile(spec, way):
-        each_us = line_ms(spec, way, spec.mtu_bytes) * 1000
+        each_us = line_ms(spec, way, spec.line_mtu_bytes) * 1000
         doubtful = 1.0 + math.ceil(VIRTUAL.call_us / each_us)
     return exactness.judge_buffer(way, float(survived), float(expected), doubtful)
 
@@ -94,7 +94,7 @@ def train_theory(spec: LinkSpec, way: str = "down") -> int:
     Before an opportunity of a trace none is in service, and of a buffer that could not be filled
     before the next one there is a train's worth.
     """
-    held = spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+    held = spec.buffer_bytes // (spec.line_mtu_bytes + spec.framing_bytes)
     return min(held, MOST_AT_ONCE + TRAIN_SURPLUS) if trace_of(spec, way) else 1 + held
 
 
@@ -111,7 +111,7 @@ def left_meanwhile(spec: LinkSpec, way: str) -> int:
 
     None of a train that waits for an opportunity of a trace does.
     """
-    each_us = line_ms(spec, way, spec.mtu_bytes) * 1000
+    each_us = line_ms(spec, way, spec.line_mtu_bytes) * 1000
     if not each_us:
         return 0
     # As each that leaves makes room for one more to be sent, a geometric series; a line that is as
@@ -170,7 +170,7 @@ def _measure_train(
     exactness: Exactness,
     traces: Mapping[str, RunningTrace],
 ) -> tuple[Measurement, Measurement]:
-    payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
+    payload = bytes(spec.line_mtu_bytes - IP_UDP_HEADER_BYTES)
     running = traces.get(name)
     if running is not None:
         _leave_the_moment()
@@ -178,10 +178,10 @@ def _measure_train(
     for _ in range(train_sent(spec, name)):
         sender.send(payload)
     took_ms = (time.time_ns() - sent) / 1e6
-    each_ms = line_ms(spec, name, spec.mtu_bytes)
+    each_ms = line_ms(spec, name, spec.line_mtu_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S
     if running is not None:
-        needed = -(-(spec.mtu_bytes + spec.framing_bytes) // room_bytes(spec))
+        needed = -(-(spec.line_mtu_bytes + spec.framing_bytes) // room_bytes(spec))
         wait_s += needed * running.trace.end_ms / 1000
     arrivals: list[int] = []
     while (arrived := receive(receiver, wait_s)) is not None:
@@ -194,11 +194,11 @@ def _measure_train(
         error_us = _error_us(arrivals, sent, spec, name, running)
         return exactness.judge_trace(name, error_us), buffer
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
-    theory_kbit = spec.mtu_bytes * 8 / each_ms
+    theory_kbit = spec.line_mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
     if len(arrivals) > 1:
         span_ms = (arrivals[-1] - arrivals[0]) / 1e6
-        measured_kbit = (len(arrivals) - 1) * spec.mtu_bytes * 8 / span_ms
+        measured_kbit = (len(arrivals) - 1) * spec.line_mtu_bytes * 8 / span_ms
     return exactness.judge_rate(name, measured_kbit, theory_kbit), buffer
 
 
@@ -214,7 +214,7 @@ def _error_us(
 
     Without any packet it is as much as a whole trace.
     """
-    each = spec.mtu_bytes + spec.framing_bytes
+    each = spec.line_mtu_bytes + spec.framing_bytes
     left = running.serve([(sent_ns, each)] * len(arrivals), room_bytes(spec))
     delayed_ns = delay_ns(spec, way)
     errors = [abs(a - d - delayed_ns) for a, d in zip(arrivals, left, strict=True)]

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import beside, cookies
+from testbed.lab import beside, cookies, path_mtu
 from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
@@ -51,11 +51,15 @@ __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Packets so far: inside the link or dropped by it, by its own count, and taken by each end."""
+    """Packets so far: inside the link or dropped by it, by its own count, and taken by each end.
+
+    ``refused`` is by the routers before the line, where that has an MTU of its own.
+    """
 
     inside: int
     link: LinkReport
     taken: dict[str, Taken]
+    refused: dict[str, path_mtu.Refused]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,9 @@ class Lab:
         taken = {end: read_taken(topology.role(end)) for end, _ in topology.plan.senders}
         received, told, kept = taken["server"]
         taken["server"] = (received - withheld, told, kept)
-        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken)
+        narrow = self.condition.link.path_mtu_bytes is not None
+        refused = path_mtu.read_refused(topology) if narrow else {}
+        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken, refused)
 
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
@@ -179,6 +185,7 @@ class Lab:
         asked = list_changes(condition.link, self.seed)[: len(self.steps)]
         now = {place: discipline for change in asked for place, discipline in change.items()}
         lines = {f"{role}: discipline of {device}" for role, device in now}
+        lines |= path_mtu.list_learned(state.table, condition.link)
         problems = [
             *self.earlier,
             *seen.read(self.state.table, asked),
@@ -196,7 +203,10 @@ class Lab:
         ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
-        problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
+        refused, told, cut = path_mtu.compare_refused(before.refused, after.refused)
+        traffic |= refused
+        problems += cut
+        problems += judge_traffic(traffic, after.inside - before.inside + told, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in before.taken:
@@ -274,6 +284,7 @@ def open_lab(
         beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
+        path_mtu.narrow(topology, spec)
         pinned = knobs.set_knobs(topology, tcp, own)
         beside.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
@@ -304,11 +315,13 @@ def open_lab(
             _read_path(topology, link.read_report()),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
+        values |= path_mtu.read_knobs(state.table, spec)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),
             *judge_paths(
-                state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan
+                *(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan),
+                path_mtu.list_lines(spec),
             ),
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )

@@ -108,16 +108,16 @@ def count_refused(end: str, before: Taken, after: Taken, damaged: int = 0) -> tu
 
 def read_taken(namespace: Namespace) -> Taken:
     """What the devices of an end received, IP took in, and gave on (proc_net(5), snmp)."""
-    with namespace.entered():
-        devices = parse_devices(Path("/proc/thread-self/net/dev").read_text())
-        told = _read_ip()
+    devices = read_devices(namespace)
+    told = read_ip(namespace)
     received = sum(device.received for device in devices.values())
     return received, int(told["InReceives"]), int(told["InDelivers"])
 
 
-def _read_ip() -> dict[str, str]:
-    """The counters of IP in this thread's namespace, by name (proc_net(5), snmp)."""
-    lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
+def read_ip(namespace: Namespace) -> dict[str, str]:
+    """The counters of IP in ``namespace``, by name (proc_net(5), snmp)."""
+    with namespace.entered():
+        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
     names, values = (line.split() for line in lines if line.startswith("Ip:"))
     return dict(zip(names, values, strict=True))
 
@@ -148,8 +148,7 @@ def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
 
 def _read_made(namespace: Namespace) -> int:
     """How many packets are of ``namespace`` itself, not passed on by it."""
-    with namespace.entered():
-        return int(_read_ip()["OutRequests"])
+    return int(read_ip(namespace)["OutRequests"])
 
 
 def read_unsent(topology: Topology) -> int:

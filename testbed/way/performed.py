@@ -233,6 +233,9 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "link.backend", None
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
+    if asked.link.path_mtu_bytes is not None:
+        yield "link.path_mtu_bytes", str(asked.link.path_mtu_bytes)
+        yield "link.path_mtu_discovery", asked.link.path_mtu_discovery
     if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
         for host in HOSTS:
             yield from ((f"{host}.{name}", value) for name, value in PINNED.items())

@@ -188,7 +188,7 @@ def check_queueing(
         yield f"the server's end recorded none of {passed} packets"
     for way, packets in transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
-        lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost"))
+        lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "too_long"))
         corrupted = traffic.get(f"{way}.corrupted", 0)
         told = lost + corrupted
         # Not all damage can be seen in headers, and a copy may come of what was lost.
@@ -201,7 +201,10 @@ def check_queueing(
         if marked > counted + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if exact:
-            yield from _check_times(packets, link, way, traces.get(way), alone=not shared)
+            # What was too long on the other way may be told of on this one, past its queue.
+            told = traffic.get("up.too_long" if way == "down" else "down.too_long", 0)
+            alone = not (shared or told)
+            yield from _check_times(packets, link, way, traces.get(way), alone=alone)
 
 
 def _check_times(

@@ -37,6 +37,12 @@ def _check_traffic(file: ExperimentFile) -> Iterator[str]:
                 f"{file.place(knob)}: whose packets are damaged or doubled nobody counts on a line "
                 "with neighbours; leave it out, or traffic"
             )
+    narrow = ("link", "path_mtu_bytes")
+    if any(file.all_of(narrow, None)) and any(text != NO_TRAFFIC for text in texts):
+        yield (
+            f"{file.place(narrow)}: whose packets were too long nobody counts on a line with "
+            "neighbours; leave it out, or traffic"
+        )
     for text in texts:
         try:
             neighbours = parse_traffic(text)
