@@ -88,8 +88,8 @@ class LabReading:
     queue that is no plain FIFO `qdisc`, as tc(8) shows it, and of a link with impairments `netem`,
     its delay and its draws, with their seed where the kernel tells it; of a trace `trace`,
     what the kernel says of it, `trace_end` and `trace_origin_ns`, when it began), `link.` (its
-    backend, and a path MTU), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
-    end around the link)."""
+    backend, and a path MTU), `congestion_control.` (what pinned it) and `stray_packets` (packets
+    that reached an end around the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()
