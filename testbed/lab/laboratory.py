@@ -18,11 +18,13 @@ from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
-from testbed.lab.offloads import read_offloads
+from testbed.lab.offloads import switch_offload, wanted_offloads
 from testbed.lab.path import (
     Taken,
+    count_copies,
     count_inside,
     count_refused,
+    judge_path,
     read_all_devices,
     read_strays,
     read_taken,
@@ -35,7 +37,7 @@ from testbed.lab.readback import (
     judge_paths,
     read_state,
 )
-from testbed.lab.topology import Topology, open_topology
+from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
@@ -239,7 +241,7 @@ class Lab:
             LabError: the link has ended.
         """
         report = self.link.read_report()
-        strays = report.stray_packets + read_strays(self.topology, _copies(report))
+        strays = report.stray_packets + read_strays(self.topology, count_copies(report))
         return replace(report, stray_packets=strays)
 
 
@@ -285,6 +287,9 @@ def open_lab(
         backend.open(topology, spec, seed) as link,
     ):
         path_mtu.narrow(topology, spec)
+        for role, device in SENDERS:
+            for name in wanted_offloads(spec):
+                switch_offload(topology.role(role), device, name, on=True)
         pinned = knobs.set_knobs(topology, tcp, own)
         beside.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
@@ -312,7 +317,7 @@ def open_lab(
             knobs.read_knobs(state, tcp, connection, own),
             beside.read_hosts(state),
             link.read_knobs(),
-            _read_path(topology, link.read_report()),
+            judge_path(topology, link.read_report(), spec),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
         values |= path_mtu.read_knobs(state.table, spec)
@@ -331,24 +336,3 @@ def open_lab(
 
 def _read_state(topology: Topology, condition: Linked) -> State:
     return read_state(topology, knobs.asked_names(condition.tcp))
-
-
-def _copies(report: LinkReport) -> dict[str, int]:
-    """The copies that a link made, by where it makes them: behind the line."""
-    return {"near": report.down.duplicated, "far": report.up.duplicated}
-
-
-def _read_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Offloads of all senders, and packets that have gone around the link."""
-    values: dict[str, str] = {}
-    errors: list[str] = []
-    for role, device in topology.plan.senders:
-        on = read_offloads(topology.role(role), device)
-        values[f"{role}.offloads"] = " ".join(on) or "none"
-        if on:
-            errors.append(f"{role}: {', '.join(on)} of {device} did not go off")
-    strays = read_strays(topology, _copies(report))
-    values["stray_packets"] = str(strays)
-    if strays:
-        errors.append(f"{strays} packets went around the link")
-    return values, tuple(errors)

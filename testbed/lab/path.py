@@ -8,7 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
-from testbed.lab.topology import MIDDLE, ROW, Plan, Topology
+from testbed.lab.link.protocol import LinkReport
+from testbed.lab.offloads import read_offloads, wanted_offloads
+from testbed.lab.topology import MIDDLE, ROW, SENDERS, Plan, Topology
+from testbed.model import LinkSpec
 
 LOOPBACK = "lo"
 
@@ -156,3 +159,29 @@ def read_unsent(topology: Topology) -> int:
     wire = topology.plan.wires[MIDDLE]
     ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
     return sum(read_devices(topology.role(role))[device].unsent for role, device in ends)
+
+
+def count_copies(report: LinkReport) -> dict[str, int]:
+    """The copies that a link made, by where it makes them: behind the line."""
+    return {"near": report.down.duplicated, "far": report.up.duplicated}
+
+
+def judge_path(
+    topology: Topology, report: LinkReport, spec: LinkSpec
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Offloads of senders, packets that have gone around the link, and what is wrong of both."""
+    values: dict[str, str] = {}
+    errors: list[str] = []
+    for role, device in topology.plan.senders:
+        on = read_offloads(topology.role(role), device)
+        values[f"{role}.offloads"] = " ".join(on) or "none"
+        wanted = wanted_offloads(spec) if (role, device) in SENDERS else ()
+        if on != wanted:
+            asked = " ".join(wanted) or "none"
+            errors.append(f"{role}: offloads of {device} are {values[f'{role}.offloads']}, "
+                          f"asked was {asked}")  # fmt: skip
+    strays = read_strays(topology, count_copies(report))
+    values["stray_packets"] = str(strays)
+    if strays:
+        errors.append(f"{strays} packets went around the link")
+    return values, tuple(errors)

@@ -185,6 +185,16 @@ class LinkSpec:
         "by ICMP (RFC 1191), or nothing.",
         label="Path MTU discovery", since=3,
     )] = "icmp"  # fmt: skip
+    gso: Annotated[bool, Knob(
+        "Whether the devices of both ends take segments of up to 64 KB, and cut them before they "
+        "are on the wire (generic segmentation offload).",
+        label="GSO", since=3,
+    )] = False  # fmt: skip
+    gro: Annotated[bool, Knob(
+        "Whether the devices of both ends merge segments that come at once (generic receive "
+        "offload).",
+        label="GRO", since=3,
+    )] = False  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:

@@ -169,3 +169,51 @@ def test_what_cannot_be_is_refused_at_once(
     said = capsys.readouterr().err
     assert "wrong.toml:5: link.path_mtu_bytes: 1600 is more than an end sends" in said
     assert "leave it out, or traffic" in said
+
+
+def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
+    """TCP hands large segments to the stack either way, and no two packets come at once."""
+    plain = one(run(house))
+    for on in ({"gso": True}, {"gro": True}, {"gso": True, "gro": True}):
+        record = one(run(house, **on))
+        assert_ok(record)
+        assert record.lab is not None
+        assert record.lab.knobs["server.offloads"] == " ".join(on)
+        assert record.artefacts[CAPTURE_FILE] == plain.artefacts[CAPTURE_FILE]
+
+
+LABORATORY, OFFLOADS = "lab/laboratory.py", "lab/offloads.py"
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "says"),
+    [
+        (LABORATORY, "for name in wanted_offloads(spec):", "for name in ():",
+         "client: offloads of c0 are none, asked was gso gro"),
+        (LABORATORY, "        for role, device in SENDERS:\n            for",
+         "        for role, device in SENDERS[:1]:\n            for",
+         "server: offloads of s0 are none, asked was gso gro"),
+        (LABORATORY, "device, name, on=True)", "device, 'gro', on=True)",
+         "client: offloads of c0 are gro, asked was gso gro"),
+        (OFFLOADS, 'for name in ("gso", "gro") if', 'for name in ("gro",) if',
+         "client.offloads was read back as 'gro', asked was 'gso gro'"),
+        (LABORATORY, "device, name, on=True)",
+         "device, name, on=True); switch_offload(topology.role(role), device, 'tso', on=True)",
+         "client: offloads of c0 are tso gso gro, asked was gso gro"),
+    ],
+)  # fmt: skip
+def test_a_planted_offload_prints_no_number(
+    house: House, plant: Plant, module: str, old: str, new: str, says: str
+) -> None:
+    plant(module, old, new)
+    assert_refused(run(house, gso=True, gro=True), "lab_mismatch", says)
+
+
+def test_segments_that_a_device_did_not_cut_are_found(house: House, plant: Plant) -> None:
+    """Whatever was read back, the captures show what came to the wire uncut."""
+    on = "switch_offload(topology.role(role), device, 'tso', on=True)"
+    plant(LABORATORY, "device, name, on=True)", f"device, name, on=True); {on}")
+    told = 'tuple(name for name, (get, _) in OFFLOADS.items() if name != "tso" and'
+    plant(OFFLOADS, "tuple(name for name, (get, _) in OFFLOADS.items() if", told)
+    ran = run(house, gso=True)
+    assert one(ran).outcome in ("lab_mismatch", "unproven"), one(ran).reason
