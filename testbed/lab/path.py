@@ -117,11 +117,11 @@ def read_taken(namespace: Namespace) -> Taken:
     return received, int(told["InReceives"]), int(told["InDelivers"])
 
 
-def read_ip(namespace: Namespace) -> dict[str, str]:
-    """The counters of IP in ``namespace``, by name (proc_net(5), snmp)."""
+def read_ip(namespace: Namespace, protocol: str = "Ip") -> dict[str, str]:
+    """The counters of IP in ``namespace``, or of ``Icmp``, by name (proc_net(5), snmp)."""
     with namespace.entered():
         lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
-    names, values = (line.split() for line in lines if line.startswith("Ip:"))
+    names, values = (line.split() for line in lines if line.startswith(f"{protocol}:"))
     return dict(zip(names, values, strict=True))
 
 

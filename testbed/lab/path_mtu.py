@@ -100,8 +100,8 @@ def read_refused(topology: Topology) -> dict[str, Refused]:
     """What the router before the line did, by direction (proc_net(5), snmp)."""
     found = {}
     for way, (role, _) in ROUTERS.items():
-        told = read_ip(topology.role(role))
-        found[way] = Refused(int(told["FragFails"]), int(told["FragOKs"]), int(told["OutRequests"]))
+        ip, icmp = (read_ip(topology.role(role), protocol) for protocol in ("Ip", "Icmp"))
+        found[way] = Refused(int(ip["FragFails"]), int(ip["FragOKs"]), int(icmp["OutDestUnreachs"]))
     return found
 
 
