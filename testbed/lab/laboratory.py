@@ -205,9 +205,8 @@ class Lab:
         ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
-        refused, told, cut = path_mtu.compare_refused(before.refused, after.refused)
+        refused, told = path_mtu.compare_refused(before.refused, after.refused)
         traffic |= refused
-        problems += cut
         problems += judge_traffic(traffic, after.inside - before.inside + told, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")

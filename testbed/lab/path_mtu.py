@@ -32,10 +32,9 @@ _RULE = b"".join((
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a router did with packets so far: too long for the line, cut, and told of by itself."""
+    """Packets so far that were too long for the line, and messages of its router about such."""
 
     too_long: int
-    cut: int
     told: int
 
 
@@ -101,19 +100,13 @@ def read_refused(topology: Topology) -> dict[str, Refused]:
     found = {}
     for way, (role, _) in ROUTERS.items():
         ip, icmp = (read_ip(topology.role(role), protocol) for protocol in ("Ip", "Icmp"))
-        found[way] = Refused(int(ip["FragFails"]), int(ip["FragOKs"]), int(icmp["OutDestUnreachs"]))
+        found[way] = Refused(int(ip["FragFails"]), int(icmp["OutDestUnreachs"]))
     return found
 
 
 def compare_refused(
     before: Mapping[str, Refused], after: Mapping[str, Refused]
-) -> tuple[dict[str, int], int, tuple[str, ...]]:
-    """Packets that were too long, by direction, messages about them, and a sentence if any was cut.
-
-    Only what its sender allows is cut, and none does (ip_no_pmtu_disc).
-    """
+) -> tuple[dict[str, int], int]:
+    """Packets that were too long, as ``down.too_long``, and how many messages about such went."""
     too_long = {f"{way}.too_long": after[way].too_long - before[way].too_long for way in after}
-    told = sum(after[way].told - before[way].told for way in after)
-    cut = sum(after[way].cut - before[way].cut for way in after)
-    problem = f"{cut} packets were cut on their way, for their senders allowed it"
-    return too_long, told, (problem,) if cut else ()
+    return too_long, sum(after[way].told - before[way].told for way in after)

@@ -101,19 +101,28 @@ def check_path_mtu(
         counted = traffic.get(f"{way}.too_long", 0)
         if counted != len(long):
             yield f"{way}: {len(long)} packets were too long for the line, its router has {counted}"
-        yield from _check_messages(way, captures[way], long, link)
+        back = "up" if way == "down" else "down"
+        lost, more = (
+            sum(traffic.get(f"{back}.{how}", 0) for how in hows)
+            for hows in (("lost", "dropped"), ("duplicated",))
+        )
+        yield from _check_messages(way, captures[way], long, link, (lost, more))
 
 
 def _check_messages(
-    way: str, capture: Capture, long: Sequence[Transit], link: LinkSpec
+    way: str, capture: Capture, long: Sequence[Transit], link: LinkSpec, chance: tuple[int, int]
 ) -> Iterator[str]:
-    """Yield a sentence where a sender was told otherwise, or did not heed what it was told."""
+    """Yield a sentence where a sender was told otherwise, or did not heed what it was told.
+
+    By ``chance`` the line lost so many packets on their way back, and doubled so many.
+    """
     messages = read_messages(capture)
     last_ns = capture.packets[-1].at_ns if capture.packets else 0
     # Those of the last packets may still be on their way.
     due = sum(transit.sent_ns < last_ns - link.rtt_ms * 1e6 for transit in long)
     told = link.path_mtu_discovery == "icmp"
-    if not due * told <= len(messages) <= len(long) * told:
+    lost, more = chance
+    if not (due - lost) * told <= len(messages) <= (len(long) + more) * told:
         yield (
             f"{way}: {len(messages)} messages came back of {len(long)} packets that were too long, "
             f"asked was path_mtu_discovery = {link.path_mtu_discovery}"

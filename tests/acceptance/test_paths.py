@@ -169,6 +169,12 @@ def test_what_cannot_be_is_refused_at_once(
     said = capsys.readouterr().err
     assert "wrong.toml:5: link.path_mtu_bytes: 1600 is more than an end sends" in said
     assert "leave it out, or traffic" in said
+    config.write_text(
+        f'page = "{PAGE}"\nclient = "graph"\n[link]\npath_mtu_bytes = 1400\n'
+        "[tcp.sysctl.server]\nip_no_pmtu_disc = 1\n"
+    )
+    assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
+    assert "pieces prove nothing" in capsys.readouterr().err
 
 
 def test_offloads_of_the_ends_change_no_packet(house: House) -> None:

@@ -61,7 +61,8 @@ def said(
         for ms, size in sizes.items()
     ]
     ends = {"down": capture, "up": Captured(folder, ())}
-    return list(check_path_mtu(ends, {"down": transits}, link, {"down.too_long": counted}))
+    traffic = {"down.too_long": counted, **seen.get("traffic", {})}
+    return list(check_path_mtu(ends, {"down": transits}, link, traffic))
 
 
 def test_as_asked(tmp_path: Path) -> None:
@@ -74,6 +75,13 @@ def test_a_message_that_is_still_on_its_way(tmp_path: Path) -> None:
     sizes = {0: 1500, 0.1: 1500, 30: 1500, 40: 1000}
     messages = {30.1: message(), 30.2: message()}
     assert said(tmp_path, sizes=sizes, counted=3, messages=messages) == []
+
+
+def test_a_message_that_the_line_lost_or_doubled(tmp_path: Path) -> None:
+    assert said(tmp_path, messages={}, traffic={"up.lost": 1}) == []
+    twice = {10: message(), 12: message()}
+    assert said(tmp_path, messages=twice, traffic={"up.duplicated": 1}) == []
+    assert len(said(tmp_path, messages=twice, traffic={"down.duplicated": 1})) == 1
 
 
 @pytest.mark.parametrize(
