@@ -61,6 +61,11 @@ class AskedLink:
             found.update(dict.fromkeys(find_problems(spec, timeout_s)))
             if spec.changes and not page_load:
                 found["changes", "only page loads have a start to count from; leave it out"] = None
+            if spec.path_mtu_bytes is not None and not page_load:
+                found["path_mtu_bytes", "only page loads prove what it does; leave it out"] = None
+            for name in ("gso", "gro"):
+                if getattr(spec, name) and real_time:
+                    found[name, "in real time no capture would show the wire; leave it out"] = None
             if spec.changes and real_time:
                 found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = (
                     None

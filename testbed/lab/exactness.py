@@ -24,8 +24,8 @@ class Exactness:
         train_ms: for how long a train is watched in real time, where a full buffer may need
             seconds to empty: then the rest is thrown away.  ``None``: to the last packet, for
             waiting costs nothing in virtual time.
-        call_us: what the system calls take between which a packet is sent or answered; on a fast
-            link that is more than the shares above allow.
+        call_us: what the system calls take at the most by which a packet is sent: on a fast link
+            others leave the buffer meanwhile.
     """
 
     rtt_ms: float
@@ -60,15 +60,14 @@ class Exactness:
         return Measurement(f"{way}_trace", "us", measured_us, 0.0, 0.0, most_us)
 
     def judge_buffer(
-        self, way: str, measured: float, theory: float, packet_ms: float, sent: int
+        self, way: str, measured: float, theory: float, doubtful: float = 0.0
     ) -> Measurement:
-        """The packets that survived of a train of ``sent`` in direction ``way``, beside theory.
+        """The packets that a buffer held in direction ``way``, beside theory.
 
-        Those that have left before the last is sent make room for as many.
+        So many packets as are ``doubtful`` may have left it or not when the last one was sent.
         """
         name, unit = f"{way}_buffer", "packets"
-        left = int(sent * self.call_us / 1000 / packet_ms)
-        packets = self.buffer_packets + left
+        packets = self.buffer_packets + doubtful
         if not packets:
             return Measurement(name, unit, measured, theory, 0.0)
         return Measurement(name, unit, measured, theory, 100 * packets / theory, packets)

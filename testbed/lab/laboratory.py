@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import beside, cookies
+from testbed.lab import beside, cookies, path_mtu
 from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
@@ -18,11 +18,13 @@ from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
-from testbed.lab.offloads import read_offloads
+from testbed.lab.offloads import switch_offload, wanted_offloads
 from testbed.lab.path import (
     Taken,
+    count_copies,
     count_inside,
     count_refused,
+    judge_path,
     read_all_devices,
     read_strays,
     read_taken,
@@ -35,7 +37,7 @@ from testbed.lab.readback import (
     judge_paths,
     read_state,
 )
-from testbed.lab.topology import Topology, open_topology
+from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
@@ -51,11 +53,15 @@ __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Packets so far: inside the link or dropped by it, by its own count, and taken by each end."""
+    """Packets so far: inside the link or dropped by it, by its own count, and taken by each end.
+
+    ``refused`` is by the routers before the line, where that has an MTU of its own.
+    """
 
     inside: int
     link: LinkReport
     taken: dict[str, Taken]
+    refused: dict[str, path_mtu.Refused]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,9 @@ class Lab:
         taken = {end: read_taken(topology.role(end)) for end, _ in topology.plan.senders}
         received, told, kept = taken["server"]
         taken["server"] = (received - withheld, told, kept)
-        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken)
+        narrow = self.condition.link.path_mtu_bytes is not None
+        refused = path_mtu.read_refused(topology) if narrow else {}
+        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken, refused)
 
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
@@ -177,6 +185,7 @@ class Lab:
         asked = list_changes(condition.link, self.seed)[: len(self.steps)]
         now = {place: discipline for change in asked for place, discipline in change.items()}
         lines = {f"{role}: discipline of {device}" for role, device in now}
+        lines |= path_mtu.list_learned(state.table, condition.link)
         problems = [
             *self.earlier,
             *seen.read(self.state.table, asked),
@@ -189,7 +198,9 @@ class Lab:
         ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
-        problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
+        refused, told = path_mtu.compare_refused(before.refused, after.refused)
+        traffic |= refused
+        problems += judge_traffic(traffic, after.inside - before.inside + told, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in before.taken:
@@ -226,7 +237,7 @@ class Lab:
             LabError: the link has ended.
         """
         report = self.link.read_report()
-        strays = report.stray_packets + read_strays(self.topology, _copies(report))
+        strays = report.stray_packets + read_strays(self.topology, count_copies(report))
         return replace(report, stray_packets=strays)
 
 
@@ -271,6 +282,10 @@ def open_lab(
         beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
+        path_mtu.narrow(topology, spec)
+        for role, device in SENDERS:
+            for name in wanted_offloads(spec):
+                switch_offload(topology.role(role), device, name, on=True)
         pinned = knobs.set_knobs(topology, tcp, own)
         beside.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
@@ -298,14 +313,16 @@ def open_lab(
             knobs.read_knobs(state, tcp, connection, own),
             beside.read_hosts(state),
             link.read_knobs(),
-            _read_path(topology, link.read_report()),
+            judge_path(topology, link.read_report(), spec),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
+        values |= path_mtu.read_knobs(state.table, spec)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),
             *judge_paths(
-                state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan
+                *(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan),
+                path_mtu.list_lines(spec),
             ),
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )
@@ -315,24 +332,3 @@ def open_lab(
 
 def _read_state(topology: Topology, condition: Linked) -> State:
     return read_state(topology, knobs.asked_names(condition.tcp))
-
-
-def _copies(report: LinkReport) -> dict[str, int]:
-    """The copies that a link made, by where it makes them: behind the line."""
-    return {"near": report.down.duplicated, "far": report.up.duplicated}
-
-
-def _read_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Offloads of all senders, and packets that have gone around the link."""
-    values: dict[str, str] = {}
-    errors: list[str] = []
-    for role, device in topology.plan.senders:
-        on = read_offloads(topology.role(role), device)
-        values[f"{role}.offloads"] = " ".join(on) or "none"
-        if on:
-            errors.append(f"{role}: {', '.join(on)} of {device} did not go off")
-    strays = read_strays(topology, _copies(report))
-    values["stray_packets"] = str(strays)
-    if strays:
-        errors.append(f"{strays} packets went around the link")
-    return values, tuple(errors)

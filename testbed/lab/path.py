@@ -8,7 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
-from testbed.lab.topology import MIDDLE, ROW, Plan, Topology
+from testbed.lab.link.protocol import LinkReport
+from testbed.lab.offloads import read_offloads, wanted_offloads
+from testbed.lab.topology import MIDDLE, ROW, SENDERS, Plan, Topology
+from testbed.model import LinkSpec
 
 LOOPBACK = "lo"
 
@@ -108,17 +111,17 @@ def count_refused(end: str, before: Taken, after: Taken, damaged: int = 0) -> tu
 
 def read_taken(namespace: Namespace) -> Taken:
     """What the devices of an end received, IP took in, and gave on (proc_net(5), snmp)."""
-    with namespace.entered():
-        devices = parse_devices(Path("/proc/thread-self/net/dev").read_text())
-        told = _read_ip()
+    devices = read_devices(namespace)
+    told = read_ip(namespace)
     received = sum(device.received for device in devices.values())
     return received, int(told["InReceives"]), int(told["InDelivers"])
 
 
-def _read_ip() -> dict[str, str]:
-    """The counters of IP in this thread's namespace, by name (proc_net(5), snmp)."""
-    lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
-    names, values = (line.split() for line in lines if line.startswith("Ip:"))
+def read_ip(namespace: Namespace, protocol: str = "Ip") -> dict[str, str]:
+    """The counters of IP in ``namespace``, or of ``Icmp``, by name (proc_net(5), snmp)."""
+    with namespace.entered():
+        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith(f"{protocol}:"))
     return dict(zip(names, values, strict=True))
 
 
@@ -148,8 +151,7 @@ def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
 
 def _read_made(namespace: Namespace) -> int:
     """How many packets are of ``namespace`` itself, not passed on by it."""
-    with namespace.entered():
-        return int(_read_ip()["OutRequests"])
+    return int(read_ip(namespace)["OutRequests"])
 
 
 def read_unsent(topology: Topology) -> int:
@@ -157,3 +159,29 @@ def read_unsent(topology: Topology) -> int:
     wire = topology.plan.wires[MIDDLE]
     ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
     return sum(read_devices(topology.role(role))[device].unsent for role, device in ends)
+
+
+def count_copies(report: LinkReport) -> dict[str, int]:
+    """The copies that a link made, by where it makes them: behind the line."""
+    return {"near": report.down.duplicated, "far": report.up.duplicated}
+
+
+def judge_path(
+    topology: Topology, report: LinkReport, spec: LinkSpec
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Offloads of senders, packets that have gone around the link, and what is wrong of both."""
+    values: dict[str, str] = {}
+    errors: list[str] = []
+    for role, device in topology.plan.senders:
+        on = read_offloads(topology.role(role), device)
+        values[f"{role}.offloads"] = " ".join(on) or "none"
+        wanted = wanted_offloads(spec) if (role, device) in SENDERS else ()
+        if on != wanted:
+            asked = " ".join(wanted) or "none"
+            errors.append(f"{role}: offloads of {device} are {values[f'{role}.offloads']}, "
+                          f"asked was {asked}")  # fmt: skip
+    strays = read_strays(topology, count_copies(report))
+    values["stray_packets"] = str(strays)
+    if strays:
+        errors.append(f"{strays} packets went around the link")
+    return values, tuple(errors)

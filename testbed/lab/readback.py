@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from testbed.lab import rtnetlink
 from testbed.lab.link.discipline import NONE, Disciplines, read_disciplines
@@ -105,7 +106,11 @@ def is_of_features(body: bytes) -> bool:
 
 
 def judge_paths(
-    table: Mapping[str, str], mtu_bytes: int, metrics: Mapping[str, str], plan: Plan = ROW
+    table: Mapping[str, str],
+    mtu_bytes: int,
+    metrics: Mapping[str, str],
+    plan: Plan = ROW,
+    otherwise: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """A sentence for each device, route and rule that the lab did not make, or made otherwise.
 
@@ -114,6 +119,7 @@ def judge_paths(
         mtu_bytes: of every device but loopback.
         metrics: what the default route says beyond its gateway, by role.
         plan: who is wired to whom.
+        otherwise: lines of the table that are asked to be otherwise than in the plain lab.
     """
     wanted: dict[str, str] = {}
     for role in plan.routes:
@@ -127,6 +133,7 @@ def judge_paths(
             owner, _, device = name.partition(": device ")
             if owner == role and device not in (*known, LOOPBACK) and text.startswith("up"):
                 yield f"{role}: there is another device, {device}"
+    wanted |= otherwise
     for name, text in wanted.items():
         if table.get(name) != text:
             yield f"{name} is {table.get(name)!r}, asked was {text!r}"

@@ -173,7 +173,7 @@ def _dropped(report: LinkReport, way: str) -> int:
 def _each_ms(way: str, spec: LinkSpec, traces: Mapping[str, RunningTrace]) -> float:
     """Serialisation of one packet of one MTU; with a trace the mean of its opportunities."""
     if way not in traces:
-        return line_ms(spec, way, spec.mtu_bytes)
+        return line_ms(spec, way, spec.line_mtu_bytes)
     trace = traces[way].trace
     return trace.end_ms / len(trace.times)
 
@@ -194,7 +194,7 @@ def _send(
 ) -> tuple[int, float, int]:
     """Send a train at once; its packets, the ms that it took, and when it began."""
     count = train_theory(spec, way) + TRAIN_SURPLUS + round(SURPLUS_MS / each_ms)
-    payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
+    payload = bytes(spec.line_mtu_bytes - IP_UDP_HEADER_BYTES)
     began_ns = time.time_ns()
     sender.send(payload)
     started = time.monotonic_ns()
@@ -222,18 +222,16 @@ def judge_train(
         return _judge_traced(train, spec, exactness, traces[train.way])
     each_ms = _each_ms(train.way, spec, traces)
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
-    theory_kbit = spec.mtu_bytes * 8 / each_ms
+    theory_kbit = spec.line_mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
     if len(train.arrivals_ns) > 1:
-        measured_kbit = spec.mtu_bytes * 8 / spacing_ms(train.arrivals_ns)
+        measured_kbit = spec.line_mtu_bytes * 8 / spacing_ms(train.arrivals_ns)
     survivors = train.sent - train.dropped
     # A buffer that was never full may be of any size.
     passed = int(train.sending_ms / each_ms) if train.dropped else 0
     return (
         exactness.judge_rate(train.way, measured_kbit, theory_kbit),
-        exactness.judge_buffer(
-            train.way, float(survivors - passed), float(train_theory(spec)), each_ms, train.sent
-        ),
+        exactness.judge_buffer(train.way, float(survivors - passed), float(train_theory(spec))),
     )
 
 
@@ -257,7 +255,7 @@ def _judge_traced(
     late_us = statistics.median(errors_us) if errors_us else running.trace.end_ms * 1000.0
     return (
         exactness.judge_trace(train.way, late_us),
-        exactness.judge_buffer(train.way, float(held), float(theory), inf, train.sent),
+        exactness.judge_buffer(train.way, float(held), float(theory)),
     )
 
 

@@ -63,5 +63,6 @@ def judge_traffic(counted: dict[str, int], inside: int, spec: LinkSpec) -> Itera
         yield f"{unasked} packets were lost on the link, asked was no loss"
     known = counted[WAITING] + lost + sum(counted[f"{way}.dropped"] for way in WAYS)
     known -= sum(counted.get(f"{way}.duplicated", 0) for way in WAYS)
+    known += sum(counted.get(f"{way}.too_long", 0) for way in WAYS)
     if inside != known:
         yield f"of the packets that went into the link {inside} did not come out, it says {known}"

@@ -23,6 +23,7 @@ Jitter = Literal["none", "computing"]
 TraceEnd = Literal["loop", "once"]
 TracePhase = Literal["start", "seed"]
 Distribution = Literal["uniform", "normal", "pareto"]
+PathMtuDiscovery = Literal["icmp", "black-hole"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -174,11 +175,36 @@ class LinkSpec:
         "Where in its traces a load starts: at their start, or where its seed says.",
         label="Trace's phase", since=3, draws=True,
     )] = "start"  # fmt: skip
+    path_mtu_bytes: Annotated[int | None, Knob(
+        "Largest IP packet on the access line, mtu_bytes if left out: what an end sends up to "
+        "mtu_bytes may be too long for it, and is not cut.",
+        label="Path MTU", unit="B", low=576, high=9000, since=3,
+    )] = None  # fmt: skip
+    path_mtu_discovery: Annotated[PathMtuDiscovery, Knob(
+        "What a router before the line does with a packet that is too long for it: tell the sender "
+        "by ICMP (RFC 1191), or nothing.",
+        label="Path MTU discovery", since=3,
+    )] = "icmp"  # fmt: skip
+    gso: Annotated[bool, Knob(
+        "Whether the devices of both ends take segments of up to 64 KB, and cut them before they "
+        "are on the wire (generic segmentation offload).",
+        label="GSO", since=3,
+    )] = False  # fmt: skip
+    gro: Annotated[bool, Knob(
+        "Whether the devices of both ends merge segments that come at once (generic receive "
+        "offload).",
+        label="GRO", since=3,
+    )] = False  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:
         """The queue before the line by direction, ``down`` and ``up``."""
         return {"down": self.qdisc_down or self.qdisc, "up": self.qdisc_up or self.qdisc}
+
+    @property
+    def line_mtu_bytes(self) -> int:
+        """The largest IP packet that passes the line."""
+        return self.mtu_bytes if self.path_mtu_bytes is None else self.path_mtu_bytes
 
     @property
     def is_plain(self) -> bool:

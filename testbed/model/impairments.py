@@ -222,6 +222,17 @@ def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
             yield each.name, "a link with a trace has none; leave one of the two out"
     yield from _find_delays(spec)
     yield from _find_changes(spec, timeout_s)
+    if spec.line_mtu_bytes > spec.mtu_bytes:
+        sentence = f"{spec.path_mtu_bytes} is more than an end sends (mtu_bytes)"
+        yield "path_mtu_bytes", f"{sentence}; allowed: 576 to {spec.mtu_bytes}"
+    if spec.path_mtu_bytes is not None and spec.corrupt_pct:
+        yield (
+            "path_mtu_bytes",
+            "what is told of it may arrive damaged; leave it out, or corrupt_pct",
+        )
+    if spec.path_mtu_bytes is None and spec.path_mtu_discovery != LinkSpec().path_mtu_discovery:
+        sentence = "nothing is too long; set link.path_mtu_bytes, or leave it out"
+        yield "path_mtu_discovery", sentence
 
 
 def _find_delays(spec: LinkSpec) -> Iterator[tuple[str, str]]:

@@ -65,4 +65,4 @@ def burst_bytes(spec: LinkSpec) -> int:
     timer is late must find room as well: on a fast link that is more.
     """
     late_bytes = math.ceil(max(spec.down_kbit, spec.up_kbit) / 8000 * TIMER_LATE_US)
-    return spec.mtu_bytes + max(40, spec.framing_bytes + late_bytes)
+    return spec.line_mtu_bytes + max(40, spec.framing_bytes + late_bytes)

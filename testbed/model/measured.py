@@ -88,8 +88,8 @@ class LabReading:
     queue that is no plain FIFO `qdisc`, as tc(8) shows it, and of a link with impairments `netem`,
     its delay and its draws, with their seed where the kernel tells it; of a trace `trace`,
     what the kernel says of it, `trace_end` and `trace_origin_ns`, when it began), `link.` (its
-    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
-    end around the link)."""
+    backend, and a path MTU), `congestion_control.` (what pinned it) and `stray_packets` (packets
+    that reached an end around the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()
@@ -100,7 +100,8 @@ class LabReading:
     those still in the link at the end. A queue that is no plain FIFO also has what it counts of
     itself, by the kernel's names: `down.queue.ecn_mark`, of a tin of CAKE
     `down.queue.tin0.dropped`. Where there are any, of those delivered `down.duplicated` and
-    `up.duplicated` are copies, `down.corrupted` and `up.corrupted` have a wrong bit."""
+    `up.duplicated` are copies, `down.corrupted` and `up.corrupted` have a wrong bit. With a path
+    MTU `down.too_long` and `up.too_long` did not come to the line."""
     steps: tuple[LinkChange, ...] = ()
     """The changes of the link until the load ended."""
 

@@ -28,15 +28,18 @@ def check_whole(capture: Capture) -> tuple[str, ...]:
     return (f"{cut} frames were captured with less than {SNAP_BYTES} bytes",) if cut else ()
 
 
-def check_strangers(capture: Capture, flows: Flows, copies: int = 0) -> Iterator[str]:
+def check_strangers(
+    capture: Capture, flows: Flows, copies: int = 0, *, narrow: bool = False
+) -> Iterator[str]:
     """Yield a sentence if packets are of no connection, no look-up and no late farewell.
 
     As many times as the link made ``copies`` on the way down the client may have had no use for
-    one, and have said so by ICMP.
+    one, and have said so by ICMP.  Of a ``narrow`` path routers may tell by ICMP.
     """
     ends = {(flow.syn.sender, flow.syn.receiver) for flow in flows.flows}
     strangers = [packet for packet in capture.packets if _is_strange(packet, ends)]
-    refusals = [packet for packet in strangers if _is_refusal(packet)][:copies]
+    refusals = [packet for packet in strangers if _is_unreachable(packet, 3)][:copies]
+    refusals += [packet for packet in strangers if narrow and _is_unreachable(packet, 4)]
     strangers = [packet for packet in strangers if packet not in refusals]
     if strangers:
         first = strangers[0]
@@ -102,11 +105,11 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
     return total
 
 
-def _is_refusal(packet: Packet) -> bool:
-    """Whether it says that nobody listens at a port (RFC 792)."""
+def _is_unreachable(packet: Packet, code: int) -> bool:
+    """Whether it says that nobody listens at a port (3), or what it quotes is too long (4)."""
     begin = ETHERNET_BYTES + 20
     is_icmp = packet.protocol == "IP" and packet.frame[ETHERNET_BYTES + 9] == 1
-    return is_icmp and packet.frame[begin : begin + 2] == b"\x03\x03"
+    return is_icmp and packet.frame[begin : begin + 2] == bytes((3, code))
 
 
 def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:

@@ -15,9 +15,10 @@ before a SYN-ACK that was lost is none: the client had to throw it away.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
 
 from testbed.model import LinkSpec
 from testbed.model.line import serialisation_ms
@@ -43,14 +44,24 @@ class Flight:
 
 
 def check_first_flights(
-    flows: Flows, initcwnd_segments: int, link: LinkSpec, *, whole: bool
+    flows: Flows,
+    initcwnd_segments: int,
+    link: LinkSpec,
+    known: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    *,
+    whole: bool,
 ) -> tuple[int, tuple[str, ...]]:
     """Return the largest first flight in segments, and a sentence if flights contradict the window.
 
     ``whole``: the capture holds every packet that the server sent.  Where the link dropped some, a
-    flight may have been longer than the capture shows.
+    flight may have been longer than the capture shows.  Of some connections, by both ends, the
+    segments are ``known``.
     """
-    flights = [flight for flow in flows.flows if (flight := measure(flow, flows, link)) is not None]
+    flights = []
+    for flow in flows.flows:
+        segments = known.get((flow.syn.sender, flow.syn.receiver))
+        flight = measure(flow, flows, link) if segments is None else Flight(segments, False)
+        flights += [] if flight is None else [flight]
     largest = max((measured.segments for measured in flights), default=0)
     return largest, tuple(_judge(flights, initcwnd_segments, whole))
 

@@ -188,11 +188,13 @@ def check_queueing(
         yield f"the server's end recorded none of {passed} packets"
     for way, packets in transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
-        lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost"))
+        lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "too_long"))
         corrupted = traffic.get(f"{way}.corrupted", 0)
         told = lost + corrupted
+        # What was too long on the other way may be told of on this one, past its queue.
+        of_router = traffic.get("up.too_long" if way == "down" else "down.too_long", 0)
         # Not all damage can be seen in headers, and a copy may come of what was lost.
-        least = 0 if shared else lost - traffic.get(f"{way}.duplicated", 0)
+        least = 0 if shared else lost - of_router - traffic.get(f"{way}.duplicated", 0)
         if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
@@ -201,7 +203,8 @@ def check_queueing(
         if marked > counted + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if exact:
-            yield from _check_times(packets, link, way, traces.get(way), alone=not shared)
+            alone = not (shared or of_router)
+            yield from _check_times(packets, link, way, traces.get(way), alone=alone)
 
 
 def _check_times(

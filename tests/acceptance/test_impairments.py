@@ -86,7 +86,7 @@ def test_older_kernels(house: House, version: str) -> None:
     assert "does not count what it doubles" in str(ran.records[0].reason)
 
 
-NETEM = "lab/link/netem.py"
+NETEM, TABLES = "lab/link/netem.py", "lab/link/tables.py"
 CHANGING = "lab/link/changes.py"
 FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
     "another loss": (
@@ -110,7 +110,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
         "tabulate(way.distribution)", 'tabulate("uniform")', "down_jitter: measured 0.",
     ),
     "nothing late": (
-        {"reorder_pct": 5}, NETEM, "[DISTRIBUTION_SCALE] * late", "[0] * late",
+        {"reorder_pct": 5}, TABLES, "[DISTRIBUTION_SCALE] * late", "[0] * late",
         "down_late: measured 0",
     ),
     "no copies": (

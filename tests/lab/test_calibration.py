@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.lab.calibration import train_sent, train_theory
+from testbed.lab.calibration import expect, left_meanwhile, train_sent, train_theory
+from testbed.lab.exactness import VIRTUAL
 from testbed.model import LabReading, LinkSpec, Measurement
 
 
@@ -44,4 +45,24 @@ def test_a_buffer_of_one_packet_more_is_a_problem() -> None:
 def test_a_train_that_waits_for_a_trace(buffer: int, survive: int, sent: int) -> None:
     spec = LinkSpec(buffer_bytes=buffer, trace_up="x")
     assert (train_theory(spec, "up"), train_sent(spec, "up")) == (survive, sent)
-    assert train_sent(spec, "down") == train_theory(spec, "down") + 12
+    more = train_sent(spec, "down") - train_theory(spec, "down")
+    assert more == 12 + left_meanwhile(spec, "down")
+
+
+@pytest.mark.parametrize(
+    ("kbit", "left"), [(256, 0), (10_000, 0), (100_000, 8), (1_000_000, 93), (10_000_000, 7614)]
+)
+def test_a_train_fills_the_buffer_of_a_fast_line(kbit: int, left: int) -> None:
+    """A train of 846 leaves at 1.2 us a packet at the most, and each that left makes room."""
+    spec = LinkSpec(up_kbit=kbit, buffer_bytes=1_250_000)
+    sent = train_sent(spec, "up")
+    assert (left_meanwhile(spec, "up"), sent) == (left, train_theory(spec) + 12 + left)
+    (buffer,) = (m for m in expect(spec, VIRTUAL) if m.name == "up_buffer")
+    assert (buffer.theory, buffer.bound) == (834.0, "2 packets" if left else "0.0 %")
+
+
+def test_a_buffer_is_measured_whole_on_any_line() -> None:
+    """Twice the buffer holds more of a train than the bound allows, however fast the line."""
+    for kbit in (256, 1_000_000, 10_000_000):
+        spec = LinkSpec(up_kbit=kbit)
+        assert train_sent(spec, "up") > train_theory(spec) + left_meanwhile(spec, "up")

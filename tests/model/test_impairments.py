@@ -127,6 +127,9 @@ def test_the_phases_of_a_load() -> None:
         ),
         ({"changes": "at 1 s: rtt_ms 4", "delay_up_ms": 5.0}, "changes", "and rtt_ms at 1 s 4 ms"),
         ({"changes": "at 1 s: rtt_ms 4", "qdisc": "pfifo limit 9"}, "changes", "resizes the queue"),
+        ({"path_mtu_bytes": 1400, "corrupt_pct": 1.0}, "path_mtu_bytes", "or corrupt_pct"),
+        ({"path_mtu_bytes": 1501}, "path_mtu_bytes", "allowed: 576 to 1500"),
+        ({"path_mtu_discovery": "black-hole"}, "path_mtu_discovery", "set link.path_mtu_bytes"),
         *(
             ({"trace_up": "lte-drive-up", name: value}, name, "leave one of the two out")
             for name, value in {
@@ -155,6 +158,7 @@ def test_what_no_link_could_do(knobs: dict[str, Any], knob: str, says: str) -> N
         {"delay_jitter_ms": 17.0, "delay_distribution": "pareto"},
         {"changes": "at 1 s: down for 9 s"},
         {"delay_up_ms": 0.0},
+        {"path_mtu_bytes": 1500, "path_mtu_discovery": "black-hole"},
         {
             "trace_down": "lte-drive-down",
             "delay_up_ms": 5.0,

@@ -198,12 +198,23 @@ def test_a_handshake_unlike_the_others(tmp_path: Path) -> None:
     capture = Capture()
     for port in (2000, 2001, 2002):
         Visit(capture, port).open()
-    assert list(check_openings(capture.flows(tmp_path))) == []
+    assert list(check_openings(capture.flows(tmp_path), LINK)) == []
     capture.add((CLIENT, 2003), (SERVER, 80), 2, 1, 0, b"", b"\x02\x04\x02\xbc")  # MSS 700
-    assert list(check_openings(capture.flows(tmp_path))) == [
+    assert list(check_openings(capture.flows(tmp_path), LINK)) == [
         "1 of 4 connections were opened by the client with other TCP options or another window "
         "than the rest"
     ]
+
+
+def test_an_end_that_was_told_of_the_path_opens_otherwise(tmp_path: Path) -> None:
+    capture = Capture()
+    for port, mss in ((2000, 1460), (2001, 1360), (2002, 1360)):
+        option = b"\x02\x04" + mss.to_bytes(2, "big")
+        capture.add((CLIENT, port), (SERVER, 80), 2, 1, 0, b"", option)
+    flows = capture.flows(tmp_path)
+    assert list(check_openings(flows, replace(LINK, path_mtu_bytes=1400))) == []
+    for other in (1380, 1500, None):
+        assert len(list(check_openings(flows, replace(LINK, path_mtu_bytes=other)))) == 1
 
 
 def test_packets_of_no_connection(tmp_path: Path) -> None:

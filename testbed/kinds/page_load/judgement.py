@@ -41,6 +41,7 @@ from testbed.wire.neighbours import LoadWindow, merge_arrivals, read_neighbours
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, Packet, read_capture
+from testbed.wire.path_mtu import check_path_mtu, count_first_flights
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.queueing import check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
@@ -48,7 +49,7 @@ from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
 CLIENT, NEIGHBOUR = inet_aton(CLIENT_ADDRESS), inet_aton(NEIGHBOUR_ADDRESS)
-GONE = ("dropped", "lost", "corrupted")
+GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
 
 
@@ -122,19 +123,23 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     whole = not any(traffic.get(f"down.{how}") for how in GONE)
     steady = not (link.changes or is_drawn(without_loss(link)))
     largest, of_flights = check_first_flights(
-        flows, condition.tcp.initcwnd_segments, fastest(link), whole=whole and steady
+        *(flows, condition.tcp.initcwnd_segments, fastest(link)),
+        count_first_flights(at_server, link),
+        whole=whole and steady,
     )
     marks, resent = read_marks(flows), proof.server_retransmits or 0
     transits = read_transits(capture, at_server, CLIENT)
     exact = not in_real_time(trial.kernel)
     served = whole and steady and not (shared and traffic.get("up.dropped"))
+    served = served and not traffic.get("up.too_long")
     seen = (
         *check_whole(capture),
         *check_ecn(flows, marks, condition.tcp, link, traffic, resent, shared=shared),
         *check_both_ways(flows, observed.counters["client"]),
         # Of segments that came in another order nobody can tell which an acknowledgement let go.
         *(() if link.reorder_pct else of_flights),
-        *check_openings(flows),
+        *check_openings(flows, link),
+        *check_path_mtu({"up": capture, "down": at_server}, transits, link, traffic),
         *check_damage(damaged, traffic.get("down.corrupted", 0)),
         *(_exact(capture, flows, condition, observed, company, served=served) if exact else ()),
         *check_queueing(
@@ -213,7 +218,7 @@ def _exact(
     shared = company is not None
     yield from check_line(flows, link, steps, observed.running_traces(link), shared=shared)
     copies = 0 if lab is None else lab.traffic.get("down.duplicated", 0)
-    yield from check_strangers(capture, flows, copies)
+    yield from check_strangers(capture, flows, copies, narrow=link.path_mtu_bytes is not None)
     if served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         packets = capture.packets if company is None else company.packets

@@ -14,6 +14,7 @@ from testbed.model.traffic import NO_TRAFFIC, parse_traffic
 def find_problems(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each thing in ``file`` that no page load could do."""
     yield from _check_traffic(file)
+    yield from _check_path_mtu(file)
     if CLIENT not in file.all_of(("client",), None):
         return
     if not any(file.all_of(("command",), "")):
@@ -22,6 +23,23 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
             'set command = "PROGRAM ..."'
         )
     yield from check_commands(file, "command", LOAD_PLACEHOLDERS)
+
+
+def _check_path_mtu(file: ExperimentFile) -> Iterator[str]:
+    narrow = ("link", "path_mtu_bytes")
+    if not any(file.all_of(narrow, None)):
+        return
+    if any(text != NO_TRAFFIC for text in file.all_of(("traffic",), NO_TRAFFIC)):
+        yield (
+            f"{file.place(narrow)}: whose packets were too long nobody counts on a line with "
+            "neighbours; leave it out, or traffic"
+        )
+    names = (*(file.at(("tcp", "sysctl")) or {}), *file.values.get("sweep", {}))
+    if any(name.endswith("ip_no_pmtu_disc") for name in names):
+        yield (
+            f"{file.place(narrow)}: by the sysctl ip_no_pmtu_disc packets are cut on their way, "
+            "and pieces prove nothing; leave one of them out"
+        )
 
 
 def _check_traffic(file: ExperimentFile) -> Iterator[str]:

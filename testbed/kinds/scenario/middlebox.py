@@ -37,6 +37,7 @@ class Rule:
     receiver: str
     flags: int | None = None
     data: bool = False
+    over: int = 0
     option: int | None = None
     left: int | None = None
     value: bytes = b""
@@ -51,6 +52,7 @@ class Rule:
             and (self.sender, self.receiver) == (sender, receiver)
             and self.flags in (None, packet.flags)
             and not (self.data and not packet.payload_bytes)
+            and packet.ip_bytes > self.over
             and None not in [find_option(packet, kind) for kind in needed]
         )
         if fits and self.left is not None:
@@ -149,6 +151,7 @@ def _read_rule(verb: str, words: tuple[str, ...], options: dict[str, str]) -> Ru
         words[at + 1],
         flags[0] if flags else None,
         "data" in behind,
+        int(options.get("over", 0)),
         OPTION_KINDS[options["option"]] if "option" in options else None,
         int(options["times"]) if "times" in options else None,
         bytes.fromhex(what[0]) if verb == "cookie" else b"",

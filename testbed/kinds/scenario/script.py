@@ -237,7 +237,7 @@ def _check_words(action: Action) -> None:
     for name in ("within", "after", "by"):
         if name in action.options and parse_time(action.options[name]) is None:
             raise _WrongLineError(f"{name}= takes a time, such as 250ms or 3s")
-    for name in ("port", "backlog", "fastopen", "times"):
+    for name in ("port", "backlog", "fastopen", "over", "times"):
         if name in action.options and not action.options[name].isdecimal():
             raise _WrongLineError(f"{name}= takes a whole number")
     if action.actor in ADDRESSES:

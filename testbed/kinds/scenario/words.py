@@ -98,7 +98,8 @@ CALLS = {
 """What a host can do."""
 RULES = {
     "drop": Verb(
-        "FROM > TO [FLAGS] [data] [option=NAME] [times=N]", "Lose what matches; data: with payload."
+        "FROM > TO [FLAGS] [data] [option=NAME] [over=BYTES] [times=N]",
+        "Lose what matches; data: with payload; over=: longer than the path takes, by IP.",
     ),
     "strip": Verb("OPTION FROM > TO [FLAGS] [times=N]", "Take a TCP option out."),
     "cookie": Verb("HEX FROM > TO [FLAGS] [times=N]", "Put another cookie into the option."),

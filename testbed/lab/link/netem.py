@@ -27,7 +27,6 @@ from testbed.base.errors import MissingError
 from testbed.base.seeding import seed_of
 from testbed.lab.link.bundled import TRACES, read_trace
 from testbed.lab.link.discipline import (
-    DISTRIBUTION_SCALE,
     NONE,
     Discipline,
     Disciplines,
@@ -50,10 +49,11 @@ from testbed.lab.link.protocol import (
 from testbed.lab.link.queue import CLASS, read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.link.statistics import count_marks
+from testbed.lab.link.tables import tabulate, tabulate_late
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
-from testbed.model import FIFO, Distribution, LinkSpec
-from testbed.model.impairments import deviation_at, is_drawn, ways, without_chance
+from testbed.model import FIFO, LinkSpec
+from testbed.model.impairments import is_drawn, ways, without_chance
 from testbed.model.line import burst_bytes
 from testbed.model.trace import room_bytes, trace_of
 
@@ -66,12 +66,9 @@ INSIDE = "10001"
 KNOBS = frozenset({
     "qdisc", "qdisc_down", "qdisc_up", "delay_up_ms", "loss_up_pct", "loss_down_pct", "loss_bursts",
     "delay_jitter_ms", "delay_distribution", "reorder_pct", "reorder_ms", "duplicate_pct",
-    "corrupt_pct", "changes",
+    "corrupt_pct", "changes", "path_mtu_bytes", "path_mtu_discovery", "gso",
+    "gro",
 })  # fmt: skip
-_TABLE = 4096
-_SHARES = 10_000
-"""A table's sizes: of a distribution, and of one that tells hundredths of a percent apart."""
-_TALLEST = 32767
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,22 +152,6 @@ def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
             table=tabulate_late(way.reorder_pct),
         )
     return wanted
-
-
-def tabulate(distribution: Distribution) -> bytes:
-    """The draws of ``distribution`` as netem takes them; the uniform one is its own."""
-    if distribution == "uniform":
-        return b""
-    deviations = (deviation_at(distribution, (n + 0.5) / _TABLE) for n in range(_TABLE))
-    draws = (min(_TALLEST, round(each * DISTRIBUTION_SCALE)) for each in deviations)
-    return struct.pack(f"={_TABLE}h", *draws)
-
-
-def tabulate_late(share_pct: float) -> bytes:
-    """Draws of which ``share_pct`` are the whole jitter, the others nothing."""
-    late = round(share_pct * _SHARES / 100)
-    draws = [DISTRIBUTION_SCALE] * late + [0] * (_SHARES - late)
-    return struct.pack(f"={_SHARES}h", *draws)
 
 
 def describe_drawn(spec: LinkSpec, seed: int) -> dict[str, str]:

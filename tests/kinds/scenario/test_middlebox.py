@@ -48,6 +48,8 @@ def test_without_rules_packets_pass_unchanged() -> None:
         ("drop client > server [S.]", []),
         ("drop server > client", [ANSWER]),
         ("drop client > server times=1", [OPENING]),
+        (f"drop client > server over={OPENING.ip_bytes - 1}", [OPENING]),
+        (f"drop client > server over={OPENING.ip_bytes}", []),
     ],
 )
 def test_which_packets_are_lost(rule: str, lost: list[Packet]) -> None:

@@ -15,11 +15,10 @@ from testbed.lab.link.netem import (
     NETEM,
     describe_drawn,
     directions,
-    tabulate,
-    tabulate_late,
     wanted_disciplines,
 )
 from testbed.lab.link.protocol import require_emulated
+from testbed.lab.link.tables import tabulate, tabulate_late
 from testbed.lab.link.tap import Tap
 from testbed.lab.topology import open_topology
 from testbed.model import LinkSpec
