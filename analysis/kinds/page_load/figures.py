@@ -7,6 +7,7 @@ from functools import partial
 
 from analysis.kinds.page_load.conditions import BARS, INTERVALS, LOADS, REQUESTS
 from analysis.kinds.page_load.queues import WAITS
+from analysis.kinds.page_load.records import call_delay_ms
 from analysis.report.sections.scales import Quantity, line_axis, map_axes, plan_lines, plan_maps
 from analysis.report.sections.sweep import PLT_MS, FigureKind, SweepRow
 from analysis.tables.table import PAIR_AXIS
@@ -24,13 +25,11 @@ def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
 
 
 def _call_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
-    """Yield for each load the 95 % delay in ms of datagrams beside it, in the worse direction."""
+    """Yield the delay of the call beside each load in ms (`call_delay_ms`)."""
     for cell in row.cells:
         for record in cell.proven:
-            flows = record.proof.neighbours if record.proof else ()
-            delays = [flow.delay_p95_ms for flow in flows if flow.delay_p95_ms is not None]
-            if delays:
-                yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), max(delays)
+            if (delay_ms := call_delay_ms(record)) is not None:
+                yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), delay_ms
 
 
 def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
