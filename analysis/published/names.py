@@ -92,8 +92,9 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
             )
     if any(claim.quantity for claim in reference.claims):
         problems["claim"] = (
-            f"{reference.name}.toml: claim: claims of a quantity are held to the tables of a module; "
-            f"add analysis/reproductions/{reference.name.replace('-', '_')}.py, or leave them out"
+            f"{reference.name}.toml: claim: claims of a quantity are held to the tables of a "
+            f"module; add analysis/reproductions/{reference.name.replace('-', '_')}.py, or leave "
+            "them out"
         )
     if problems:
         raise ConfigurationError(list(problems.values()))

@@ -73,10 +73,11 @@ class PublishedClaim(_Strict):
       cells with the same ``each``; at every step, or with ``ends`` from the first to the last.
 
     Cells are the rows of the measured ``table`` that meet the condition ``cells``, with the columns
-    of ``derived`` added, which are made of the whole table: a row may be held against others by
-    ``plt_ms.where(qdisc == 'fifo').groupby(page).transform('max')``.  Conditions and derived columns are written as pandas.DataFrame.eval
-    reads them.  A claim that is not of a quantity counts in how many cells, or groups, it holds; if
-    it says what is ``ours``, each is a check of its own.
+    of ``derived`` added.  Those are made of the whole table, so that a row may be held against
+    others: ``plt_ms.where(qdisc == 'fifo').groupby(page).transform('max')``.  Conditions and
+    derived columns are written as pandas.DataFrame.eval reads them.  A claim that is not of a
+    quantity counts in how many cells, or groups, it holds; if it says what is ``ours``, each is a
+    check of its own.
 
     ``says``, ``place``, ``row`` (names a cell or group), ``step`` (a cell within its group),
     ``stated``, ``ours`` and ``why`` are templates: ``{rtt_ms}`` is a knob or word,

@@ -11,8 +11,8 @@ from analysis.published.names import find_metrics, scale
 from analysis.published.reference import PublishedClaim, Reference
 from analysis.published.stated import Stated
 from analysis.records.cells import Cell, cells_of
-from analysis.records.metric import Metric
 from analysis.records.kind import records_of
+from analysis.records.metric import Metric
 from analysis.records.results import Results
 from analysis.reproductions.agreement import check_claims
 from analysis.reproductions.rebuilt import Check, Rebuilt
