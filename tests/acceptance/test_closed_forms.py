@@ -94,4 +94,4 @@ def test_the_report_shows_them(folder: Path) -> None:
     report = (folder / "report.html").read_text()
     assert "Queues by their closed forms" in report
     assert "number 3 after the first" in report
-    assert "△ otherwise" not in report
+    assert "△ differs" not in report

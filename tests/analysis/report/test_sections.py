@@ -122,7 +122,8 @@ def test_too_many_lines_become_more_figures(tmp_path: Path) -> None:
     asked = [replace(c, protocol=p, dns=dns) for c in some for p in PROTOCOLS for dns in DNS]
     rows = rows_of(table_of(tmp_path, asked, few=1))
     assert scales.line_axis(rows) == "rtt_ms"
-    assert len(TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
+    # 16 lines: a figure for each window and each number of requests, of four lines.
+    assert len(TIME_LINES.plan(rows)) == 4
 
 
 def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:
