@@ -8,6 +8,7 @@ import pytest
 
 from analysis.published.reference import read_reference
 from analysis.records.results import Results, read_results
+from analysis.report.terminal import render_table
 from analysis.reproductions import rebuild
 from analysis.reproductions.rebuilt import Check
 from testbed.base import places
@@ -114,3 +115,10 @@ def test_claims_of_our_experiments_are_judged_by_their_committed_results(name: s
     assert [one.what for one in rebuilt.checks if one.agreement == "not measured"] == []
     assert len(rebuilt.checks) == len(read_reference(name).claims)
     assert all(one.why for one in rebuilt.checks if one.agreement == "differs")
+
+
+def test_a_terminal_is_told_how_many_hold_and_which_do_not() -> None:
+    said = " ".join(render_table(SAMPLES / "bufferbloat", 100).split())
+    assert " of 9 claims agree. " in said
+    assert "RFC 8290, abstract: FQ-CoDel isolates web traffic" in said
+    assert "differs: in 0 of 5" in said
