@@ -16,7 +16,7 @@ from analysis.records.metric import Metric
 from analysis.records.results import Results
 from analysis.reproductions.agreement import check_claims
 from analysis.reproductions.rebuilt import Check, Rebuilt
-from analysis.reproductions.sweep import ends_of, median_columns, proven_loads, published_for
+from analysis.reproductions.sweep import ends_of, median_columns, proven_trials, published_for
 from analysis.tables.table import PAIR_AXIS, make_table
 from analysis.words import name_axes
 
@@ -41,7 +41,9 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
         name = stated.quantity if metric is None else metric.label
         checks += _beside(stated, name, frames[key], reference)
     own = reference.model_copy(update={"stated": ()})
-    checks += check_claims(own, _tables(results, cells, reference) if reference.claims else {})
+    checks += check_claims(
+        own, _tables(results, cells, reference) if reference.claims and cells else {}
+    )
     return Rebuilt(reference.title, checks=tuple(checks))
 
 
@@ -53,11 +55,14 @@ def _tables(
     ``cells``: each cell's knobs, and the medians of all that its trials measure.  ``pairs``: the
     knobs of each pair without and with Fast Open, and ``saved_pct``, what Fast Open saves.
     """
-    loads = published_for(proven_loads(results), reference)
-    axes = dict.fromkeys(name for cell in cells for name in cell.axes)
+    trials = published_for(proven_trials(results), reference)
+    axes = [
+        name for name in dict.fromkeys(n for cell in cells for n in cell.axes) if name in trials
+    ]
+    pairs = _improvements(cells, "saved_pct")
     return {
-        "cells": median_columns(loads, list(axes), records_of(cells[0].kind).measured),
-        "pairs": published_for(pd.DataFrame(_improvements(cells, "saved_pct")), reference),
+        "cells": median_columns(trials, axes, records_of(cells[0].kind).measured),
+        "pairs": published_for(pd.DataFrame(pairs), reference) if pairs else pd.DataFrame(),
     }
 
 

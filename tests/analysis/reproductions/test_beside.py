@@ -16,7 +16,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
 from testbed.way.prepare import read_catalogue
 from tests.analysis.reproductions.sweeps import condition, results_of
-from tests.analysis.sample import record
+from tests.analysis.sample import broken, record
 
 SAMPLES = places.ROOT / "analysis" / "samples"
 OURS = ("bufferbloat", "fast-open-today", "from-orbit", "queue-or-sender")
@@ -106,6 +106,17 @@ def test_what_no_load_has_is_not_measured(tmp_path: Path) -> None:
         judged(tmp_path, results, SLOWER.replace("plt_ms", "plt_s"))
 
 
+def test_claims_may_be_of_any_kind_of_trial(tmp_path: Path) -> None:
+    results = read_results(SAMPLES / "overload-segments")
+    claim = """
+says = "no client fails"
+place = "Ours"
+holds = "failed_pct <= 0"
+"""
+    assert judged(tmp_path, results, claim).agreement != "not measured"
+    assert judged(tmp_path, results, SAVES).agreement == "not measured"
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_claims_of_our_experiments_are_judged_by_their_committed_results(name: str) -> None:
     experiment = load_experiment(places.CONFIGS / f"{name}.toml", read_catalogue())
@@ -122,3 +133,12 @@ def test_a_terminal_is_told_how_many_hold_and_which_do_not() -> None:
     assert " of 9 claims agree. " in said
     assert "RFC 8290, abstract: FQ-CoDel isolates web traffic" in said
     assert "differs: in 0 of 5" in said
+
+
+def test_without_a_proven_load_no_claim_is_measured(tmp_path: Path) -> None:
+    failed = broken(record(condition("amazon", 20.0), 0, 1000.0), "failed")
+    for claim in (SLOWER, TWICE, SAVES):
+        folder = tmp_path / str(len(claim))
+        folder.mkdir()
+        check = judged(folder, results_of(folder / "results", [failed]), claim)
+        assert check.agreement == "not measured"
