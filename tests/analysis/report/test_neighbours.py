@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.cells import cells_of
-from analysis.records.results import read_results
 from analysis.report.document import write_reports
-from analysis.report.drawings import make_sections
-from analysis.tables.table import make_table
 from analysis.words import MISSING
 from testbed.model import NeighbourFlow, Record
 from tests.analysis.sample import conditions, experiment, record, write_results
@@ -76,21 +72,3 @@ def test_the_delay_of_a_call_is_drawn_over_the_buffer(tmp_path: Path) -> None:
         write_results(folder, records, experiment(1, conditions=asked_all, reference=None))
         write_reports(folder)
         assert ("Delay of a call beside the page" in (folder / "report.html").read_text()) == shown
-
-
-@pytest.mark.parametrize(("longest_ms", "ticks"), [(2100.0, ("10,000", "10")), (90.0, ("80", "0"))])
-def test_delays_far_apart_share_a_logarithmic_axis(
-    tmp_path: Path, longest_ms: float, ticks: tuple[str, str]
-) -> None:
-    records = []
-    for number, buffer in enumerate((16384, 32768, 65536, 131072, 262144)):
-        asked = replace(OFF, traffic=TEXT, link=replace(OFF.link, buffer_bytes=buffer))
-        call = replace(CALL, delay_p95_ms=longest_ms if number == 4 else 30.0)
-        made = record(asked)
-        assert made.proof is not None
-        records.append(replace(made, proof=replace(made.proof, neighbours=(call,))))
-    asked_all = tuple(one.trial.condition for one in records)
-    write_results(tmp_path, records, experiment(1, conditions=asked_all, reference=None))
-    table = make_table(cells_of(read_results(tmp_path)), None)
-    (drawn,) = (one for one in make_sections(table) if one.anchor == "call-lines")
-    assert [tick for tick in ticks if f">{tick}<" not in drawn.drawings[0].svg] == []
