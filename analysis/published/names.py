@@ -58,8 +58,8 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
 
     Raises:
         ConfigurationError: each quantity that trials of this kind are not measured by, or that is
-            stated in another unit, and each knob that they do not have, with its line; or claims,
-            which need a module.
+            stated in another unit, and each knob that they do not have, with its line; or claims of
+            quantities, which need a module.
     """
     measured = records_of(kind)
     known = {name: each for each in measured.metrics for name in (each.name, stem(each.name))}
@@ -90,10 +90,11 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
                 f"{place}: unit: {stated.quantity} is measured in {metric.unit or 'no unit'}, not "
                 f"in {stated.unit}; state it in {metric.unit or '-'}{also}"
             )
-    if reference.claims:
+    if any(claim.quantity for claim in reference.claims):
         problems["claim"] = (
-            f"{reference.name}.toml: claim: claims are held to the tables of a module; add "
-            f"analysis/reproductions/{reference.name.replace('-', '_')}.py, or leave them out"
+            f"{reference.name}.toml: claim: claims of a quantity are held to the tables of a "
+            f"module; add analysis/reproductions/{reference.name.replace('-', '_')}.py, or leave "
+            "them out"
         )
     if problems:
         raise ConfigurationError(list(problems.values()))

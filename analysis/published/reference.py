@@ -2,6 +2,7 @@
 
 NAME.csv has the stated values (`analysis.published.stated`); NAME.toml the title, the link that
 they hold for, the claims that the rebuilt figures are held to, and what differs from ours and why.
+One of both is enough: an experiment of our own states claims, and no numbers.
 """
 
 from __future__ import annotations
@@ -72,9 +73,11 @@ class PublishedClaim(_Strict):
       cells with the same ``each``; at every step, or with ``ends`` from the first to the last.
 
     Cells are the rows of the measured ``table`` that meet the condition ``cells``, with the columns
-    of ``derived`` added.  Conditions and derived columns are written as pandas.DataFrame.eval
-    reads them.  A claim that is not of a quantity counts in how many cells, or groups, it holds; if
-    it says what is ``ours``, each is a check of its own.
+    of ``derived`` added.  Those are made of the whole table, so that a row may be held against
+    others: ``plt_ms.where(qdisc == 'fifo').groupby(page).transform('max')``.  Conditions and
+    derived columns are written as pandas.DataFrame.eval reads them.  A claim that is not of a
+    quantity counts in how many cells, or groups, it holds; if it says what is ``ours``, each is a
+    check of its own.
 
     ``says``, ``place``, ``row`` (names a cell or group), ``step`` (a cell within its group),
     ``stated``, ``ours`` and ``why`` are templates: ``{rtt_ms}`` is a knob or word,
@@ -176,27 +179,29 @@ class Reference(_Strict):
 
 
 def read_reference(name: str, folder: Path = FOLDER) -> Reference:
-    """Read the publication ``name``: NAME.csv, and NAME.toml if it is there.
+    """Read the publication ``name``: NAME.csv and NAME.toml, as far as they are there.
 
     Raises:
         ConfigurationError: there is none of that name (the message lists those that exist), or
             every problem of the two files, each with its place.
     """
     path = folder / f"{name}.csv"
-    if Path(name).name != name or not path.is_file():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.csv")))
+    notes = path.with_suffix(".toml")
+    if Path(name).name != name or not (path.is_file() or notes.is_file()):
+        known = ", ".join(sorted({p.stem for p in folder.iterdir()}))
         raise ConfigurationError(
             [f"no published table {name!r} in analysis/published/reference; there are: {known}"]
         )
     problems: list[str] = []
     stated: tuple[Stated, ...] = ()
     try:
-        stated = parse_stated(path.read_text(encoding="utf-8"), path.name)
+        if path.is_file():
+            stated = parse_stated(path.read_text(encoding="utf-8"), path.name)
     except ConfigurationError as error:
         problems += error.problems
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path.name}: cannot be read: {error}")
-    reference = _read_notes(name, path.with_suffix(".toml"), problems)
+    reference = _read_notes(name, notes, problems)
     if reference and not problems:
         problems += [f"{name}.toml: {problem}" for problem in _unknown_names(reference, stated)]
     if reference is None or problems:

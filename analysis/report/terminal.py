@@ -15,6 +15,7 @@ from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.kind import report_of
 from analysis.report.verdict import findings
+from analysis.reproductions import rebuild
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.columns import Column, render_columns
 from analysis.tables.table import Pair, ResultTable, make_table
@@ -61,6 +62,7 @@ def render_table(
     notes = [
         *describe_absence(table.cells),
         *findings(table),
+        *(_claims(results) if metric == PLT else ()),
         *_reasons(table),
         _identity(results.identity, table.kind),
     ]
@@ -103,6 +105,21 @@ def table_columns(table: ResultTable) -> list[Column]:
     status = [row.status.replace("_", " ") for row in rows]
     measured = _pair_columns(table) if table.paired else _cell_columns(table)
     return [*axes, *measured, Column("proof", status, left=True, least=24)]
+
+
+def _claims(results: Results) -> list[str]:
+    """Say how many claims of an experiment of our own hold, and which do not."""
+    reference = find_reference(results)
+    if reference is None or reference.stated:
+        return []  # of a publication the report tells: there its reasons are
+    rebuilt = rebuild(results, reference)
+    assert rebuilt is not None  # noqa: S101 - whatever is referred to is rebuilt
+    checks = [check for check in rebuilt.checks if check.agreement != "not measured"]
+    others = [check for check in checks if check.agreement != "agrees"]
+    return [
+        f"{len(checks) - len(others)} of {count(len(checks), 'claim')} agree.",
+        *(f"{check.where}: {check.what}: {check.agreement}: {check.ours}." for check in others),
+    ]
 
 
 def _make_table(results: Results, metric: Metric) -> ResultTable:

@@ -32,6 +32,7 @@ from testbed.base.errors import ConfigurationError
 LISTED = 6
 NOT_MEASURED = "These results hold no proven load for it."
 TOO_WIDE = "A part of our interval agrees and a part does not; more seeds (-n) make it narrower."
+NONE = pd.Series(dtype=float)
 STEPS = 64
 """In how many steps an interval is walked where the condition of a claim is of any shape."""
 
@@ -102,9 +103,9 @@ class _Verdict:
         claim, cells = self.claim, _meeting(table, self.claim.cells)
         counted: dict[tuple[str, str], list[_Unit]] = {}
         if claim.ours:
-            yield from map(self._single, self._units(cells))
+            yield from map(self._single, self._units(table))
         elif not claim.quantity:
-            counted[claim.place, claim.says] = list(self._units(cells))
+            counted[claim.place, claim.says] = list(self._units(table))
         for stated in self.reference.select(claim.quantity):
             unit = self._beside(stated, cells)
             if not claim.counted:
@@ -138,15 +139,17 @@ class _Verdict:
             cells = cells.assign(**{name: values})
         return cells
 
-    def _units(self, cells: pd.DataFrame) -> Iterator[_Unit]:
-        """Divide ``cells`` into the units that the claim is tested on: single cells, or groups."""
-        if cells.empty:
+    def _units(self, table: pd.DataFrame) -> Iterator[_Unit]:
+        """Divide the cells into the units that the claim is tested on: single ones, or groups."""
+        if table.empty:
             return
-        claim, cells = self.claim, self._derived(cells)
+        claim = self.claim
+        cells = _meeting(self._derived(table), claim.cells)
         if claim.holds:
             needed = [name for name in cells if re.search(rf"\b{name}\b", claim.holds)]
             measured = cells if claim.ours else cells.dropna(subset=needed)
-            points = self._derived(_walk_intervals(measured))
+            points = pd.concat([self._derived(step) for step in _walk_intervals(table)])
+            points = points[points.index.isin(measured.index)]
             holding = _meeting(points, claim.holds).index.value_counts()
             share = holding.reindex(measured.index, fill_value=0) / points.index.value_counts()
             yield from _divide(
@@ -187,7 +190,7 @@ class _Verdict:
         claim, rows = self.claim, unit.rows
         place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
         stated, ours = (
-            ", ".join(fill(template, step) for step in _each(rows))
+            ", ".join(fill(template, step) for step in _each(rows)) if "{" in template else template
             for template in (claim.stated, claim.ours)
         )
         for reason in rows.get("missing", ()):
@@ -252,21 +255,19 @@ def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any
     return low, high
 
 
-def _walk_intervals(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return ``cells`` once for each step through their intervals; once if no column has any.
+def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield ``cells`` for each step through their intervals; once if no column has any.
 
-    All columns of a row move together from one end of their intervals to the other.
+    All columns of all rows move together from one end of their intervals to the other.
     """
-    names = [name for name in map(str, cells) if f"{name}_low" in cells]
+    yield cells
+    names = [name for name in map(str, cells) if cells.get(f"{name}_low", NONE).notna().any()]
     steps = range(STEPS + 1) if names else ()
     ends = {name: _ends(cells, name) for name in names}
-    moved = (
-        cells.assign(**{
+    for step in steps:
+        yield cells.assign(**{
             name: low + (high - low) * (step / STEPS) for name, (low, high) in ends.items()
-        })
-        for step in steps
-    )  # fmt: skip
-    return pd.concat([cells, *moved])
+        })  # fmt: skip
 
 
 def _divide(unit: _Unit) -> list[_Unit]:

@@ -36,15 +36,21 @@ def proven_loads(results: Results) -> pd.DataFrame:
     frame = trial_frame(results)
     if frame.empty:
         return pd.DataFrame(columns=[*KNOBS, *RUN, "trial_id", "outcome", "plt_ms", "plt_s"])
-    proven = frame[frame["outcome"] == "ok"].set_index("trial_id", drop=False)
-    proven = proven.loc[[record.trial_id for record in proven_records(results)]]
-    proven = proven.reset_index(drop=True)
+    proven = _in_planned_order(frame, results)
     return proven.assign(plt_s=proven["plt_ms"] / 1000.0)
 
 
 def proven_served(results: Results) -> pd.DataFrame:
     """Return the rows of ``trial_frame`` of proven loads on a server, in planned order."""
-    frame = trial_frame(results).reindex(columns=list(trial_columns(_SERVED)))
+    return proven_trials(results).reindex(columns=list(trial_columns(_SERVED)))
+
+
+def proven_trials(results: Results) -> pd.DataFrame:
+    """Return the rows of ``trial_frame`` whose outcome is ok, of any kind, in planned order."""
+    return _in_planned_order(trial_frame(results), results)
+
+
+def _in_planned_order(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     order = [record.trial_id for record in proven_records(results)]
     return frame.set_index("trial_id", drop=False).loc[order].reset_index(drop=True)
 

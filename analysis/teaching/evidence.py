@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +18,8 @@ from analysis.records.results import Results
 FULL_PACKET_BYTES = 1500
 FILE_BYTES = 60 * 1024
 """Of the page file-60k, without the head of its response."""
+CALL, UPLOAD = "call", "bulk up + call"
+"""Neighbours of the lab of bufferbloat."""
 
 
 def handshake_shares(measured: pd.DataFrame, up_kbit: int) -> dict[float, float]:
@@ -146,6 +149,25 @@ def uplink_packet_ms(results: Results) -> float:
     """Return how long a full packet takes onto the uplink of the first load."""
     link = results.records[0].trial.linked.link
     return FULL_PACKET_BYTES * 8 / link.up_kbit
+
+
+def waits_in_a_row(measured: pd.DataFrame, buffer_bytes: int) -> float:
+    """Return how many longest waits in a FIFO an upload adds to the load time of a page."""
+    busy, quiet = (_behind(measured, buffer_bytes, "fifo", traffic) for traffic in (UPLOAD, CALL))
+    return float((busy["plt_ms"] - quiet["plt_ms"]) / busy["up_peak_ms"])
+
+
+def times_faster(measured: pd.DataFrame, buffer_bytes: int) -> float:
+    """Return how many times as long a page takes by a FIFO as by fq_codel, beside an upload."""
+    slow, fast = (_behind(measured, buffer_bytes, queue, UPLOAD) for queue in ("fifo", "fq_codel"))
+    return float(slow["plt_ms"] / fast["plt_ms"])
+
+
+def _behind(measured: pd.DataFrame, buffer_bytes: int, qdisc: str, traffic: str) -> Any:
+    """Return the only load that has these."""
+    known = (measured["buffer_bytes"] == buffer_bytes) & (measured["traffic"] == traffic)
+    (row,) = measured[known & (measured["qdisc"] == qdisc)].to_dict("records")
+    return row
 
 
 def capacity_per_s(measured: pd.DataFrame) -> float:

@@ -54,7 +54,7 @@ def read_catalogue() -> Catalogue:
     return Catalogue(
         pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
         clients=frozenset(CLIENTS),
-        references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
+        references=frozenset(path.stem for path in places.REFERENCES.iterdir()),
         kernels={name: kernel_versions(name) for name in KERNELS},
         libraries={
             kind.name: read_library(places.ROOT / kind.library)

@@ -7,6 +7,9 @@ from functools import partial
 
 from analysis.kinds.page_load.conditions import BARS, INTERVALS, LOADS, REQUESTS
 from analysis.kinds.page_load.queues import WAITS
+from analysis.kinds.page_load.records import PAINT_GRAIN_MS, call_delay_ms
+from analysis.kinds.page_load.visitor import FIRST_PAINT
+from analysis.records.metric import PLT, Metric
 from analysis.report.sections.scales import Quantity, line_axis, map_axes, plan_lines, plan_maps
 from analysis.report.sections.sweep import PLT_MS, FigureKind, SweepRow
 from analysis.tables.table import PAIR_AXIS
@@ -18,19 +21,22 @@ SAVED = "Time saved (%)"
 
 def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
     """Yield each proven load time in ms."""
+    return _metric(row, PLT)
+
+
+def _metric(row: SweepRow, metric: Metric) -> Iterator[tuple[bool | None, float]]:
+    """Yield a metric of each proven load."""
     for cell in row.cells:
-        for plt_ms in cell.by_seed.values():
-            yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), plt_ms
+        for value in cell.by(metric).by_seed.values():
+            yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), value
 
 
 def _call_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
-    """Yield for each load the 95 % delay in ms of datagrams beside it, in the worse direction."""
+    """Yield the delay of the call beside each load in ms (`call_delay_ms`)."""
     for cell in row.cells:
         for record in cell.proven:
-            flows = record.proof.neighbours if record.proof else ()
-            delays = [flow.delay_p95_ms for flow in flows if flow.delay_p95_ms is not None]
-            if delays:
-                yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), max(delays)
+            if (delay_ms := call_delay_ms(record)) is not None:
+                yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), delay_ms
 
 
 def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
@@ -84,6 +90,13 @@ SAVED_LINES = FigureKind(
     _SAVINGS,
     partial(plan_lines, shown=Quantity(SAVED, _saved_pct)),
 )
+PAINT_LINES = FigureKind(
+    "paint-lines",
+    partial(_line_title, "First paint"),
+    "Medians of proven loads, and their range where they differ; the browser rounds to "
+    f"{PAINT_GRAIN_MS:g} ms.",
+    partial(plan_lines, shown=Quantity(FIRST_PAINT.name, partial(_metric, metric=FIRST_PAINT))),
+)
 CALL_LINES = FigureKind(
     "call-lines",
     partial(_line_title, "Delay of a call beside the page"),
@@ -96,6 +109,7 @@ FIGURES = (
     TIME_MAPS,
     TIME_LINES,
     SAVED_LINES,
+    PAINT_LINES,
     CALL_LINES,
     BARS,
     INTERVALS,

@@ -21,19 +21,20 @@ from analysis.report.sections.sweep import (
     Panel,
     SweepRow,
     panels_of,
-    spread_over,
     swept,
 )
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import count, name_axes, number, signed
-from testbed.model import LinkSpec, Queueing, Record
+from testbed.model import Condition, LinkSpec, Queueing, Record
 from testbed.model.line import line_ms
+from testbed.model.traffic import NO_TRAFFIC
 
 QUEUES = ("qdisc", "qdisc_down", "qdisc_up")
 WAIT_MS, LOAD_S = "longest_wait_ms", "time_in_the_load_s"
 SHOWN_MS = 1.0
 """A queue in which no packet waits for longer is not drawn."""
 MAX_LINES = 6
+MAX_FIGURES = 12
 MAX_PLAIN = 4
 """Figures of a run whose every queue is a plain FIFO."""
 MAX_CELLS = 6
@@ -44,19 +45,25 @@ _CAKE_SHARE = 20
 
 
 def plan_waits(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
-    """Return one figure for each direction of each condition, a line for each queue."""
+    """Return one figure for each direction of each condition, a line for each queue.
+
+    Of more than MAX_FIGURES, or of MAX_PLAIN plain ones, those with the longest waits.
+    """
     shown = swept(rows)
     rest = [name for name in shown if name not in QUEUES]
-    panels = []
+    panels: list[tuple[float, Panel]] = []
     for panel in panels_of(rows, (PAGE, *rest)):
         for way in ("down", "up"):
             points = [point for row in panel[:MAX_LINES] for point in _points(row, way, shown)]
-            if max((point[WAIT_MS] for point in points), default=0.0) > SHOWN_MS:
+            longest_ms = max((point[WAIT_MS] for point in points), default=0.0)
+            if longest_ms > SHOWN_MS:
                 title = f"{name_axes(panel[0].axes, (PAGE, *rest))}: {way}"
-                panels.append(Panel(partial(_draw, points), title=title))
+                panels.append((longest_ms, Panel(partial(_draw, points), title=title)))
     plain = all(_link(record).is_plain for row in rows for cell in row.cells
                 for record in cell.proven)  # fmt: skip
-    return tuple(spread_over(panels, MAX_PLAIN) if plain else panels)
+    most = MAX_PLAIN if plain else MAX_FIGURES
+    least_ms = sorted((longest_ms for longest_ms, _ in panels), reverse=True)[:most][-1:]
+    return tuple(panel for longest_ms, panel in panels if [longest_ms] >= least_ms)[:most]
 
 
 def _points(row: SweepRow, way: str, shown: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -91,7 +98,7 @@ def _link(record: Record) -> LinkSpec:
 
 
 def describe_queues(table: ResultTable) -> list[str]:
-    """Return a sentence for each queue with a target that drops or marks what is no congestion.
+    """Return a sentence for each queue with a target that hurts a page alone on the line.
 
     Of more than MAX_CELLS the first are named.
     """
@@ -111,6 +118,8 @@ def _describe(table: ResultTable, cell: Cell, way: str) -> str:
     loads = list(_queueing(cell, way))
     if not loads or loads[0][0].lab is None:
         return ""
+    if loads[0][0].trial.condition_as(Condition).traffic != NO_TRAFFIC:
+        return ""  # beside others a queue may well drop
     link, queue = _link(loads[0][0]), loads[0][0].lab.knobs.get(f"{way}.qdisc", "")
     rate_kbit = link.up_kbit if way == "up" else link.down_kbit
     packet_ms = line_ms(link, way, link.mtu_bytes)  # with a trace 0, which no target is below
@@ -159,7 +168,7 @@ WAITS = FigureKind(
     lambda rows: "What packets waited before the line",
     "The longest wait of the packets that were sent in each 64th of a load, by the captures at "
     "both ends: beyond the propagation and a packet's own time on the line. Of each condition the "
-    "first proven load.",
+    "first proven load; of many figures those with the longest waits.",
     plan_waits,
     small=True,
 )

@@ -80,9 +80,19 @@ QUEUEING = ("median_ms", "p95_ms", "peak_ms", "dropped", "marked")
 def _values(record: Record) -> dict[str, Any]:
     load = record.measured_as(PageLoad)
     queues = record.proof.queueing if record.proof is not None else {}
-    waits = {f"{way}_{name}": getattr(queue, name) for way, queue in queues.items()
-             for name in QUEUEING}  # fmt: skip
-    return waits | ({"requests": len(load.requests)} if load is not None else {})
+    values = {f"{way}_{name}": getattr(queue, name) for way, queue in queues.items()
+              for name in QUEUEING}  # fmt: skip
+    values |= {"requests": len(load.requests)} if load is not None else {}
+    return values | {"call_p95_ms": call_delay_ms(record)}
+
+
+def call_delay_ms(record: Record) -> float | None:
+    """Return what 95 % of a call's packets beside the load did not exceed, in the worse direction.
+
+    It is one way, in ms; ``None``: no neighbour sent datagrams.
+    """
+    flows = record.proof.neighbours if record.proof else ()
+    return max((f.delay_p95_ms for f in flows if f.delay_p95_ms is not None), default=None)
 
 
 def _client(record: Record) -> tuple[str, str] | None:
@@ -99,6 +109,7 @@ DESCRIPTION = RecordKind(
         *COUNTED,
         "requests",
         *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING),
+        "call_p95_ms",
     ),
     values=_values,
     lack=_lack,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis.kinds.page_load.closed_forms import list_closed_forms
 from analysis.kinds.page_load.figures import FIGURES
 from analysis.kinds.page_load.findings import findings
 from analysis.kinds.page_load.neighbours import list_flows
@@ -24,6 +25,7 @@ def _parts(results: Results, table: ResultTable, lines: list[TrialLine]) -> Part
     return {
         "visitor": describe_visitor(table.cells),
         "neighbours": list_flows(table.cells),
+        "closed_forms": list_closed_forms(results.folder, table.cells),
         "waterfalls": falls,
         "waterfall_data": _waterfall_data(falls, lines),
         "coverage": describe(table.coverage),

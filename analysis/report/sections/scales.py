@@ -25,7 +25,9 @@ from analysis.words import name_axes
 
 LEAST_FOR_MAP = 3
 LEAST_FOR_LINE = 5
-MAX_LINES = 8
+MAX_LINES = 6
+LOG_RATIO = 20.0
+"""Lines whose values are further apart than this share a logarithmic axis."""
 MAX_FACETS = 6
 LEAST_CELL_PX = 38
 
@@ -146,5 +148,7 @@ def _draw_lines(
     arms = PAIR_AXIS if points[0][PAIR_AXIS] is not None else None
     color = lines[0] if len(lines) == 1 else CONDITION if lines else arms
     dash = arms if lines else None
-    chart = plot.lines(points, axis, shown.heading, color=color, dash=dash, log=shown.log)
+    values = [point[shown.heading] for point in points]
+    log = shown.log or (min(values) > 0 and max(values) > LOG_RATIO * min(values))
+    chart = plot.lines(points, axis, shown.heading, color=color, dash=dash, log=log)
     return chart.sized(*PLOT_PX)

@@ -78,7 +78,7 @@ def test_what_nothing_measures_is_refused(row: str, knob: str, told: str) -> Non
     assert problem.startswith(told)
 
 
-def test_claims_need_a_module() -> None:
+def test_claims_of_a_quantity_need_a_module() -> None:
     claim = {"says": "It is so", "quantity": "plt"}
     (problem,) = refused(reference(f"{HEADER}rtt_ms\nT,plt,s,1,,,1\n", claim=[claim]))
-    assert problem.startswith("x.toml: claim: claims are held to the tables of a module; add ")
+    assert problem.startswith("x.toml: claim: claims of a quantity are held to the tables of a ")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.kinds.page_load.queues import (
+    MAX_FIGURES,
     MAX_PLAIN,
     describe_queues,
     plan_waits,
@@ -27,11 +28,19 @@ IDLE = Queueing(500, 0, 0, 0.0, 0.5, 0.9, None, 40.0, (900, *[0] * 63))
 WAITED = Queueing(480, 12, 3, 40.0, 300.0, 420.5, 2600, 40.0, (420_500, 1000, *[0] * 62))
 
 
-def seen(text: str, down: Queueing, up: Queueing, plt_ms: float, page: str = "amazon") -> Record:
+def seen(
+    text: str,
+    down: Queueing,
+    up: Queueing,
+    plt_ms: float,
+    page: str = "amazon",
+    traffic: str = "none",
+) -> Record:
     """A load behind a queue up, of which tc told ``text``."""
     asked = text.partition(" ")[0]
     link = LinkSpec(rtt_ms=20.0, qdisc_up=None if asked == FIFO else asked)
-    made = record(Condition(page, "chromium", link, TcpSpec(initcwnd_segments=3)), 0, plt_ms)
+    tcp = TcpSpec(initcwnd_segments=3)
+    made = record(Condition(page, "chromium", link, tcp, traffic=traffic), 0, plt_ms)
     assert made.lab is not None and made.proof is not None
     knobs = {} if asked == FIFO else {"up.qdisc": text}
     return replace(
@@ -70,6 +79,7 @@ def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> 
         seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
         seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
         seen(FIFO, IDLE, WAITED, 2680.0),
+        seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
     ],
 )
 def test_what_needs_no_explanation(tmp_path: Path, quiet: Record) -> None:
@@ -89,6 +99,22 @@ def test_a_run_of_plain_fifos_has_a_few_of_them(tmp_path: Path) -> None:
     loads = [seen(FIFO, WAITED, WAITED, 2000.0, page) for page in ("amazon", "wsj", "wikipedia")]
     rows = rows_of(table_of(tmp_path, loads))
     assert len(plan_waits(rows)) == MAX_PLAIN
+
+
+def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) -> None:
+    pages = [f"page{number}" for number in range(MAX_FIGURES + 3)]
+    loads = [
+        seen(
+            FQ_CODEL,
+            IDLE,
+            replace(WAITED, peaks_us=(2000 + number, *WAITED.peaks_us[1:])),
+            1.0,
+            page,
+        )
+        for number, page in enumerate(pages)
+    ]
+    panels = plan_waits(rows_of(table_of(tmp_path, loads)))
+    assert [panel.title for panel in panels] == [f"{page}: up" for page in pages[3:]]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,23 @@ def test_too_many_lines_become_more_figures(tmp_path: Path) -> None:
     asked = [replace(c, protocol=p, dns=dns) for c in some for p in PROTOCOLS for dns in DNS]
     rows = rows_of(table_of(tmp_path, asked, few=1))
     assert scales.line_axis(rows) == "rtt_ms"
-    assert len(TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
+    # 16 lines: a figure for each window and each number of requests, of four lines.
+    assert len(TIME_LINES.plan(rows)) == 4
+
+
+@pytest.mark.parametrize(("slowest_ms", "ticks"), [(21000.0, ("100,000", "100")), (90.0, ("0",))])
+def test_times_far_apart_share_a_logarithmic_axis(
+    tmp_path: Path, slowest_ms: float, ticks: tuple[str, ...]
+) -> None:
+    asked = sweep(rtts=map(float, range(10, 60, 10)))
+    loads = [
+        record(one, 0, plt_ms)
+        for one, plt_ms in zip(asked, [*[500.0] * 4, slowest_ms], strict=True)
+    ]
+    write_results(tmp_path, loads, experiment(1, conditions=tuple(asked), reference=None))
+    table = make_table(cells_of(read_results(tmp_path)), None)
+    drawn = next(one for one in make_sections(table) if one.anchor == "time-lines")
+    assert [tick for tick in ticks if f">{tick}<" not in drawn.drawings[0].svg] == []
 
 
 def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:

@@ -88,4 +88,16 @@ BELIEFS: dict[str, dict[str, str]] = {
         "a second each": "again_s = {1: 1.0, 2: 2.0}",
         "of the rate": "left_pct = worst / 450 * 100",
     },
+    "7-bufferbloat": {
+        "bytes are bits": "full_ms = lambda buffer_bytes, up_kbit: buffer_bytes / up_kbit",
+        "the upload does not matter": "call_ms = lambda rtt_ms: rtt_ms / 2",
+        "it waits both ways": "call_ms = lambda rtt_ms, buffer_bytes, up_kbit: "
+        "rtt_ms + 2 * full_ms(buffer_bytes, up_kbit)",
+        "a wait is measured": "full_ms = lambda up_peak_ms: up_peak_ms",
+        "its own packet": "fair_wait_ms = 200 * 8 / 2000",
+        "the line down": "fair_wait_ms = 1500 * 8 / 20000",
+        "all of it waits": "waits_in_a_row = with_upload['plt_ms'] / with_upload['up_peak_ms']",
+        "than without the upload": "times_faster = with_upload['plt_ms'] / "
+        "large.loc[('fifo', 'call'), 'plt_ms']",
+    },
 }
