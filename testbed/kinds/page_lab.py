@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -28,14 +28,24 @@ from testbed.lab.alignment import (
     next_launch,
 )
 from testbed.lab.laboratory import Lab
+from testbed.lab.neighbour_hosts import HOSTS, NEIGHBOUR_DEVICE, REMOTE_DEVICE
+from testbed.lab.neighbours import KernelAccount, run_neighbours
 from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
-from testbed.model import SERVER_LOG_FILE, Condition, Randomness, Trial
+from testbed.model import (
+    NEIGHBOUR_FILE,
+    REMOTE_FILE,
+    SERVER_LOG_FILE,
+    Condition,
+    Randomness,
+    Trial,
+)
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.resolver import name_files, resolve
 from testbed.server.think import Think
+from testbed.wire.capture import HEADERS_BYTES, capture
 
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
@@ -43,6 +53,8 @@ CLIENT_USER = 1000
 START = Path("native") / "start"
 SETTLE_S = 60.0
 """After which a browser does nothing more at its empty page."""
+_AT_REMOTE = "udp or tcp[tcpflags] & (tcp-syn | tcp-fin | tcp-rst) != 0"
+"""What is captured at the neighbours' remote end: each packet of bulk data costs processor time."""
 
 
 @contextmanager
@@ -131,6 +143,30 @@ def replayed(
             yield server
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+
+
+@contextmanager
+def accompanied(
+    condition: Condition, lab: Lab, order: LoadOrder, scratch: Path
+) -> Iterator[KernelAccount]:
+    """Have the neighbours of ``condition`` send while the block loads the page, then end them.
+
+    Afterwards nothing of theirs is on the link, their account is whole and their captures are in
+    ``scratch``: the neighbour's, and of its remote end what may be lost before or behind it.
+    """
+    neighbours, topology = parse_traffic(condition.traffic), lab.topology
+    if not neighbours or order.load_ns is None:
+        yield KernelAccount()
+        return
+    watched = ((HOSTS[0], NEIGHBOUR_DEVICE, NEIGHBOUR_FILE, ""),
+               (HOSTS[1], REMOTE_DEVICE, REMOTE_FILE, _AT_REMOTE))  # fmt: skip
+    with ExitStack() as undo:
+        for host, device, file, only in watched:
+            pcap, log = scratch / file, scratch / f"{file}.log"
+            undo.enter_context(
+                capture(topology.role(host), device, pcap, log, None, HEADERS_BYTES, only)
+            )
+        yield undo.enter_context(run_neighbours(topology, neighbours, order.load_ns, lab.drain))
 
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:

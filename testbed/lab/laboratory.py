@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import beside, cookies
+from testbed.lab import cookies, neighbour_hosts
 from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
@@ -271,11 +271,13 @@ def open_lab(
         )
     with (
         open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
-        beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
+        neighbour_hosts.share(row, tag, spec.mtu_bytes)
+        if neighbours
+        else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
-        beside.require_algorithms(topology, neighbours)
+        neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
         if exactness.real_time:
             from testbed.lab.real_time_calibration import (
@@ -299,7 +301,7 @@ def open_lab(
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
-            beside.read_hosts(state),
+            neighbour_hosts.read_hosts(state),
             link.read_knobs(),
             _read_path(topology, link.read_report()),
         )

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from testbed.lab.beside import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
+from testbed.lab.neighbour_hosts import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
 from testbed.lab.topology import Topology
 from testbed.model.traffic import (
     CALL_STAMPS,

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 
-from testbed.model import NeighbourFlow
+from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
 from testbed.model.traffic import CALL_STAMPS, Neighbour, PlannedFlow, ToldConnection, list_flows
-from testbed.wire.packets import FIN, RST, Capture, Packet, behind
+from testbed.wire.packets import FIN, RST, Capture, Packet, behind, read_capture
 
 SLACK_S = 0.005
 """By how much a flow, or a datagram, may begin beside its time."""
@@ -56,6 +57,42 @@ class _Seen:
     back: list[Packet] = field(default_factory=list)
     arrived: list[Packet] = field(default_factory=list)
     left: list[Packet] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What neighbours of a load did: their flows, what is wrong with them, their own packets."""
+
+    flows: tuple[NeighbourFlow, ...]
+    problems: tuple[str, ...]
+    packets: tuple[Packet, ...]
+    address: bytes
+
+    def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
+        """Return all packets on this side of the line, ``others`` included, in order of time."""
+        return tuple(sorted((*others, *self.packets), key=lambda packet: packet.at_ns))
+
+    def with_arrivals(self, others: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """Return all that came down the line (``Flows.arrivals``), ``others`` included."""
+        own = ((p.at_ns, p.ip_bytes) for p in self.packets if p.target == self.address)
+        return tuple(sorted((*others, *own)))
+
+
+def read_company(
+    out: Path,
+    neighbours: tuple[Neighbour, ...],
+    told: Iterable[ToldConnection],
+    window: LoadWindow,
+    addresses: tuple[bytes, bytes],
+) -> Company:
+    """Return what neighbours did by their captures in ``out``; arguments as below.
+
+    Raises:
+        OSError, ValueError: a capture cannot be read.
+    """
+    here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
+    flows, problems = read_neighbours((here, there), neighbours, told, window, addresses)
+    return Company(flows, problems, here.packets, addresses[0])
 
 
 def read_neighbours(
@@ -256,11 +293,3 @@ def _at_share(ordered: list[float], share: float) -> float | None:
     if not ordered:
         return None
     return ordered[max(0, -(-len(ordered) * round(share * 100) // 100) - 1)]
-
-
-def merge_arrivals(
-    arrivals: tuple[tuple[int, int], ...], neighbour: Capture, address: bytes
-) -> tuple[tuple[int, int], ...]:
-    """Return all that came down the line: ``arrivals`` at the client, and at the neighbour."""
-    others = ((p.at_ns, p.ip_bytes) for p in neighbour.packets if p.target == address)
-    return tuple(sorted((*arrivals, *others)))

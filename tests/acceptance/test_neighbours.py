@@ -199,7 +199,7 @@ def test_a_host_of_neighbours_that_changes(
 def test_a_way_around_the_line(house: House, plant: Plant) -> None:
     """The neighbour's packets reach their end, and no packet of the line is missing."""
     plant(
-        "lab/beside.py",
+        "lab/neighbour_hosts.py",
         "        yield topology\n",
         "        from testbed.base import proc\n"
         "        with topology.role('neighbour').entered():\n"

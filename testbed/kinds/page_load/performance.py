@@ -16,8 +16,7 @@ from testbed.base.machine import describe_machine, describe_queues, read_queued,
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder
-from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
-from testbed.kinds.page_load.company import accompanied
+from testbed.kinds.page_lab import CLIENT_USER, accompanied, open_lab_for, order_of, replayed
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
