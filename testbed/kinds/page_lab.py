@@ -53,8 +53,6 @@ CLIENT_USER = 1000
 START = Path("native") / "start"
 SETTLE_S = 60.0
 """After which a browser does nothing more at its empty page."""
-_AT_REMOTE = "udp or tcp[tcpflags] & (tcp-syn | tcp-fin | tcp-rst) != 0"
-"""What is captured at the neighbours' remote end: each packet of bulk data costs processor time."""
 
 
 @contextmanager
@@ -151,21 +149,20 @@ def accompanied(
 ) -> Iterator[KernelAccount]:
     """Have the neighbours of ``condition`` send while the block loads the page, then end them.
 
-    Afterwards nothing of theirs is on the link, their account is whole and their captures are in
-    ``scratch``: the neighbour's, and of its remote end what may be lost before or behind it.
+    Afterwards nothing of theirs is on the link, their account is whole and their captures, of the
+    neighbour and of its remote end, are in ``scratch``.
     """
     neighbours, topology = parse_traffic(condition.traffic), lab.topology
     if not neighbours or order.load_ns is None:
         yield KernelAccount()
         return
-    watched = ((HOSTS[0], NEIGHBOUR_DEVICE, NEIGHBOUR_FILE, ""),
-               (HOSTS[1], REMOTE_DEVICE, REMOTE_FILE, _AT_REMOTE))  # fmt: skip
+    watched = zip(
+        HOSTS, (NEIGHBOUR_DEVICE, REMOTE_DEVICE), (NEIGHBOUR_FILE, REMOTE_FILE), strict=True
+    )
     with ExitStack() as undo:
-        for host, device, file, only in watched:
-            pcap, log = scratch / file, scratch / f"{file}.log"
-            undo.enter_context(
-                capture(topology.role(host), device, pcap, log, None, HEADERS_BYTES, only)
-            )
+        for host, device, file in watched:
+            taken = scratch / file, scratch / f"{file}.log", None, HEADERS_BYTES
+            undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
         yield undo.enter_context(run_neighbours(topology, neighbours, order.load_ns, lab.drain))
 
 
