@@ -163,7 +163,9 @@ def accompanied(
         for host, device, file in watched:
             taken = scratch / file, scratch / f"{file}.log", None, HEADERS_BYTES
             undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
-        yield undo.enter_context(run_neighbours(topology, neighbours, order.load_ns, lab.drain))
+        yield undo.enter_context(
+            run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)
+        )
 
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:

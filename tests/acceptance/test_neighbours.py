@@ -19,8 +19,10 @@ PAGE = "tum-website"
 LINE = {"rtt_ms": 30, "down_kbit": 8000, "up_kbit": 1000, "page": PAGE, "client": "graph"}
 UP, CALL, DOWN = "bulk up", "call", "bulk down 2x reno from -2s to 0.2s"
 STREAM = "cbr down 400kbit 500B from 0.1s"
+VIDEO, WEB = "video down 1600kbit 1s reno from -2.5s", "web 6x"
 CALL_UP = f"{UP} + {CALL}"
-TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP]
+FETCHES = f"{VIDEO} + {WEB}"
+TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP, VIDEO, WEB, FETCHES]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,6 +88,32 @@ def test_an_even_stream(ran: Ran) -> None:
     assert stream.sent == pytest.approx((plt(ran, STREAM) - 100) / 10, abs=1)  # one in 10 ms
 
 
+def test_a_call_behind_an_upload_is_a_bad_one(ran: Ran) -> None:
+    alone, beside = ({f.way: f.r_factor for f in flows(ran, text) if f.sent}
+                     for text in (CALL, CALL_UP))  # fmt: skip
+    assert alone == {"up": pytest.approx(93.2, abs=0.01), "down": pytest.approx(93.2, abs=0.01)}
+    assert beside["up"] is not None and beside["up"] < 60
+    assert beside["down"] == pytest.approx(93.2, abs=1)
+
+
+def test_a_video_is_fetched_by_the_segment(ran: Ran) -> None:
+    (video,) = flows(ran, VIDEO)
+    assert video.began_s == pytest.approx(-2.5, abs=0.001)
+    # 200 kB at 8 Mbit/s, from 0.5 s after the load's start on, and each second.
+    assert video.fetches == pytest.approx(plt(ran, VIDEO) / 1000 - 0.7, abs=1)
+    assert video.fetch_p50_ms is None or video.fetch_p50_ms > 200
+
+
+def test_the_web_is_drawn_by_the_seed(house: House, ran: Ran) -> None:
+    (web,) = flows(ran, WEB)
+    assert web.began_s == pytest.approx(-5, abs=0.001)
+    again = house.run(**LINE, traffic=WEB, repetitions=2)
+    found = [record.proof.neighbours[0] for record in again.records if record.proof]
+    assert [record.outcome for record in again.records] == ["ok", "ok"]
+    assert web == next(flow for flow in found if flow.goodput_kbit == web.goodput_kbit)
+    assert len({flow.goodput_kbit for flow in found}) == 2
+
+
 def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     lab = of(ran, UP).lab
     assert lab is not None
@@ -96,9 +124,10 @@ def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     assert not [name for name in alone.knobs if name.startswith(("neighbour.", "remote."))]
 
 
-def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran) -> None:
-    again = house.run(**LINE, traffic=CALL_UP).records[0]
-    first = of(ran, CALL_UP)
+@pytest.mark.parametrize("text", [CALL_UP, FETCHES])
+def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text: str) -> None:
+    again = house.run(**LINE, traffic=text).records[0]
+    first = of(ran, text)
     for name in (CAPTURE_FILE, NEIGHBOUR_FILE, "remote.pcap"):
         assert again.artefacts[name] == first.artefacts[name]
 
@@ -110,12 +139,13 @@ def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> No
     assert_ok(record)
 
 
-SENDS = "                    sender.send(CHUNK)\n"
+SENDS = "                sender.send(CHUNK)\n"
+DUE = "max(began_ns + fetch.due_ns, ended_ns + fetch.pause_ns)"
 BEGINS = "    if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):"
 FAULTS: dict[str, tuple[str, str, str, str]] = {
     "late": (UP, BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"),
              "neighbour bulk up: it began at -4.98"),
-    "another algorithm": (UP, "flow.neighbour.algorithm.encode()", 'b"reno"',
+    "another algorithm": (UP, "algorithm.encode()", 'b"reno"',
                           "neighbour bulk up: its congestion control is reno, asked was cubic"),
     "ends early": (UP, "return ENDLESS_S", "return (load_ns - time.time_ns()) / 1e9 + 0.05",
                    "neighbour bulk up: it ended at 0.05"),
@@ -128,7 +158,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         "+ neighbour.to_s + 0.05",
         "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.25",
     ),
-    "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 20 + "time.sleep(0.7)\n",
+    "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 16 + "time.sleep(0.7)\n",
                "neighbour bulk up: it had nothing to send for "),
     "one connection for two": (
         DOWN,
@@ -144,8 +174,39 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "one way only": (CALL, "thread in threads:\n            thread.start",
                      "thread in threads[:1]:\n            thread.start",
                      "neighbour call (flow 1 down): it never began"),
-    "numbers left out": (CALL, "            number += 1\n", "            number += 2\n",
+    "numbers left out": (CALL, "        number += 1\n", "        number += 2\n",
                          "packets were not sent at their times, one each 20 ms"),
+    "a late video": (VIDEO, DUE, f"{DUE} + 20_000_000", "it began at -2.48"),
+    "a late segment": (VIDEO, DUE, f"{DUE} + (20_000_000 if number > 1 else 0)",
+                       f"neighbour {VIDEO}: fetch 3 began at -0.48"),
+    "a video of another algorithm": (VIDEO, "algorithm.encode()", 'b"cubic"',
+                                     "its congestion control is cubic, asked was reno"),
+    "a larger segment": (VIDEO, 'int.from_bytes(request, "big")',
+                         'int.from_bytes(request, "big") + 100',
+                         "fetch 1 brought 100 bytes more than 200000"),
+    "a smaller segment": (VIDEO, 'int.from_bytes(request, "big")',
+                          'int.from_bytes(request, "big") - 100',
+                          "fetch 1 had nothing under way for 2."),
+    "a smaller one asked for": (
+        VIDEO, "enumerate(plan_fetches(each.flow, seed))",
+        "enumerate(type(f)(f.size_bytes // 2, f.port, f.pause_ns, f.due_ns, f.opens)"
+        " for f in plan_fetches(each.flow, seed))",
+        "fetch 1 brought -100000 bytes more than 200000"),
+    "no video": (VIDEO, "def _fetch(", "def _fetch(*_: object) -> None:\n    pass\n\n\ndef _not(",
+                 f"neighbour {VIDEO}: it never began"),
+    "no web": (WEB, "def _fetch(", "def _fetch(*_: object) -> None:\n    pass\n\n\ndef _not(",
+               "neighbour web 6x: flow 2: it never began"),
+    "a late web": (WEB, DUE, f"{DUE} + 20_000_000", "neighbour web 6x: flow 2: it began at -4.98"),
+    "a web without pauses": (WEB, DUE, f"{DUE} - (fetch.pause_ns if number else 0)",
+                             ": fetch 2 began at"),
+    "a web of another algorithm": (WEB, "algorithm.encode()", 'b"reno"',
+                                   "neighbour web 6x: its congestion control is reno"),
+    "a web of another seed": (WEB, "plan_fetches(each.flow, seed)",
+                              "plan_fetches(each.flow, seed + 1)", "neighbour web 6x: flow 2: "),
+    "a web of other sizes": (WEB, 'int.from_bytes(request, "big")',
+                             'int.from_bytes(request, "big") + 1', " brought 1 bytes more than "),
+    "fewer on the web": (WEB, "in list_flows(neighbours)]", "in [*list_flows(neighbours)][:5]]",
+                         "flow 6: it never began"),
 }  # fmt: skip
 
 
@@ -268,6 +329,10 @@ def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
         ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
         ("cbr up 99999999kbit", "more than 100000 packets a second"),
         ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
+        ("web 65x", "has more than 64 flows"),
+        ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
+        ("video up 500kbit", 'is not "none", or neighbours joined by'),
+        ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
         ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)"),
     ],
 )

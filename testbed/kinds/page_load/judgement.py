@@ -35,7 +35,8 @@ from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
-from testbed.wire.neighbours import Company, LoadWindow, read_company
+from testbed.wire.neighbour_flow import LoadWindow
+from testbed.wire.neighbours import Company, read_company
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, Packet, read_capture
@@ -134,7 +135,7 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     window = _window(capture, observed, exact=condition.client != COMMAND)
     if neighbours and window is not None:
         ends = (NEIGHBOUR, inet_aton(REMOTE_ADDRESS))
-        company = read_company(out, neighbours, observed.neighbours, window, ends)
+        company = read_company(*(out, neighbours, trial.seed, observed.neighbours, window, ends))
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
     counted = observed.lab.traffic if observed.lab is not None else {}
     return _Seen(
