@@ -201,17 +201,18 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
     )
     if lead is None or moments is None:
         return order
+    if condition.client == COMMAND:  # which starts with its process
+        start_ns = moments.launch_ns
+        prefix = start_beside(site, namespace, user, start_ns, lead, began)
+        return replace(order, prefix=prefix, load_ns=start_ns)
     return _with_neighbours(order, condition.client, moments, lead)
 
 
 def _with_neighbours(order: LoadOrder, client: str, moments: Moments, lead: float) -> LoadOrder:
     """Return ``order`` for a load that neighbours precede by ``lead`` seconds at the most.
 
-    Before the first of them begins the guest is started anew, and not in the midst of them: that
-    would move their packets.
+    A client that was started early has the guest started anew before the first of them begins.
     """
-    if client == COMMAND:  # which starts with its process
-        return replace(order, load_ns=moments.launch_ns)
     if not isinstance(CLIENTS[client], EarlyClient):
         return replace(order, load_ns=moments.load_ns)
     return replace(
@@ -232,16 +233,33 @@ def _make_folders(site: Site) -> tuple[Path, Path]:
 
 
 def start_argv(
-    bundle: Path, namespace: str, user: int, at_ns: int | None = None, began: Path | None = None
+    bundle: Path,
+    namespace: str,
+    user: int,
+    at_ns: int | None = None,
+    began: Path | None = None,
+    begin_ns: int | None = None,
 ) -> tuple[str, ...]:
     """Return the command that starts the words after it as ``user`` (native/start.c).
 
     ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.  ``began``
-    is the file in which it notes when.
+    is the file in which it notes when.  ``begin_ns`` is a later moment to wait for.
     """
-    at = () if at_ns is None else (f"at-ns={at_ns}",)
-    noted = () if began is None else (f"began={began}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, *noted, "--")
+    options = {"at-ns": at_ns, "began": began, "begin-ns": begin_ns}
+    given = (f"{name}={value}" for name, value in options.items() if value is not None)
+    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *given, "--")
+
+
+def start_beside(
+    site: Site, namespace: str, user: int, load_ns: int, lead_s: float, began: Path | None
+) -> tuple[str, ...]:
+    """Return ``start_argv`` for ``load_ns``, where neighbours begin ``lead_s`` before.
+
+    Before the first of them does the guest is started anew, and not in the midst of them: that
+    would move their packets.
+    """
+    anew_ns = load_ns - RESTART_NS - round(lead_s * 1e9)
+    return start_argv(site.bundle, namespace, user, anew_ns, began, load_ns)
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:

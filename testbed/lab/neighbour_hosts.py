@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from socket import inet_aton
 
 from testbed.base.namespace import new_namespace
 from testbed.lab.congestion import require
@@ -39,6 +40,7 @@ from testbed.lab.topology import (
 from testbed.model.traffic import Neighbour
 
 NEIGHBOUR_ADDRESS, REMOTE_ADDRESS = "10.0.3.2", "10.0.4.2"
+ADDRESSES = inet_aton(NEIGHBOUR_ADDRESS), inet_aton(REMOTE_ADDRESS)
 HOSTS = ("neighbour", "remote")
 NEIGHBOUR_DEVICE, REMOTE_DEVICE = "h0", "r0"
 _BEYOND = ("10.0.2.0/24", "10.0.4.0/24", ORIGIN_NETWORK)

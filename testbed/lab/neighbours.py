@@ -86,8 +86,12 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class KernelAccount:
-    """What the kernel told of connections, and a sentence for each flow that went wrong."""
+    """What the kernel told of connections, and a sentence for each flow that went wrong.
 
+    ``load_ns`` is when the load was expected.
+    """
+
+    load_ns: int = 0
     told: list[ToldConnection] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -105,7 +109,7 @@ def run_neighbours(
     ``load_ns`` is the CLOCK_REALTIME at which the load starts, in ns; ``drain`` waits until what
     they sent has arrived.
     """
-    account = KernelAccount()
+    account = KernelAccount(load_ns)
     with ExitStack() as undo:
         running = [_open(topology, flow, seed, undo) for flow in list_flows(neighbours)]
         threads = [

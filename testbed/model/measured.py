@@ -371,7 +371,7 @@ class Proof:
     """Of a page load: the queues of `down` and `up`; empty in older records, and where there were
     more packets than the server's end records."""
     neighbours: tuple[NeighbourFlow, ...] = ()
-    """Of a page load with neighbours: their flows."""
+    """Of a page load or a command with neighbours: their flows."""
 
     @property
     def proven(self) -> bool:

@@ -15,29 +15,28 @@ SLACK_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class LoadWindow:
-    """From when to when a page was loaded, in ns.
+    """From when to when a page was loaded or a command ran, in ns.
 
-    ``exact`` says whether the client's first packet is the start of its load: a user's own command
-    may do other things before.
+    Neighbours expected that for ``zero_ns``; a command is started then, and begins after it.
     """
 
     start_ns: int
     end_ns: int
-    exact: bool = True
+    zero_ns: int
 
     def since_s(self, at_ns: int) -> float:
-        """Return a time in seconds from the start."""
-        return (at_ns - self.start_ns) / 1e9
+        """Return a time in seconds, from when neighbours expected the start on."""
+        return (at_ns - self.zero_ns) / 1e9
 
     def begin_of(self, neighbour: Neighbour) -> int:
         """Return when ``neighbour`` is to begin."""
-        return self.start_ns + round(neighbour.from_s * 1e9)
+        return self.zero_ns + round(neighbour.from_s * 1e9)
 
     def end_of(self, neighbour: Neighbour) -> int:
         """Return until when ``neighbour`` has to go on: to its end, or that of the load."""
         if neighbour.to_s is None:
             return self.end_ns
-        return min(self.end_ns, self.start_ns + round(neighbour.to_s * 1e9))
+        return min(self.end_ns, self.zero_ns + round(neighbour.to_s * 1e9))
 
 
 @dataclass(slots=True)
@@ -53,7 +52,7 @@ class SeenFlow:
 def check_began(flow: PlannedFlow, at_ns: int, window: LoadWindow) -> Iterator[str]:
     """Yield a sentence if ``flow`` began at another time than it was to."""
     asked, began = flow.neighbour.from_s, window.since_s(at_ns)
-    if began - asked > SLACK_S or (window.exact and asked - began > SLACK_S):
+    if abs(began - asked) > SLACK_S:
         yield f"it began at {began:.3f} s, asked was {asked:g} s"
 
 

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.kinds.command.measurement import Executed
 from testbed.model import CAPTURE_FILE, NEIGHBOUR_FILE, OBSERVATION_FILE, NeighbourFlow, Record
 from testbed.model.traffic import NO_TRAFFIC
+from testbed.results.store import read_records
 from tests.acceptance.altered import Done, given
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
 from tests.measured import load_of
@@ -346,16 +348,76 @@ def test_what_cannot_be_a_neighbour_is_refused_before_a_run(
     assert said in capsys.readouterr().err
 
 
-def test_the_host_and_a_command_have_no_neighbours(
-    house: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_host_has_no_neighbours(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     config = house.folder / "wrong.toml"
     config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = "call"\n')
     assert house.command("plan", str(config), "--kernel", "host")[0] == EXIT_CONFIGURATION
     assert "neighbours are in virtual time alone" in capsys.readouterr().err
-    config.write_text(
-        f'kind = "command"\npage = "{PAGE}"\nclient = "command"\ncommand = "true"\n'
-        'traffic = "call"\n'
+
+
+COMMAND = f"""\
+kind = "command"
+page = "{PAGE}"
+client = "command"
+command = "ping -c 40 -i 0.02 {{server}}"
+link = {{ rtt_ms = 30, down_kbit = 8000, up_kbit = 1000 }}
+traffic = "bulk up + call + {VIDEO} to 0.3s"
+"""
+
+
+def run_command(house: House) -> Ran:
+    config = house.folder / "command.toml"
+    config.write_text(COMMAND)
+    folder = house.folder / "results" / f"command-{len(list(house.folder.glob('results/*')))}"
+    code, said = house.command("run", str(config), "-o", str(folder))
+    return Ran(code, said, folder, read_records(folder))
+
+
+def test_a_command_beside_neighbours(house: House, page: None) -> None:
+    ran, again = run_command(house), run_command(house)
+    (record,) = ran.records
+    assert_ok(record)
+    assert record.proof is not None
+    up, call, _, video = record.proof.neighbours
+    assert [flow.began_s for flow in (up, call, video)] == [
+        pytest.approx(began, abs=0.001) for began in (-5, -5, -2.5)
+    ]
+    assert call.sent == pytest.approx(record.measured_as(Executed).duration_ms / 20, abs=1)
+    assert again.records[0].artefacts == record.artefacts
+    printed = (ran.folder / "trials" / record.trial_id / "command.out").read_text()
+    assert float(printed.rpartition(" = ")[2].split("/")[1]) > 500  # behind the upload
+    assert "Neighbours" in (ran.folder / "report.html").read_text()
+
+
+def test_a_late_neighbour_of_a_command(house: House, page: None, plant: Plant) -> None:
+    plant("lab/neighbours.py", BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"))
+    assert_refused(
+        run_command(house), "unproven", "neighbour bulk up (flow 1 up): it began at -4.98"
     )
+
+
+def test_a_command_that_is_the_client_begins_with_its_neighbours(house: House) -> None:
+    command = "/usr/bin/curl -sS -o {out}/page {url}"
+    words = f"sh -c 'sleep 0.2; {command}; echo plt_ms=1'"
+    ran = house.run(**LINE | {"client": "command"}, command=words, allow_misses=True,
+                    traffic="bulk down from -1s to 0.1s")  # fmt: skip
+    assert "began at" not in str(ran.records[0].reason)
+    assert "it ended" not in str(ran.records[0].reason)
+
+
+def test_a_command_outside_of_all_hosts_has_no_neighbours(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = house.folder / "wrong.toml"
+    config.write_text(COMMAND + 'at = "lab"\n')
     assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
-    assert "a command alone in the lab has no neighbours" in capsys.readouterr().err
+    assert "neighbours begin with a command at an end of the link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["6.12", "6.1"])
+@pytest.mark.thorough
+def test_older_kernels_have_neighbours(house: House, version: str) -> None:
+    asked = LINE | {"kernel.version": version, "traffic": f"{CALL_UP} + {FETCHES}"}
+    first, second = (house.run(**asked).records[0] for _ in range(2))
+    assert_ok(first)
+    assert first.artefacts == second.artefacts

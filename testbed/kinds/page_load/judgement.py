@@ -10,7 +10,7 @@ from socket import inet_aton
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.neighbour_hosts import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
+from testbed.lab.neighbour_hosts import ADDRESSES
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
@@ -46,7 +46,7 @@ from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
-CLIENT, NEIGHBOUR = inet_aton(CLIENT_ADDRESS), inet_aton(NEIGHBOUR_ADDRESS)
+CLIENT = inet_aton(CLIENT_ADDRESS)
 GONE = ("dropped", "lost", "corrupted")
 """What the link counts of packets that did not come through as they were sent."""
 
@@ -56,13 +56,14 @@ class LoadObservation(Observation):
     """What a page load leaves.
 
     ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account,
-    ``neighbours`` what the kernel told of theirs.
+    ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these expected the load.
     """
 
     load: PageLoad | None = None
     hosts: dict[str, str] = field(default_factory=dict)
     connections: tuple[ServedConnection, ...] = ()
     neighbours: tuple[ToldConnection, ...] = ()
+    load_ns: int = 0
 
     @property
     def measured(self) -> PageLoad | None:
@@ -132,10 +133,11 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
     company = None
     neighbours = parse_traffic(condition.traffic)
-    window = _window(capture, observed, exact=condition.client != COMMAND)
+    window = _window(capture, observed, of_command=condition.client == COMMAND)
     if neighbours and window is not None:
-        ends = (NEIGHBOUR, inet_aton(REMOTE_ADDRESS))
-        company = read_company(*(out, neighbours, trial.seed, observed.neighbours, window, ends))
+        company = read_company(
+            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES)
+        )
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
     counted = observed.lab.traffic if observed.lab is not None else {}
     return _Seen(
@@ -148,12 +150,13 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     )
 
 
-def _window(capture: Capture, observed: LoadObservation, *, exact: bool) -> LoadWindow | None:
+def _window(capture: Capture, observed: LoadObservation, *, of_command: bool) -> LoadWindow | None:
     """Return from when to when the page was loaded; ``None``: it was not."""
     began = next((p.at_ns for p in capture.packets if p.source == CLIENT), None)
     if observed.load is None or began is None:
         return None
-    return LoadWindow(began, began + round(observed.load.plt_ms * 1e6), exact)
+    zero_ns = observed.load_ns if of_command else began
+    return LoadWindow(began, began + round(observed.load.plt_ms * 1e6), zero_ns)
 
 
 def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
@@ -222,7 +225,7 @@ def _check_times(seen: _Seen) -> Iterator[str]:
         packets = seen.capture.packets
         if seen.company is not None:
             packets = seen.company.with_packets(packets)
-        yield from check_service(packets, flows, (CLIENT, NEIGHBOUR), link, most_ms)
+        yield from check_service(packets, flows, (CLIENT, ADDRESSES[0]), link, most_ms)
 
 
 def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:

@@ -80,7 +80,7 @@ def _measure(
     observation["machine"] = machine
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
     protocols = check_protocols(replay, _offers(listeners))
-    observation["neighbours"] = [asdict(told) for told in met.told]
+    observation |= {"neighbours": [asdict(told) for told in met.told], "load_ns": met.load_ns}
     observation["problems"] = (*protocols, *met.problems, *check_lengths(answered, load))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
     if reason is not None:

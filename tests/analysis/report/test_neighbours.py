@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.kinds.page_load.neighbours import opinion_of
 from analysis.report.document import write_reports
+from analysis.report.neighbours import opinion_of
 from analysis.words import MISSING
 from testbed.model import NeighbourFlow, Record
 from tests.analysis.sample import conditions, experiment, record, write_results
