@@ -35,6 +35,7 @@ class FlowLine:
     mos: float | None
     fetches: float | None
     fetch_p50_ms: float | None
+    plt_ms: float | None
 
 
 def list_flows(cells: Sequence[Cell]) -> tuple[FlowLine, ...]:
@@ -67,6 +68,7 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
             None if r_factor is None else opinion_of(r_factor),
             _median([each.fetches for each in same]),
             _median([each.fetch_p50_ms for each in same]),
+            _median([each.plt_ms for each in same]),
         )
 
 

@@ -45,7 +45,7 @@ from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.resolver import name_files, resolve
 from testbed.server.think import Think
-from testbed.wire.capture import HEADERS_BYTES, capture
+from testbed.wire.capture import capture, snap_bytes
 
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
@@ -119,28 +119,30 @@ def replayed(
     """
     condition, topology = trial.condition_as(Condition), lab.topology
     listeners = lab_listeners(archive, addresses, condition.protocol)
-    requests = condition.tcp.requests_per_connection
-    terms = ServerOptions(
-        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
-    )
+    ends = topology.client, topology.server
+    named = nullcontext() if site.topology else name_files(topology.client, RESOLVER_ADDRESS)
     try:
         with (
-            name_files(topology.client, RESOLVER_ADDRESS)
-            if site.topology is None
-            else nullcontext(),
-            serve(topology.server, archive, listeners, nginx, terms) as server,
-            resolve(
-                topology.client,
-                topology.server,
-                addresses,
-                RESOLVER_ADDRESS,
-                condition.dns,
-                site.scratch,
-            ),
+            named,
+            serve(
+                topology.server, archive, listeners, nginx, server_options(trial, site)
+            ) as server,
+            resolve(*ends, addresses, RESOLVER_ADDRESS, condition.dns, site.scratch),
         ):
             yield server
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+
+
+def server_options(trial: Trial, site: Site) -> ServerOptions:
+    """Return how a server of the page answers."""
+    condition = trial.condition_as(Condition)
+    return ServerOptions(
+        condition.tcp.requests_per_connection,
+        condition.tls_version,
+        _tls_of(site.page),
+        think=_think_of(trial),
+    )
 
 
 @contextmanager
@@ -161,7 +163,7 @@ def accompanied(
     )
     with ExitStack() as undo:
         for host, device, file in watched:
-            taken = scratch / file, scratch / f"{file}.log", None, HEADERS_BYTES
+            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition.link)
             undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
         yield undo.enter_context(
             run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)

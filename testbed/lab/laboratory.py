@@ -41,7 +41,7 @@ from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
 from testbed.model.trace import trace_of, trace_origins, traced
-from testbed.model.traffic import Neighbour
+from testbed.model.traffic import Neighbour, second_page
 
 SECOND_NS = 1_000_000_000
 DRAIN_S, DRAIN_POLL_S = 600.0, 0.1
@@ -271,7 +271,7 @@ def open_lab(
         )
     with (
         open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
-        neighbour_hosts.share(row, tag, spec.mtu_bytes)
+        neighbour_hosts.share(row, tag, spec.mtu_bytes, origins if second_page(neighbours) else 0)
         if neighbours
         else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,

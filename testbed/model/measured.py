@@ -310,11 +310,14 @@ class NeighbourFlow:
     """Of a call: its rating R by the E-model (ITU-T G.107), from 0 to 93.2: G.711 with concealment
     of losses, 20 ms to fill a packet, and the playing delay that is best for it."""
     fetches: int | None = None
-    """Of a video or the web: segments or flows whose last byte came while the page was loading."""
+    """Of a video or the web: segments or flows whose last byte came while the page was loading; of
+    a second page its requests."""
     fetch_p50_ms: float | None = None
     """The median of the times that they took, of the web with the opening of the connection."""
     fetch_max_ms: float | None = None
     """The longest of these times."""
+    plt_ms: float | None = None
+    """Of a second page: its load time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
 ``call``: a packet each way every 20 ms, as of a telephone (RFC 3551 section 4.2, G.711: 160 bytes).
 ``video down 5000kbit 4s``: segments of so many seconds, one after the other (``fetches``).
 ``web 8x``: so many people who fetch one thing after the other (``fetches``).
+``page``: a second client, of the kind ``graph``, loads the same page from another server.
 Times are in seconds from the start of the load; several neighbours are joined by `` + ``.
 """
 
@@ -21,6 +22,7 @@ NO_TRAFFIC = "none"
 MOST_NEIGHBOURS, MOST_FLOWS = 8, 64
 FROM_S = -5.0
 ALGORITHM = "cubic"
+PAGE = "page"
 CALL_NS, CALL_BYTES = 20_000_000, 200
 """Of a call: the time between packets, and their bytes with the headers of RTP, UDP and IP."""
 CALL_STAMPS = 160
@@ -38,17 +40,18 @@ _BULK = rf"bulk (?:up|down)(?: [1-9][0-9]?x)?(?: [a-z][a-z0-9_]{{0,14}})?{_TIMES
 _CBR = rf"cbr (?:up|down) [1-9][0-9]{{0,7}}kbit(?: [1-9][0-9]{{1,3}}B)?{_TIMES}"
 _VIDEO = rf"video down [1-9][0-9]{{0,7}}kbit(?: [1-9][0-9]?s)?(?: [a-z][a-z0-9_]{{0,14}})?{_TIMES}"
 _WEB = rf"web(?: [1-9][0-9]?x)?(?: [a-z][a-z0-9_]{{0,14}})?{_TIMES}"
-_ONE = f"(?:{_BULK}|{_CBR}|{_VIDEO}|{_WEB}|call{_TIMES})"
+_PAGE = rf"page(?: from {_TIME})?"
+_ONE = f"(?:{_BULK}|{_CBR}|{_VIDEO}|{_WEB}|{_PAGE}|call{_TIMES})"
 PATTERN = rf"^(?:{NO_TRAFFIC}|{_ONE}(?: \+ {_ONE}){{0,{MOST_NEIGHBOURS - 1}}})$"
 """What the text of the knob has to match."""
 ALLOWED = (
     '"none", or neighbours joined by " + ": "bulk up|down [Nx] [ALGORITHM]", '
     '"cbr up|down Nkbit [NB]", "call", "video down Nkbit [Ns] [ALGORITHM]" or '
-    '"web [Nx] [ALGORITHM]", each with [from Ns] [to Ns], '
+    '"web [Nx] [ALGORITHM]", each with [from Ns] [to Ns], or "page [from Ns]", '
     'such as "bulk up 2x cubic from -5s + call"'
 )
 _PARTS = re.compile(
-    r"(?P<kind>bulk|cbr|call|video|web)(?: (?P<way>up|down))?(?: (?P<flows>[0-9]+)x)?"
+    r"(?P<kind>bulk|cbr|call|video|web|page)(?: (?P<way>up|down))?(?: (?P<flows>[0-9]+)x)?"
     r"(?: (?P<rate>[0-9]+)kbit)?(?: (?P<size>[0-9]+)B)?(?: (?P<segment>[0-9]+)s)?"
     rf"(?: (?!from |to )(?P<algorithm>[a-z][a-z0-9_]*))?"
     rf"(?: from (?P<begin>{_TIME}))?(?: to (?P<end>{_TIME}))?"
@@ -62,7 +65,8 @@ class Neighbour:
     It sends in each of ``ways`` from ``from_s`` to ``to_s`` seconds after the start of the load,
     without ``to_s`` until the load has ended.  A TCP neighbour has an ``algorithm``; the packets of
     others have ``packet_bytes`` with all headers from IP on, and one follows another after
-    ``gap_ns``.  So do segments of a video, which have ``segment_bytes``.
+    ``gap_ns``.  So do segments of a video, which have ``segment_bytes``.  A page has no flows here:
+    its client opens what it needs.
     """
 
     text: str
@@ -123,6 +127,8 @@ def parse_traffic(text: str) -> tuple[Neighbour, ...]:
     found = tuple(_parse(part) for part in text.split(" + "))
     if sum(neighbour.flows * len(neighbour.ways) for neighbour in found) > MOST_FLOWS:
         raise ValueError(f"{text!r} has more than {MOST_FLOWS} flows")
+    if sum(neighbour.kind == PAGE for neighbour in found) > 1:
+        raise ValueError(f"{text!r} has more than one second page")
     return found
 
 
@@ -130,13 +136,16 @@ def _parse(text: str) -> Neighbour:
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is no neighbour")
-    begin = float(parts["begin"][:-1]) if parts["begin"] else FROM_S
+    begin = 0.0 if parts["kind"] == PAGE else FROM_S
+    begin = float(parts["begin"][:-1]) if parts["begin"] else begin
     end = float(parts["end"][:-1]) if parts["end"] else None
     if end is not None and end <= max(begin, 0.0):
         raise ValueError(f"{text!r} ends before it, or the load, has begun")
     kind, flows = parts["kind"], int(parts["flows"] or 1)
     ways = WAYS if kind == "call" else tuple(way for way in WAYS if way == (parts["way"] or "down"))
     algorithm = parts["algorithm"] or ALGORITHM
+    if kind == PAGE:
+        return Neighbour(text, kind, ways, begin, None, 0)
     if kind in ("bulk", "web"):
         return Neighbour(text, kind, ways, begin, end, flows, algorithm)
     if kind == "video":
@@ -173,3 +182,8 @@ def list_flows(neighbours: tuple[Neighbour, ...]) -> Iterator[PlannedFlow]:
 def lead_s(neighbours: tuple[Neighbour, ...]) -> float:
     """How long before the load the first of ``neighbours`` begins, in seconds."""
     return max(0.0, *(-neighbour.from_s for neighbour in neighbours))
+
+
+def second_page(neighbours: tuple[Neighbour, ...]) -> Neighbour | None:
+    """Return the neighbour that loads the page, too, if there is one."""
+    return next((each for each in neighbours if each.kind == PAGE), None)

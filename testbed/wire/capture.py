@@ -18,8 +18,6 @@ from testbed.model import LinkSpec
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
-HEADERS_BYTES = 96
-"""Those of Ethernet, IP and TCP with options, or of RTP."""
 WHOLE_BYTES = 65535
 READY_S = 60.0
 BLOCK_S = 1.0

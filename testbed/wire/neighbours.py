@@ -8,7 +8,7 @@ congestion control of a connection, and whether it always had data to send, its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
@@ -22,12 +22,16 @@ from testbed.wire.packets import Capture, Packet, read_capture
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """What neighbours of a load did: their flows, what is wrong with them, their own packets."""
+    """What neighbours of a load did: their flows, what is wrong with them, their own packets.
+
+    ``apart`` has those of a second page at the neighbour.
+    """
 
     flows: tuple[NeighbourFlow, ...]
     problems: tuple[str, ...]
     packets: tuple[Packet, ...]
     address: bytes
+    apart: Capture
 
     def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
         """Return all packets on this side of the line, ``others`` included, in order of time."""
@@ -46,6 +50,7 @@ def read_company(
     told: Iterable[ToldConnection],
     window: LoadWindow,
     addresses: tuple[bytes, bytes],
+    prefix: bytes = b"",
 ) -> Company:
     """Return what each flow came to, and a sentence for each thing that is not as asked.
 
@@ -56,14 +61,20 @@ def read_company(
         told: by the kernel, of connections.
         window: of the load.
         addresses: of the neighbour and of its remote end.
+        prefix: what the addresses of a second page's servers begin with, if there is one.
 
     Raises:
         OSError, ValueError: a capture cannot be read.
     """
     here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
+    apart = [_apart(each, prefix) for each in (here, there)] if prefix else [(), ()]
+    own = [
+        replace(each, packets=tuple(p for p in each.packets if p not in others))
+        for each, others in zip((here, there), map(set, apart), strict=True)
+    ]
     flows = {flow.port: flow for flow in list_flows(neighbours)}
     seen = {port: SeenFlow() for port in flows}
-    strangers = _sort((here, there), flows, seen, addresses)
+    strangers = _sort((own[0], own[1]), flows, seen, addresses)
     told = tuple(told)
     found, problems = [], []
     if strangers:
@@ -91,7 +102,16 @@ def read_company(
         if len(flows) > 1 and not neighbour.asks:
             name += f" (flow {flow.number} {flow.way})"
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
-    return Company(tuple(found), tuple(problems), here.packets, addresses[0])
+    return Company(
+        tuple(found), tuple(problems), here.packets, addresses[0], replace(here, packets=apart[0])
+    )
+
+
+def _apart(capture: Capture, prefix: bytes) -> tuple[Packet, ...]:
+    """Return what goes to or comes from an address that begins with ``prefix``."""
+    return tuple(
+        p for p in capture.packets if p.source.startswith(prefix) or p.target.startswith(prefix)
+    )
 
 
 def _sort(

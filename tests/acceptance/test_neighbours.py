@@ -24,7 +24,8 @@ STREAM = "cbr down 400kbit 500B from 0.1s"
 VIDEO, WEB = "video down 1600kbit 1s reno from -2.5s", "web 6x"
 CALL_UP = f"{UP} + {CALL}"
 FETCHES = f"{VIDEO} + {WEB}"
-TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP, VIDEO, WEB, FETCHES]
+SECOND = "page"
+TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP, VIDEO, WEB, FETCHES, SECOND]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -116,6 +117,17 @@ def test_the_web_is_drawn_by_the_seed(house: House, ran: Ran) -> None:
     assert len({flow.goodput_kbit for flow in found}) == 2
 
 
+def test_two_clients_behind_one_line(ran: Ran) -> None:
+    """Each is later than alone, the whole line is theirs, and neither starves."""
+    alone = load_of(of(ran, NO_TRAFFIC))
+    (second,) = flows(ran, SECOND)
+    assert alone is not None and second.plt_ms is not None
+    assert second.began_s == pytest.approx(0, abs=0.001)
+    assert second.fetches == len(alone.requests)
+    assert alone.plt_ms * 1.02 < second.plt_ms < alone.plt_ms * 3
+    assert alone.plt_ms * 1.02 < plt(ran, SECOND) < alone.plt_ms * 3
+
+
 def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     lab = of(ran, UP).lab
     assert lab is not None
@@ -126,7 +138,7 @@ def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     assert not [name for name in alone.knobs if name.startswith(("neighbour.", "remote."))]
 
 
-@pytest.mark.parametrize("text", [CALL_UP, FETCHES])
+@pytest.mark.parametrize("text", [CALL_UP, FETCHES, SECOND])
 def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text: str) -> None:
     again = house.run(**LINE, traffic=text).records[0]
     first = of(ran, text)
@@ -220,6 +232,27 @@ def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str)
         plant("lab/neighbours.py", "for thread in threads:\n                thread.join",
               "for thread in threads[:1]:\n                thread.join")  # fmt: skip
     assert_refused(house.run(**LINE, traffic=text), "unproven", told)
+
+
+SECOND_FAULTS: dict[str, tuple[str, str, str]] = {
+    "late": ("order.load_ns + round(", "order.load_ns + 20_000_000 + round(",
+             "neighbour page: it began at 0.02"),
+    "none": ("if neighbour is None or", "if neighbour is not None or",
+             "neighbour page: it has not loaded the page"),
+    "another time": ("Graph().load(order)",
+                     "replace((load := Graph().load(order)), plt_ms=load.plt_ms * 0.99)",
+                     "neighbour page: the load ended after"),
+    "fewer requests": ("Graph().load(order)",
+                       "replace((load := Graph().load(order)), requests=load.requests[1:])",
+                       "neighbour page: the server answered"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", SECOND_FAULTS)
+def test_a_second_page_that_is_otherwise(house: House, plant: Plant, fault: str) -> None:
+    old, new, told = SECOND_FAULTS[fault]
+    plant("kinds/page_load/second_load.py", old, new)
+    assert_refused(house.run(**LINE, traffic=SECOND), "unproven", told)
 
 
 def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
@@ -332,6 +365,7 @@ def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
         ("cbr up 99999999kbit", "more than 100000 packets a second"),
         ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
         ("web 65x", "has more than 64 flows"),
+        ("page + page from 1s", "has more than one second page"),
         ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
         ("video up 500kbit", 'is not "none", or neighbours joined by'),
         ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),

@@ -57,6 +57,7 @@ def test_nobody() -> None:
                 gap_ns=2_000_000_000, segment_bytes=200_000,
             ),
         ),
+        ("page from -1s", Neighbour("page from -1s", "page", ("down",), -1.0, None, 0)),
         ("web 8x reno", Neighbour("web 8x reno", "web", ("down",), -5.0, None, 8, "reno")),
     ],
 )  # fmt: skip

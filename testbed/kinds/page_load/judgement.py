@@ -9,8 +9,10 @@ from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
+from testbed.kinds.page_load.measurement import SecondLoad
+from testbed.kinds.page_load.second_judgement import judge_second
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.neighbour_hosts import ADDRESSES
+from testbed.lab.neighbour_hosts import ADDRESSES, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
@@ -26,7 +28,7 @@ from testbed.model import (
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
 from testbed.model.trace import traced
-from testbed.model.traffic import ToldConnection, parse_traffic
+from testbed.model.traffic import ToldConnection, parse_traffic, second_page
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
@@ -56,7 +58,8 @@ class LoadObservation(Observation):
     """What a page load leaves.
 
     ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account,
-    ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these expected the load.
+    ``neighbours`` what the kernel told of theirs, ``load_ns`` when these expected the load, and
+    ``second`` what one of them saw that loaded the page, too.
     """
 
     load: PageLoad | None = None
@@ -64,6 +67,7 @@ class LoadObservation(Observation):
     connections: tuple[ServedConnection, ...] = ()
     neighbours: tuple[ToldConnection, ...] = ()
     load_ns: int = 0
+    second: SecondLoad | None = None
 
     @property
     def measured(self) -> PageLoad | None:
@@ -131,13 +135,9 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     flows = read_flows(capture, CLIENT)
     # The client's kernel counts segments before it looks at what is in them.
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
-    company = None
-    neighbours = parse_traffic(condition.traffic)
     window = _window(capture, observed, of_command=condition.client == COMMAND)
-    if neighbours and window is not None:
-        company = read_company(
-            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES)
-        )
+    company = None if window is None else _read_company(trial, observed, out, window)
+    if company is not None:
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
     counted = observed.lab.traffic if observed.lab is not None else {}
     return _Seen(
@@ -148,6 +148,28 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
         steady=not (link.changes or is_drawn(without_loss(link))),
         exact=not in_real_time(trial.kernel),
     )
+
+
+def _read_company(
+    trial: Trial, observed: LoadObservation, out: Path, window: LoadWindow
+) -> Company | None:
+    """Return what neighbours did; ``None``: there were to be none."""
+    neighbours = parse_traffic(trial.condition_as(Condition).traffic)
+    if not neighbours:
+        return None
+    page = second_page(neighbours)
+    company = read_company(
+        *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
+        REMOTE_PREFIX if page else b"",
+    )
+    if page is None:
+        return company
+    if observed.second is None:
+        told = f"neighbour {page.text}: it has not loaded the page"
+        return replace(company, problems=(*company.problems, told))
+    flow, wrong = judge_second(page, observed.second, company.apart, window)
+    problems = (*company.problems, *(f"neighbour {page.text}: {each}" for each in wrong))
+    return replace(company, flows=(*company.flows, flow), problems=problems)
 
 
 def _window(capture: Capture, observed: LoadObservation, *, of_command: bool) -> LoadWindow | None:
