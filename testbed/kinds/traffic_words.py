@@ -16,13 +16,6 @@ def check_traffic(file: ExperimentFile) -> Iterator[str]:
     texts = file.all_of(("traffic",), NO_TRAFFIC)
     if file.in_real_time and any(text != NO_TRAFFIC for text in texts):
         yield f'{place}: neighbours are in virtual time alone; take kernel.name = "virtual"'
-    for name in ("corrupt_pct", "duplicate_pct"):
-        knob = ("link", name)
-        if any(file.all_of(knob, 0.0)) and any(text != NO_TRAFFIC for text in texts):
-            yield (
-                f"{file.place(knob)}: whose packets are damaged or doubled nobody counts on a line "
-                "with neighbours; leave it out, or traffic"
-            )
     for text in texts:
         try:
             neighbours = parse_traffic(text)

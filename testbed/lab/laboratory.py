@@ -200,7 +200,7 @@ class Lab:
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in before.taken:
-            way = {"client": "down", "server": "up"}.get(end, "")
+            way = "down" if end in ("client", "neighbour") else "up"
             damaged = traffic.get(f"{way}.corrupted", 0)
             problems += count_refused(end, before.taken[end], after.taken[end], damaged)
         # A link with loss may lose a connection, too, and one whose trace is at its end lets none

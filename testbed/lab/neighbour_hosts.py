@@ -72,6 +72,8 @@ SHARED = Plan(
     senders=(*SENDERS, ("neighbour", NEIGHBOUR_DEVICE), ("remote", REMOTE_DEVICE)),
 )
 """Client and server with a neighbour and its remote end."""
+MACS = tuple(bytes.fromhex(mac_of(*end).replace(":", "")) for end in ((5, 1), (6, 2)))
+"""Of the devices of the neighbour and of its remote end."""
 _LAID = (0, 2)
 """The wires that were there before."""
 

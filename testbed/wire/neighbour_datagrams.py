@@ -35,15 +35,13 @@ def read_datagrams(
     if not sent:
         return None, ["it never began"]
     wrong = [*check_began(flow, sent[0].at_ns, window), *_paced(flow, sent, window)]
-    came_ns: dict[int, int] = {}
-    for packet in arrived:
-        came_ns.setdefault(_number(packet), packet.at_ns)
+    came = {_number(packet): packet for packet in reversed(arrived)}  # the first of copies
     during = [p for p in sent if window.start_ns <= p.at_ns <= window.end_ns]
-    delays = [(came_ns[_number(p)] - p.at_ns) / 1e6 for p in during if _number(p) in came_ns]
+    delays = [(came[_number(p)].at_ns - p.at_ns) / 1e6 for p in during if _number(p) in came]
     ordered = sorted(delays)
     lost = len(during) - len(delays)
     payload = sum(
-        packet.payload_bytes for packet in arrived
+        packet.payload_bytes for packet in came.values()
         if window.start_ns <= packet.at_ns <= window.end_ns
     )  # fmt: skip
     return NeighbourFlow(

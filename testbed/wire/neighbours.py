@@ -7,12 +7,13 @@ congestion control of a connection, and whether it always had data to send, its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection, list_flows
+from testbed.wire.damage import split_damaged
 from testbed.wire.neighbour_datagrams import read_datagrams
 from testbed.wire.neighbour_fetches import read_fetches
 from testbed.wire.neighbour_flow import LoadWindow, SeenFlow
@@ -24,7 +25,7 @@ from testbed.wire.packets import Capture, Packet, read_capture
 class Company:
     """What neighbours of a load did: their flows, what is wrong with them, their own packets.
 
-    ``apart`` has those of a second page at the neighbour.
+    ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so.
     """
 
     flows: tuple[NeighbourFlow, ...]
@@ -32,6 +33,7 @@ class Company:
     packets: tuple[Packet, ...]
     address: bytes
     apart: Capture
+    damaged: tuple[Packet, ...]
 
     def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
         """Return all packets on this side of the line, ``others`` included, in order of time."""
@@ -51,6 +53,7 @@ def read_company(
     window: LoadWindow,
     addresses: tuple[bytes, bytes],
     prefix: bytes = b"",
+    macs: Sequence[bytes] = (),
 ) -> Company:
     """Return what each flow came to, and a sentence for each thing that is not as asked.
 
@@ -62,11 +65,16 @@ def read_company(
         window: of the load.
         addresses: of the neighbour and of its remote end.
         prefix: what the addresses of a second page's servers begin with, if there is one.
+        macs: of the devices of both, where the link damages packets.
 
     Raises:
         OSError, ValueError: a capture cannot be read.
     """
     here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
+    damaged: tuple[Packet, ...] = ()
+    if macs:
+        there, _ = split_damaged(there, addresses[1], macs[1])
+        here, damaged = split_damaged(here, addresses[0], macs[0])
     apart = [_apart(each, prefix) for each in (here, there)] if prefix else [(), ()]
     own = [
         replace(each, packets=tuple(p for p in each.packets if p not in others))
@@ -102,9 +110,8 @@ def read_company(
         if len(flows) > 1 and not neighbour.asks:
             name += f" (flow {flow.number} {flow.way})"
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
-    return Company(
-        tuple(found), tuple(problems), here.packets, addresses[0], replace(here, packets=apart[0])
-    )
+    of_page = replace(here, packets=apart[0])
+    return Company(*(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged)
 
 
 def _apart(capture: Capture, prefix: bytes) -> tuple[Packet, ...]:

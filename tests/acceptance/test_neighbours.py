@@ -153,6 +153,19 @@ def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> No
     assert_ok(record)
 
 
+@pytest.mark.parametrize("knob", ["link.corrupt_pct", "link.duplicate_pct"])
+def test_neighbours_on_a_line_that_damages_or_doubles(house: House, knob: str) -> None:
+    """What is counted of such packets is all of them, whoever sent them."""
+    ran = house.run(**LINE, **{knob: 1}, traffic=[f"{CALL_UP} + {FETCHES}", f"{DOWN} + {SECOND}"])
+    for record in ran.records:
+        assert_ok(record)
+        assert record.lab is not None and record.proof is not None
+        counted = record.lab.traffic
+        what = knob.partition(".")[2].partition("_")[0]
+        assert any(counted.get(f"{way}.{what}ed" if what == "corrupt" else f"{way}.{what}d")
+                   for way in ("up", "down"))  # fmt: skip
+
+
 SENDS = "                sender.send(CHUNK)\n"
 DUE = "max(began_ns + fetch.due_ns, ended_ns + fetch.pause_ns)"
 BEGINS = "    if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):"
@@ -411,12 +424,13 @@ def test_a_command_beside_neighbours(house: House, page: None) -> None:
     ran, again = run_command(house), run_command(house)
     (record,) = ran.records
     assert_ok(record)
-    assert record.proof is not None
+    executed = record.measured_as(Executed)
+    assert record.proof is not None and executed is not None
     up, call, _, video = record.proof.neighbours
     assert [flow.began_s for flow in (up, call, video)] == [
         pytest.approx(began, abs=0.001) for began in (-5, -5, -2.5)
     ]
-    assert call.sent == pytest.approx(record.measured_as(Executed).duration_ms / 20, abs=1)
+    assert call.sent == pytest.approx(executed.duration_ms / 20, abs=1)
     assert again.records[0].artefacts == record.artefacts
     printed = (ran.folder / "trials" / record.trial_id / "command.out").read_text()
     assert float(printed.rpartition(" = ")[2].split("/")[1]) > 500  # behind the upload

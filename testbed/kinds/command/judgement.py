@@ -15,7 +15,7 @@ from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
-from testbed.lab.neighbour_hosts import ADDRESSES
+from testbed.lab.neighbour_hosts import ADDRESSES, MACS
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.model.traffic import ToldConnection, parse_traffic
@@ -82,7 +82,8 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
         end_ns = observed.began_ns + round(ran.duration_ms * 1e6)
         window = LoadWindow(observed.began_ns, end_ns, observed.load_ns)
         company = read_company(
-            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES)
+            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
+            macs=MACS if spec.link.corrupt_pct else (),
         )
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
     problems = (

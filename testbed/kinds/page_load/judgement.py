@@ -12,7 +12,7 @@ from testbed.kinds.observation import Observation
 from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.kinds.page_load.second_judgement import judge_second
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.neighbour_hosts import ADDRESSES, REMOTE_PREFIX
+from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
@@ -139,6 +139,7 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     company = None if window is None else _read_company(trial, observed, out, window)
     if company is not None:
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
+        damaged = (*damaged, *company.damaged)
     counted = observed.lab.traffic if observed.lab is not None else {}
     return _Seen(
         *(condition, observed, capture, damaged, flows, company, counted),
@@ -161,6 +162,7 @@ def _read_company(
     company = read_company(
         *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
         REMOTE_PREFIX if page else b"",
+        MACS if trial.linked.link.corrupt_pct else (),
     )
     if page is None:
         return company
