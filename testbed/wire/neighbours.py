@@ -7,7 +7,7 @@ congestion control of a connection, and whether it always had data to send, its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,15 +75,9 @@ def read_company(
     if macs:
         there, _ = split_damaged(there, addresses[1], macs[1])
         here, damaged = split_damaged(here, addresses[0], macs[0])
-    apart = [_apart(each, prefix) for each in (here, there)] if prefix else [(), ()]
-    own = [
-        replace(each, packets=tuple(p for p in each.packets if p not in others))
-        for each, others in zip((here, there), map(set, apart), strict=True)
-    ]
     flows = {flow.port: flow for flow in list_flows(neighbours)}
     seen = {port: SeenFlow() for port in flows}
-    strangers = _sort((own[0], own[1]), flows, seen, addresses)
-    told = tuple(told)
+    strangers, apart = _sort((here, there), flows, seen, addresses, prefix)
     found, problems = [], []
     if strangers:
         first = strangers[0]
@@ -91,34 +85,43 @@ def read_company(
             f"{len(strangers)} packets at the neighbours are of none of them, the first of them "
             f"{first.protocol} from {first.sender} to {first.receiver}"
         )
-    for port, flow in flows.items():
-        neighbour, said = flow.neighbour, [each for each in told if each.port == port]
-        measured: NeighbourFlow | None
-        if neighbour.asks:  # they all are one of its neighbour's
-            users = [(each, seen[at]) for at, each in flows.items() if each.neighbour is neighbour]
-            if port != users[0][0].port:
-                continue
-            ports = {each.port for each, _ in users}
-            said = [each for each in told if each.port in ports]
-            measured, wrong = read_fetches(users, said, window, seed)
-        elif neighbour.algorithm:
-            measured, wrong = read_connection(flow, seen[port], said, window)
-        else:
-            measured, wrong = read_datagrams(flow, seen[port], window)
+    told = tuple(told)
+    for name, group in _group(neighbours, flows):
+        said = [each for each in told if each.port in {flow.port for flow in group}]
+        users = [(flow, seen[flow.port]) for flow in group]
+        measured, wrong = _read_flow(users, said, window, seed)
         found += [measured] if measured is not None else []
-        name = neighbour.text
-        if len(flows) > 1 and not neighbour.asks:
-            name += f" (flow {flow.number} {flow.way})"
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
-    of_page = replace(here, packets=apart[0])
+    of_page = replace(here, packets=apart)
     return Company(*(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged)
 
 
-def _apart(capture: Capture, prefix: bytes) -> tuple[Packet, ...]:
-    """Return what goes to or comes from an address that begins with ``prefix``."""
-    return tuple(
-        p for p in capture.packets if p.source.startswith(prefix) or p.target.startswith(prefix)
-    )
+def _group(
+    neighbours: Iterable[Neighbour], flows: Mapping[int, PlannedFlow]
+) -> Iterator[tuple[str, list[PlannedFlow]]]:
+    """Yield the flows that are judged together, all of a neighbour that fetches, and their name."""
+    for neighbour in neighbours:
+        own = [flow for flow in flows.values() if flow.neighbour is neighbour]
+        if neighbour.asks:
+            yield neighbour.text, own
+            continue
+        for flow in own:
+            number = f" (flow {flow.number} {flow.way})" if len(flows) > 1 else ""
+            yield neighbour.text + number, [flow]
+
+
+def _read_flow(
+    users: Sequence[tuple[PlannedFlow, SeenFlow]],
+    told: Sequence[ToldConnection],
+    window: LoadWindow,
+    seed: int,
+) -> tuple[NeighbourFlow | None, list[str]]:
+    flow, seen = users[0]
+    if flow.neighbour.asks:
+        return read_fetches(users, told, window, seed)
+    if flow.neighbour.algorithm:
+        return read_connection(flow, seen, told, window)
+    return read_datagrams(flow, seen, window)
 
 
 def _sort(
@@ -126,14 +129,23 @@ def _sort(
     flows: Mapping[int, PlannedFlow],
     seen: Mapping[int, SeenFlow],
     addresses: tuple[bytes, bytes],
-) -> list[Packet]:
-    """Sort packets by the flow that they are of; return the others."""
-    strangers = []
+    prefix: bytes,
+) -> tuple[list[Packet], tuple[Packet, ...]]:
+    """Sort packets by the flow that they are of.
+
+    Return the others, and what the neighbour's end has of a second page.
+    """
+    strangers: list[Packet] = []
+    apart: list[Packet] = []
     here, there = captures
     for capture, sides in ((here, ("out", "back")), (there, ("arrived", "left"))):
         ways = {addresses: sides[0], addresses[::-1]: sides[1]}
         for packet in capture.packets:
-            side = ways.get((packet.source, packet.target))
+            ends = packet.source, packet.target
+            if prefix and any(end.startswith(prefix) for end in ends):
+                apart += [packet] if capture is here else []
+                continue
+            side = ways.get(ends)
             ports = packet.source_port, packet.target_port
             near, far = ports if packet.source == addresses[0] else ports[::-1]
             flow = flows.get(far)
@@ -141,4 +153,4 @@ def _sort(
                 strangers.append(packet)
             else:
                 getattr(seen[far], side).append(packet)
-    return strangers
+    return strangers, tuple(apart)
