@@ -28,7 +28,7 @@ _PAUSE_S, _PAUSE_TAIL, _LONGEST_S = 1.0, 1.5, 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class PlannedFetch:
     """One of a flow's fetches: its bytes, the port that asks, and when it does.
 
     That is ``pause_ns`` after the one before was there, and not before ``due_ns`` after the flow
@@ -42,18 +42,18 @@ class Fetch:
     opens: bool
 
 
-def plan_fetches(flow: PlannedFlow, seed: int) -> Iterator[Fetch]:
+def plan_fetches(flow: PlannedFlow, seed: int) -> Iterator[PlannedFetch]:
     """Yield what ``flow`` fetches, in order; a load ends long before ``MOST_FETCHES`` are over."""
     neighbour = flow.neighbour
     for number in range(MOST_FETCHES):
         if neighbour.kind == "video":
-            yield Fetch(
+            yield PlannedFetch(
                 neighbour.segment_bytes, flow.port, 0, number * neighbour.gap_ns, not number
             )
         else:
             port = _WEB_PORT + (flow.port - FIRST_PORT) * MOST_FETCHES + number
             name = f"web {flow.port} {number}"
-            yield Fetch(_draw_size(seed, name), port, _draw_pause(seed, name), 0, opens=True)
+            yield PlannedFetch(_draw_size(seed, name), port, _draw_pause(seed, name), 0, opens=True)
 
 
 def _draw_size(seed: int, name: str) -> int:

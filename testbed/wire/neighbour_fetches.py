@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from testbed.model import NeighbourFlow
-from testbed.model.fetches import REQUEST_BYTES, Fetch, plan_fetches
+from testbed.model.fetches import REQUEST_BYTES, PlannedFetch, plan_fetches
 from testbed.model.traffic import PlannedFlow, ToldConnection
 from testbed.wire.neighbour_flow import (
     SLACK_S,
@@ -178,7 +178,7 @@ def _follow_fetches(
         ended_ns = complete_ns
 
 
-def _start_ns(connection: _Connection | None, fetch: Fetch, before: int) -> int | None:
+def _start_ns(connection: _Connection | None, fetch: PlannedFetch, before: int) -> int | None:
     if connection is None:
         return None
     return connection.opened_ns if fetch.opens else connection.asked.get(before)
