@@ -144,6 +144,13 @@ class Reports:
 
         return len(write_figures(read_results(folder), figures))
 
+    def write_flent(self, folder: Path, files: Path) -> int:
+        """Write each load that counts as data of flent into ``files``; return how many."""
+        from analysis.records.results import read_results
+        from analysis.report.flent import write_flent
+
+        return write_flent(read_results(folder), files)
+
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
         """Write a page with the loads of all ``folders`` in one figure; return its story.
 

@@ -102,10 +102,17 @@ def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
                 type=click.Path(path_type=Path))  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="DIR",
               help="Write each figure of the reports there, too, as SVG and as PDF.")  # fmt: skip
+@click.option("--flent", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write each load that counts there, too, as data that flent draws.")  # fmt: skip
 @metric_option
 @pass_services
 def report(
-    services: Services, /, directories: tuple[Path, ...], figures: Path | None, metric: Metric
+    services: Services,
+    /,
+    directories: tuple[Path, ...],
+    figures: Path | None,
+    flent: Path | None,
+    metric: Metric,
 ) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
@@ -126,6 +133,9 @@ def report(
     if figures is not None:
         for folder, place in zip(folders, _places(figures, folders), strict=True):
             _log.info("%d figures: %s", services.reports.write_figures(folder, place), place)
+    if flent is not None:
+        for folder, place in zip(folders, _places(flent, folders), strict=True):
+            _log.info("%d files of flent: %s", services.reports.write_flent(folder, place), place)
     if len(directories) > 1:
         page = directories[0] / LANES_PAGE
         click.echo(services.reports.draw_lanes(page, folders))
@@ -134,7 +144,7 @@ def report(
 
 
 def _places(figures: Path, folders: Sequence[Path]) -> list[Path]:
-    """Return a folder for the figures of each of ``folders``: by its name, or also its parent's."""
+    """Return a folder for files of each of ``folders``: by its name, or also its parent's."""
     if len(folders) == 1:
         return [figures]
     names = [folder.resolve().name for folder in folders]

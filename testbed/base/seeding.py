@@ -15,17 +15,17 @@ _BITS = 53  # of a float's precision
 
 def start_offset_ns(seed: int, start_spread_ms: float) -> int:
     """Return how long after the round instant a load starts: 0 to below ``start_spread_ms``."""
-    return int(_uniform(seed, "start") * start_spread_ms * 1e6)
+    return int(uniform(seed, "start") * start_spread_ms * 1e6)
 
 
 def trace_phase_ms(seed: int, end_ms: int) -> int:
     """Return how much of a trace of ``end_ms`` is over when a load starts: 0 to below its end."""
-    return int(_uniform(seed, "trace") * end_ms)
+    return int(uniform(seed, "trace") * end_ms)
 
 
 def system_call_ns(seed: int) -> int:
     """Return what a system call costs in the loads of ``seed``, in whole ns from 0."""
-    return int(_uniform(seed, "computing") * (MOST_SYSTEM_CALL_NS + 1))
+    return int(uniform(seed, "computing") * (MOST_SYSTEM_CALL_NS + 1))
 
 
 def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
@@ -34,7 +34,7 @@ def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
     ``request`` names the think time, such as ``server GET http://www.page.test/``: another name or
     another seed gives another factor.
     """
-    return 1.0 + (2.0 * _uniform(seed, request) - 1.0) * think_spread_pct / 100.0
+    return 1.0 + (2.0 * uniform(seed, request) - 1.0) * think_spread_pct / 100.0
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -43,6 +43,6 @@ def seed_of(seed: int, name: str) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def _uniform(seed: int, name: str) -> float:
+def uniform(seed: int, name: str) -> float:
     """Return from 0 to below 1, by ``seed`` and ``name`` alone."""
     return (seed_of(seed, name) >> (64 - _BITS)) / (1 << _BITS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -28,14 +28,24 @@ from testbed.lab.alignment import (
     next_launch,
 )
 from testbed.lab.laboratory import Lab
+from testbed.lab.neighbour_hosts import HOSTS, NEIGHBOUR_DEVICE, REMOTE_DEVICE
+from testbed.lab.neighbours import KernelAccount, run_neighbours
 from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
-from testbed.model import SERVER_LOG_FILE, Condition, Randomness, Trial
+from testbed.model import (
+    NEIGHBOUR_FILE,
+    REMOTE_FILE,
+    SERVER_LOG_FILE,
+    Condition,
+    Randomness,
+    Trial,
+)
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.resolver import name_files, resolve
 from testbed.server.think import Think
+from testbed.wire.capture import capture, snap_bytes
 
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
@@ -109,28 +119,55 @@ def replayed(
     """
     condition, topology = trial.condition_as(Condition), lab.topology
     listeners = lab_listeners(archive, addresses, condition.protocol)
-    requests = condition.tcp.requests_per_connection
-    terms = ServerOptions(
-        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
-    )
+    ends = topology.client, topology.server
+    named = nullcontext() if site.topology else name_files(topology.client, RESOLVER_ADDRESS)
     try:
         with (
-            name_files(topology.client, RESOLVER_ADDRESS)
-            if site.topology is None
-            else nullcontext(),
-            serve(topology.server, archive, listeners, nginx, terms) as server,
-            resolve(
-                topology.client,
-                topology.server,
-                addresses,
-                RESOLVER_ADDRESS,
-                condition.dns,
-                site.scratch,
-            ),
+            named,
+            serve(
+                topology.server, archive, listeners, nginx, server_options(trial, site)
+            ) as server,
+            resolve(*ends, addresses, RESOLVER_ADDRESS, condition.dns, site.scratch),
         ):
             yield server
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+
+
+def server_options(trial: Trial, site: Site) -> ServerOptions:
+    """Return how a server of the page answers."""
+    condition = trial.condition_as(Condition)
+    return ServerOptions(
+        condition.tcp.requests_per_connection,
+        condition.tls_version,
+        _tls_of(site.page),
+        think=_think_of(trial),
+    )
+
+
+@contextmanager
+def accompanied(
+    condition: Condition, lab: Lab, order: LoadOrder, scratch: Path
+) -> Iterator[KernelAccount]:
+    """Have the neighbours of ``condition`` send while the block loads the page, then end them.
+
+    Afterwards nothing of theirs is on the link, their account is whole and their captures, of the
+    neighbour and of its remote end, are in ``scratch``.
+    """
+    neighbours, topology = parse_traffic(condition.traffic), lab.topology
+    if not neighbours or order.load_ns is None:
+        yield KernelAccount()
+        return
+    watched = zip(
+        HOSTS, (NEIGHBOUR_DEVICE, REMOTE_DEVICE), (NEIGHBOUR_FILE, REMOTE_FILE), strict=True
+    )
+    with ExitStack() as undo:
+        for host, device, file in watched:
+            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition.link)
+            undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
+        yield undo.enter_context(
+            run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)
+        )
 
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
@@ -166,17 +203,18 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
     )
     if lead is None or moments is None:
         return order
+    if condition.client == COMMAND:  # which starts with its process
+        start_ns = moments.launch_ns
+        prefix = start_beside(site, namespace, user, start_ns, lead, began)
+        return replace(order, prefix=prefix, load_ns=start_ns)
     return _with_neighbours(order, condition.client, moments, lead)
 
 
 def _with_neighbours(order: LoadOrder, client: str, moments: Moments, lead: float) -> LoadOrder:
     """Return ``order`` for a load that neighbours precede by ``lead`` seconds at the most.
 
-    Before the first of them begins the guest is started anew, and not in the midst of them: that
-    would move their packets.
+    A client that was started early has the guest started anew before the first of them begins.
     """
-    if client == COMMAND:  # which starts with its process
-        return replace(order, load_ns=moments.launch_ns)
     if not isinstance(CLIENTS[client], EarlyClient):
         return replace(order, load_ns=moments.load_ns)
     return replace(
@@ -197,16 +235,33 @@ def _make_folders(site: Site) -> tuple[Path, Path]:
 
 
 def start_argv(
-    bundle: Path, namespace: str, user: int, at_ns: int | None = None, began: Path | None = None
+    bundle: Path,
+    namespace: str,
+    user: int,
+    at_ns: int | None = None,
+    began: Path | None = None,
+    begin_ns: int | None = None,
 ) -> tuple[str, ...]:
     """Return the command that starts the words after it as ``user`` (native/start.c).
 
     ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.  ``began``
-    is the file in which it notes when.
+    is the file in which it notes when.  ``begin_ns`` is a later moment to wait for.
     """
-    at = () if at_ns is None else (f"at-ns={at_ns}",)
-    noted = () if began is None else (f"began={began}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, *noted, "--")
+    options = {"at-ns": at_ns, "began": began, "begin-ns": begin_ns}
+    given = (f"{name}={value}" for name, value in options.items() if value is not None)
+    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *given, "--")
+
+
+def start_beside(
+    site: Site, namespace: str, user: int, load_ns: int, lead_s: float, began: Path | None
+) -> tuple[str, ...]:
+    """Return ``start_argv`` for ``load_ns``, where neighbours begin ``lead_s`` before.
+
+    Before the first of them does the guest is started anew, and not in the midst of them: that
+    would move their packets.
+    """
+    anew_ns = load_ns - RESTART_NS - round(lead_s * 1e9)
+    return start_argv(site.bundle, namespace, user, anew_ns, began, load_ns)
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import beside, cookies, path_mtu
+from testbed.lab import cookies, neighbour_hosts, path_mtu
 from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
@@ -43,7 +43,7 @@ from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
 from testbed.model.trace import trace_of, trace_origins, traced
-from testbed.model.traffic import Neighbour
+from testbed.model.traffic import Neighbour, second_page
 
 SECOND_NS = 1_000_000_000
 DRAIN_S, DRAIN_POLL_S = 600.0, 0.1
@@ -204,7 +204,7 @@ class Lab:
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in before.taken:
-            way = {"client": "down", "server": "up"}.get(end, "")
+            way = "down" if end in ("client", "neighbour") else "up"
             damaged = traffic.get(f"{way}.corrupted", 0)
             problems += count_refused(end, before.taken[end], after.taken[end], damaged)
         # A link with loss may lose a connection, too, and one whose trace is at its end lets none
@@ -217,8 +217,8 @@ class Lab:
         knobs_now = self.reading.knobs
         if traced(condition.link):
             now = self.link.wanted_disciplines() | now
-            told = self.link.read_knobs()[0]
-            knobs_now = knobs_now | {name: told[name] for name in told if ".trace" in name}
+            read = self.link.read_knobs()[0]
+            knobs_now = knobs_now | {name: read[name] for name in read if ".trace" in name}
         problems += judge_disciplines(
             {place: state.disciplines.get(place, Discipline(NONE)) for place in now}, now
         )
@@ -279,7 +279,9 @@ def open_lab(
         )
     with (
         open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
-        beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
+        neighbour_hosts.share(row, tag, spec.mtu_bytes, origins if second_page(neighbours) else 0)
+        if neighbours
+        else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
         path_mtu.narrow(topology, spec)
@@ -287,7 +289,7 @@ def open_lab(
             for name in wanted_offloads(spec):
                 switch_offload(topology.role(role), device, name, on=True)
         pinned = knobs.set_knobs(topology, tcp, own)
-        beside.require_algorithms(topology, neighbours)
+        neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
         if exactness.real_time:
             from testbed.lab.real_time_calibration import (
@@ -311,7 +313,7 @@ def open_lab(
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
-            beside.read_hosts(state),
+            neighbour_hosts.read_hosts(state),
             link.read_knobs(),
             judge_path(topology, link.read_report(), spec),
         )

@@ -1,6 +1,6 @@
 """Neighbours at work: sockets beside client and server that send as a condition asks.
 
-A thread for each end of a flow, which sleeps in the kernel: bulk data is written from one buffer
+A thread for each end of a flow, which sleeps in the kernel: data of TCP is written from one buffer
 and read without being copied (MSG_TRUNC, tcp(7)), datagrams are sent at fixed times and never read.
 What came of it captures show, at the neighbour and at its remote end (``testbed.wire.neighbours``);
 only the congestion control of a connection, and how busy it was, is asked of the kernel.
@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from testbed.lab.beside import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
+from testbed.lab.neighbour_hosts import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
 from testbed.lab.topology import Topology
+from testbed.model.fetches import REQUEST_BYTES, plan_fetches
 from testbed.model.traffic import (
     CALL_STAMPS,
     Neighbour,
@@ -28,7 +29,7 @@ from testbed.model.traffic import (
 
 IP_UDP_BYTES = 28
 CHUNK = bytes(1 << 18)
-ROOM_BYTES = 1 << 24
+ROOM_BYTES, FETCH_ROOM_BYTES = 1 << 24, 1 << 20
 """Read at once, of which nothing is kept."""
 PATIENCE_S = 60.0
 """A neighbour whose connection does not open in that time has none."""
@@ -37,50 +38,60 @@ _RTP = struct.Struct("!BBHII")  # version, type, number, time stamp, source (RFC
 _VERSION, _G711 = 0x80, 0
 _NO_LINGERING = struct.pack("=ii", 1, 0)
 _INFO_BYTES = 176
-_ESTABLISHED, _RETRANSMITS_AT, _BUSY_AT = 1, 100, 168
+_ESTABLISHED, _CLOSE_WAIT, _RETRANSMITS_AT, _BUSY_AT = 1, 8, 100, 168
 """In struct tcp_info (linux/tcp.h), which begins with the state: tcpi_total_retrans, and
 tcpi_busy_time in microseconds."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A flow at work: the sockets of the neighbour and of its remote end, and how it went."""
+    """A flow at work: the sockets of the neighbour and of its remote end, and how it went.
+
+    ``sender`` is the connection's end that sends, while there is one.
+    """
 
     flow: PlannedFlow
     near: socket.socket
     far: socket.socket
     stop: Event = field(default_factory=Event)
     sender: socket.socket | None = None
-    told: ToldConnection | None = None
+    told: list[ToldConnection] = field(default_factory=list)
     problem: str = ""
 
     def end(self) -> None:
         """Have it send no more, if it still does."""
+        sender = self.sender
         self.ask()
         self.stop.set()
-        if self.sender is not None:
-            with suppress(OSError):
-                self.sender.shutdown(socket.SHUT_RDWR)  # wakes who writes
+        asking = (self.near, self.far) if self.flow.neighbour.asks else ()
+        for each in (sender, *asking):
+            if each is not None:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)  # wakes who waits for it
 
     def ask(self) -> None:
-        """Ask the kernel about a connection, as long as that is there."""
-        if self.sender is None or self.stop.is_set():
+        """Ask the kernel about a connection that ends."""
+        sender, self.sender = self.sender, None
+        if sender is None or self.stop.is_set():
             return
         with suppress(OSError):
-            info = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-            name = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-            if info[0] == _ESTABLISHED:
+            info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+            name = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+            if info[0] in (_ESTABLISHED, _CLOSE_WAIT):
                 busy_us: int = struct.unpack_from("=Q", info, _BUSY_AT)[0]
                 again: int = struct.unpack_from("=I", info, _RETRANSMITS_AT)[0]
-                self.told = ToldConnection(
-                    self.flow.port, name.rstrip(b"\0").decode(), busy_us / 1e6, again
-                )
+                algorithm = name.rstrip(b"\0").decode()
+                self.told.append(ToldConnection(self.flow.port, algorithm, busy_us / 1e6, again))
 
 
 @dataclass(frozen=True, slots=True)
 class KernelAccount:
-    """What the kernel told of each connection, and a sentence for each flow that went wrong."""
+    """What the kernel told of connections, and a sentence for each flow that went wrong.
 
+    ``load_ns`` is when the load was expected.
+    """
+
+    load_ns: int = 0
     told: list[ToldConnection] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -90,6 +101,7 @@ def run_neighbours(
     topology: Topology,
     neighbours: tuple[Neighbour, ...],
     load_ns: int,
+    seed: int,
     drain: Callable[[], None],
 ) -> Iterator[KernelAccount]:
     """Have all ``neighbours`` send at their times; the undo ends them, and their account is whole.
@@ -97,14 +109,13 @@ def run_neighbours(
     ``load_ns`` is the CLOCK_REALTIME at which the load starts, in ns; ``drain`` waits until what
     they sent has arrived.
     """
-    account = KernelAccount()
+    account = KernelAccount(load_ns)
     with ExitStack() as undo:
-        running = [_open(topology, flow, undo) for flow in list_flows(neighbours)]
+        running = [_open(topology, flow, seed, undo) for flow in list_flows(neighbours)]
         threads = [
-            Thread(target=_send_stream if each.flow.neighbour.algorithm else _send_datagrams,
-                   args=(each, load_ns), daemon=True)
+            Thread(target=_work, args=(each, topology, load_ns, seed), daemon=True)
             for each in running
-        ]  # fmt: skip
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -116,32 +127,51 @@ def run_neighbours(
                 thread.join(PATIENCE_S)
             drain()  # before the sockets close, which would answer what comes then
             for each in running:
-                if each.flow.neighbour.algorithm:
-                    account.told.append(each.told or ToldConnection(each.flow.port))
+                account.told.extend(each.told)
                 if each.problem:
                     account.problems.append(f"{each.flow.neighbour.text}: {each.problem}")
 
 
-def _open(topology: Topology, flow: PlannedFlow, undo: ExitStack) -> _Running:
+def _open(topology: Topology, flow: PlannedFlow, seed: int, undo: ExitStack) -> _Running:
     """Make the sockets of ``flow`` where it is to run; connections are opened by the neighbour."""
-    kind = socket.SOCK_STREAM if flow.neighbour.algorithm else socket.SOCK_DGRAM
-    ends = []
-    for role, address in (("neighbour", NEIGHBOUR_ADDRESS), ("remote", REMOTE_ADDRESS)):
-        with topology.role(role).entered():
-            end = undo.enter_context(socket.socket(socket.AF_INET, kind))
-        end.bind((address, flow.port))
-        ends.append(end)
-    near, far = ends
-    if kind == socket.SOCK_DGRAM:
+    port = next(plan_fetches(flow, seed)).port if flow.neighbour.asks else flow.port
+    near = _bind(topology, flow, "neighbour", port)
+    far = _bind(topology, flow, "remote", flow.port)
+    running = _Running(flow, near, far)
+    undo.callback(lambda: running.near.close())
+    undo.enter_context(far)
+    if flow.neighbour.algorithm:
+        far.listen(1)
+    else:
         near.connect((REMOTE_ADDRESS, flow.port))
         far.connect((NEIGHBOUR_ADDRESS, flow.port))
-    else:
-        for end in ends:  # what is accepted has that of its listener
-            algorithm = flow.neighbour.algorithm.encode()
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm)
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
-        far.listen(1)
-    return _Running(flow, near, far)
+    return running
+
+
+def _bind(topology: Topology, flow: PlannedFlow, role: str, port: int) -> socket.socket:
+    algorithm = flow.neighbour.algorithm
+    with topology.role(role).entered():
+        end = socket.socket(socket.AF_INET, socket.SOCK_STREAM if algorithm else socket.SOCK_DGRAM)
+    end.bind((NEIGHBOUR_ADDRESS if role == "neighbour" else REMOTE_ADDRESS, port))
+    if algorithm:  # what is accepted has that of its listener
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.encode())
+        end.settimeout(PATIENCE_S)
+    if algorithm and not flow.neighbour.asks:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+    return end
+
+
+def _work(each: _Running, topology: Topology, load_ns: int, seed: int) -> None:
+    """Do what the flow's neighbour does, until it is over."""
+    try:
+        if each.flow.neighbour.asks:
+            _fetch(each, topology, load_ns, seed)
+        elif each.flow.neighbour.algorithm:
+            _send_stream(each, load_ns)
+        else:
+            _send_datagrams(each, load_ns)
+    except OSError as error:
+        each.problem = "" if each.stop.is_set() else f"it ended: {error}"
 
 
 def _sleep_until(moment_ns: int, stop: Event) -> bool:
@@ -161,25 +191,63 @@ def _send_stream(each: _Running, load_ns: int) -> None:
     neighbour, port = each.flow.neighbour, each.flow.port
     if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):
         return
-    try:
-        each.near.settimeout(PATIENCE_S)
-        each.far.settimeout(PATIENCE_S)
-        each.near.connect((REMOTE_ADDRESS, port))
-        accepted, _ = each.far.accept()
-        with each.near, accepted:
-            sender, reader = each.near, accepted
-            if each.flow.way == "down":
-                sender, reader = reader, sender
-            reader.settimeout(None)
-            Thread(target=_read_stream, args=(reader,), daemon=True).start()
-            each.sender = sender
-            while not each.stop.is_set() and (left_s := _left_s(neighbour, load_ns)) > 0:
-                sender.settimeout(left_s)
-                with suppress(TimeoutError):
-                    sender.send(CHUNK)
-            each.ask()
-    except OSError as error:
-        each.problem = "" if each.stop.is_set() else f"its connection ended: {error}"
+    each.near.connect((REMOTE_ADDRESS, port))
+    accepted, _ = each.far.accept()
+    with each.near, accepted:
+        sender, reader = each.near, accepted
+        if each.flow.way == "down":
+            sender, reader = reader, sender
+        reader.settimeout(None)
+        Thread(target=_read_stream, args=(reader,), daemon=True).start()
+        each.sender = sender
+        while not each.stop.is_set() and (left_s := _left_s(neighbour, load_ns)) > 0:
+            sender.settimeout(left_s)
+            with suppress(TimeoutError):
+                sender.send(CHUNK)
+        each.ask()
+
+
+def _fetch(each: _Running, topology: Topology, load_ns: int, seed: int) -> None:
+    """Ask for one thing after the other, each at its time, and read it."""
+    neighbour, room = each.flow.neighbour, bytearray(FETCH_ROOM_BYTES)
+    Thread(target=_serve, args=(each,), daemon=True).start()
+    began_ns = ended_ns = load_ns + round(neighbour.from_s * 1e9)
+    for number, fetch in enumerate(plan_fetches(each.flow, seed)):
+        due_ns = max(began_ns + fetch.due_ns, ended_ns + fetch.pause_ns)
+        if not _sleep_until(due_ns, each.stop) or _left_s(neighbour, load_ns) <= 0:
+            break
+        if number and fetch.opens:
+            each.near = _bind(topology, each.flow, "neighbour", fetch.port)
+        if fetch.opens:
+            each.near.connect((REMOTE_ADDRESS, each.flow.port))
+            each.near.settimeout(None)
+        each.near.send(fetch.size_bytes.to_bytes(REQUEST_BYTES, "big"))
+        left = fetch.size_bytes
+        while left and (
+            came := each.near.recv_into(
+                room, min(left, len(room)), socket.MSG_TRUNC | socket.MSG_WAITALL
+            )
+        ):
+            left -= came
+        ended_ns = time.time_ns()
+        if neighbour.kind == "web":
+            each.near.close()
+
+
+def _serve(each: _Running) -> None:
+    """Answer one connection after the other: as many bytes as each request says."""
+    with suppress(OSError):
+        each.far.settimeout(None)
+        while not each.stop.is_set():
+            accepted, _ = each.far.accept()
+            with accepted:
+                accepted.settimeout(None)
+                each.sender = accepted
+                while request := accepted.recv(REQUEST_BYTES, socket.MSG_WAITALL):
+                    left = int.from_bytes(request, "big")
+                    while left:
+                        left -= accepted.send(CHUNK[:left] if left < len(CHUNK) else CHUNK)
+                each.ask()
 
 
 def _read_stream(reader: socket.socket) -> None:
@@ -196,14 +264,9 @@ def _send_datagrams(each: _Running, load_ns: int) -> None:
     sender = each.near if each.flow.way == "up" else each.far
     payload = bytes(neighbour.packet_bytes - IP_UDP_BYTES - _RTP.size)
     began_ns, number = load_ns + round(neighbour.from_s * 1e9), 0
-    try:
-        while _left_s(neighbour, load_ns) > 0 and _sleep_until(
-            began_ns + number * neighbour.gap_ns, each.stop
-        ):
-            stamp = number * CALL_STAMPS & 0xFFFFFFFF
-            sender.send(
-                _RTP.pack(_VERSION, _G711, number & 0xFFFF, stamp, each.flow.port) + payload
-            )
-            number += 1
-    except OSError as error:
-        each.problem = f"it could not send: {error}"
+    while _left_s(neighbour, load_ns) > 0 and _sleep_until(
+        began_ns + number * neighbour.gap_ns, each.stop
+    ):
+        stamp = number * CALL_STAMPS & 0xFFFFFFFF
+        sender.send(_RTP.pack(_VERSION, _G711, number & 0xFFFF, stamp, each.flow.port) + payload)
+        number += 1

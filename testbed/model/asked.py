@@ -327,9 +327,10 @@ class Condition:
         allowed="a command in words, as a shell splits them", since=3,
     )] = ""  # fmt: skip
     traffic: Annotated[str, Knob(
-        "Neighbours, who use the access line meanwhile: greedy TCP, an even stream of UDP, or a "
-        "call; from 5 s before the load to its end, if they do not say otherwise.",
+        "Neighbours, who use the access line meanwhile: greedy TCP, an even stream of UDP, a call, "
+        "a video or the web; from 5 s before the load to its end, if they do not say otherwise.",
         label="Neighbours", pattern=TRAFFIC_PATTERN, allowed=TRAFFIC_WORDS, since=3,
+        draws=True, draws_of="the web", draws_where="web",
     )] = NO_TRAFFIC  # fmt: skip
 
     @property

@@ -34,6 +34,7 @@ class Knob:
         since: the schema of results that had it first.
         draws: whether a load depends on its seed where the value is not the default.
         draws_of: the loads of which alone that holds, in a word such as "browsers".
+        draws_where: the word of its value which alone draws.
     """
 
     help: str
@@ -51,6 +52,7 @@ class Knob:
     since: int = FIRST_SCHEMA
     draws: bool = False
     draws_of: str = ""
+    draws_where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,11 @@ def _changed(spec: Any, table: tuple[str, ...]) -> Iterator[tuple[Declared, Any]
 
 def draws(spec: Any) -> bool:
     """Return whether a load depends on its seed: a knob at any depth draws, by its declaration."""
-    return any(each.knob.draws for each, _ in changed(spec))
+    return any(
+        each.knob.draws
+        and (not each.knob.draws_where or each.knob.draws_where in str(value).split())
+        for each, value in changed(spec)
+    )
 
 
 def name_draws(spec: type) -> tuple[str, ...]:

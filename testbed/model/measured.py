@@ -307,6 +307,18 @@ class NeighbourFlow:
     jitter_ms: float | None = None
     """The mean difference between delays of packets that arrived one after the other (D of RFC
     3550, section 6.4.1); null where fewer than two arrived."""
+    r_factor: float | None = None
+    """Of a call: its rating R by the E-model (ITU-T G.107), from 0 to 93.2: G.711 with concealment
+    of losses, 20 ms to fill a packet, and the playing delay that is best for it."""
+    fetches: int | None = None
+    """Of a video or the web: segments or flows whose last byte came while the page was loading; of
+    a second page its requests."""
+    fetch_p50_ms: float | None = None
+    """The median of the times that they took, of the web with the opening of the connection."""
+    fetch_max_ms: float | None = None
+    """The longest of these times."""
+    plt_ms: float | None = None
+    """Of a second page: its load time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +375,7 @@ class Proof:
     """Of a page load: the queues of `down` and `up`; empty in older records, and where there were
     more packets than the server's end records."""
     neighbours: tuple[NeighbourFlow, ...] = ()
-    """Of a page load with neighbours: their flows."""
+    """Of a page load or a command with neighbours: their flows."""
 
     @property
     def proven(self) -> bool:

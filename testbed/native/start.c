@@ -2,7 +2,7 @@
 /*
  * start - start a client: in its network, with a process table of its own, without privileges.
  *
- *   start namespace=NAME user=ID [at-ns=N] [began=FILE] -- PROGRAM [ARG ...]
+ *   start namespace=NAME user=ID [at-ns=N] [begin-ns=N] [began=FILE] -- PROGRAM [ARG ...]
  *
  * namespace is one of `ip netns`: as `ip netns exec` does, /sys is that of the network inside, and
  * the files in /etc/netns/NAME lie over those in /etc.  The program is process 2 of the new table;
@@ -13,6 +13,9 @@
  * a second later, to the nanosecond, with the guest's random numbers started anew from the seed
  * (RNDCLEARPOOL does both, by our patch of the kernel).  So nothing that ran before it can be seen
  * in the load: how long it took, how many processes it had, how many random numbers it drew.
+ *
+ * begin-ns is a later moment, at which the program starts instead: neighbours who began before it
+ * would be moved by the first.
  *
  * began is a file, which is written when the program starts: the CLOCK_REALTIME of that moment in ns.
  *
@@ -42,7 +45,7 @@
 
 static const char *name, *began;
 static long user = -1;
-static long long at_ns = -1;
+static long long at_ns = -1, begin_ns = -1;
 
 static void die(const char *format, ...)
 {
@@ -81,6 +84,8 @@ static char **read_arguments(char **argument)
 			user = number(*argument + 5);
 		else if (!strncmp(*argument, "at-ns=", 6))
 			at_ns = number(*argument + 6);
+		else if (!strncmp(*argument, "begin-ns=", 9))
+			begin_ns = number(*argument + 9);
 		else if (!strncmp(*argument, "began=", 6))
 			began = *argument + 6;
 		else {
@@ -90,7 +95,7 @@ static char **read_arguments(char **argument)
 	}
 	if (!name || user < 0 || !*argument || !argument[1]) {
 		errno = EINVAL;
-		die("namespace=NAME user=ID [at-ns=N] [began=FILE] -- PROGRAM [ARG ...]");
+		die("namespace=NAME user=ID [at-ns=N] [begin-ns=N] [began=FILE] -- PROGRAM [ARG ...]");
 	}
 	return argument + 1;
 }
@@ -142,14 +147,14 @@ static void enter_mounts(void)
 	bind_etc();
 }
 
-static void await_moment(void)
+static void await_moment(const char *which, long long at)
 {
-	struct timespec moment = { at_ns / NANO, at_ns % NANO }, now;
+	struct timespec moment = { at / NANO, at % NANO }, now;
 	int error;
 
-	if (clock_gettime(CLOCK_REALTIME, &now) || (long long) now.tv_sec * NANO + now.tv_nsec > at_ns) {
+	if (clock_gettime(CLOCK_REALTIME, &now) || (long long) now.tv_sec * NANO + now.tv_nsec > at) {
 		errno = ETIME;
-		die("at-ns=%lld", at_ns);
+		die("%s=%lld", which, at);
 	}
 	while ((error = clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &moment, NULL)) == EINTR)
 		;
@@ -214,9 +219,11 @@ static int be_first(char **program)
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
 		die("mount /proc");
 	if (at_ns >= 0) {
-		await_moment();
+		await_moment("at-ns", at_ns);
 		forget_what_was();
 	}
+	if (begin_ns >= 0)
+		await_moment("begin-ns", begin_ns);
 	child = fork();
 	if (child < 0)
 		die("fork");

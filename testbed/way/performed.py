@@ -16,7 +16,6 @@ from typing import Any
 
 from testbed.base.seeding import start_offset_ns
 from testbed.kinds.observation import Observation
-from testbed.lab.beside import HOSTS
 from testbed.lab.calibration import (
     PROBES,
     describe_passed,
@@ -31,6 +30,7 @@ from testbed.lab.link.discipline import by_trace
 from testbed.lab.link.netem import describe_drawn
 from testbed.lab.link.protocol import ETHERNET_HEADER_BYTES, WAYS
 from testbed.lab.link.words import differ
+from testbed.lab.neighbour_hosts import HOSTS
 from testbed.lab.offloads import wanted_offloads
 from testbed.lab.probe import expect_probed
 from testbed.lab.readback import ENDS

@@ -18,10 +18,10 @@ from testbed.model import LinkSpec
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
-HEADERS_BYTES = 96
-"""Those of Ethernet, IP and TCP with options, or of RTP."""
 WHOLE_BYTES = 65535
 READY_S = 60.0
+BLOCK_S = 1.0
+"""After which a block of packets is handed over that is not full: tcpdump asks for that."""
 CAPTURED_MOST = 250_000
 """Packets: a bounded capture of more than that has the first."""
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
@@ -33,17 +33,23 @@ def snap_bytes(link: LinkSpec) -> int:
 
 
 def capture_argv(
-    device: str, pcap: Path, most: int | None = None, snap: int = SNAP_BYTES, only: str = ""
+    device: str,
+    pcap: Path,
+    most: int | None = None,
+    snap: int = SNAP_BYTES,
+    *,
+    in_blocks: bool = False,
 ) -> tuple[str, ...]:
     """Command that writes packets on ``device`` to ``pcap``: ``most``, or until interrupted.
 
-    Of each ``snap`` bytes are kept; ``only`` is a filter by pcap-filter(7).
+    Of each ``snap`` bytes are kept.  ``in_blocks``: the kernel hands them over by the hundred, or
+    after ``BLOCK_S``; to be woken by each is a third of what a bulk transfer costs a guest.
     """
     return (
         *("tcpdump", "-i", device, "-n", "-w", str(pcap), "--time-stamp-precision=nano"),
-        *("-s", str(snap), "-B", "16384", "-Z", "root", "--immediate-mode"),
+        *("-s", str(snap), "-B", "16384", "-Z", "root"),
+        *(() if in_blocks else ("--immediate-mode",)),
         *(("-c", str(most)) if most is not None else ()),
-        *((only,) if only else ()),
     )
 
 
@@ -55,7 +61,8 @@ def capture(
     log: Path,
     most: int | None = None,
     snap: int = SNAP_BYTES,
-    only: str = "",
+    *,
+    in_blocks: bool = False,
 ) -> Iterator[None]:
     """Capture while the block runs, ``most`` packets if given; afterwards the file is complete.
 
@@ -66,7 +73,7 @@ def capture(
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
-        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap, only))
+        argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap, in_blocks=in_blocks))
         child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
         deadline = time.monotonic() + READY_S
         while b"listening on" not in log.read_bytes():
@@ -76,6 +83,8 @@ def capture(
         try:
             yield
         finally:
+            if in_blocks:
+                time.sleep(2 * BLOCK_S)  # until it has the last one, which is not full
             # Not child.send_signal(): it would reap one that is gone, whose end we wait for.
             os.kill(child.pid, signal.SIGINT)
             ended = proc.wait(child, READY_S, Event())

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.kinds.command.measurement import Executed
 from testbed.model import CAPTURE_FILE, NEIGHBOUR_FILE, OBSERVATION_FILE, NeighbourFlow, Record
 from testbed.model.traffic import NO_TRAFFIC
+from testbed.results.store import read_records
 from tests.acceptance.altered import Done, given
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
 from tests.measured import load_of
@@ -19,8 +21,11 @@ PAGE = "tum-website"
 LINE = {"rtt_ms": 30, "down_kbit": 8000, "up_kbit": 1000, "page": PAGE, "client": "graph"}
 UP, CALL, DOWN = "bulk up", "call", "bulk down 2x reno from -2s to 0.2s"
 STREAM = "cbr down 400kbit 500B from 0.1s"
+VIDEO, WEB = "video down 1600kbit 1s reno from -2.5s", "web 6x"
 CALL_UP = f"{UP} + {CALL}"
-TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP]
+FETCHES = f"{VIDEO} + {WEB}"
+SECOND = "page"
+TEXTS = [NO_TRAFFIC, UP, CALL, DOWN, STREAM, CALL_UP, VIDEO, WEB, FETCHES, SECOND]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,6 +91,43 @@ def test_an_even_stream(ran: Ran) -> None:
     assert stream.sent == pytest.approx((plt(ran, STREAM) - 100) / 10, abs=1)  # one in 10 ms
 
 
+def test_a_call_behind_an_upload_is_a_bad_one(ran: Ran) -> None:
+    alone, beside = ({f.way: f.r_factor for f in flows(ran, text) if f.sent}
+                     for text in (CALL, CALL_UP))  # fmt: skip
+    assert alone == {"up": pytest.approx(93.2, abs=0.01), "down": pytest.approx(93.2, abs=0.01)}
+    assert beside["up"] is not None and beside["up"] < 60
+    assert beside["down"] == pytest.approx(93.2, abs=1)
+
+
+def test_a_video_is_fetched_by_the_segment(ran: Ran) -> None:
+    (video,) = flows(ran, VIDEO)
+    assert video.began_s == pytest.approx(-2.5, abs=0.001)
+    # 200 kB at 8 Mbit/s, from 0.5 s after the load's start on, and each second.
+    assert video.fetches == pytest.approx(plt(ran, VIDEO) / 1000 - 0.7, abs=1)
+    assert video.fetch_p50_ms is None or video.fetch_p50_ms > 200
+
+
+def test_the_web_is_drawn_by_the_seed(house: House, ran: Ran) -> None:
+    (web,) = flows(ran, WEB)
+    assert web.began_s == pytest.approx(-5, abs=0.001)
+    again = house.run(**LINE, traffic=WEB, repetitions=2)
+    found = [record.proof.neighbours[0] for record in again.records if record.proof]
+    assert [record.outcome for record in again.records] == ["ok", "ok"]
+    assert web == next(flow for flow in found if flow.goodput_kbit == web.goodput_kbit)
+    assert len({flow.goodput_kbit for flow in found}) == 2
+
+
+def test_two_clients_behind_one_line(ran: Ran) -> None:
+    """Each is later than alone, the whole line is theirs, and neither starves."""
+    alone = load_of(of(ran, NO_TRAFFIC))
+    (second,) = flows(ran, SECOND)
+    assert alone is not None and second.plt_ms is not None
+    assert second.began_s == pytest.approx(0, abs=0.001)
+    assert second.fetches == len(alone.requests)
+    assert alone.plt_ms * 1.02 < second.plt_ms < alone.plt_ms * 3
+    assert alone.plt_ms * 1.02 < plt(ran, SECOND) < alone.plt_ms * 3
+
+
 def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     lab = of(ran, UP).lab
     assert lab is not None
@@ -96,9 +138,10 @@ def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     assert not [name for name in alone.knobs if name.startswith(("neighbour.", "remote."))]
 
 
-def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran) -> None:
-    again = house.run(**LINE, traffic=CALL_UP).records[0]
-    first = of(ran, CALL_UP)
+@pytest.mark.parametrize("text", [CALL_UP, FETCHES, SECOND])
+def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text: str) -> None:
+    again = house.run(**LINE, traffic=text).records[0]
+    first = of(ran, text)
     for name in (CAPTURE_FILE, NEIGHBOUR_FILE, "remote.pcap"):
         assert again.artefacts[name] == first.artefacts[name]
 
@@ -110,12 +153,26 @@ def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> No
     assert_ok(record)
 
 
-SENDS = "                    sender.send(CHUNK)\n"
+@pytest.mark.parametrize("knob", ["link.corrupt_pct", "link.duplicate_pct"])
+def test_neighbours_on_a_line_that_damages_or_doubles(house: House, knob: str) -> None:
+    """What is counted of such packets is all of them, whoever sent them."""
+    ran = house.run(**LINE, **{knob: 1}, traffic=[f"{CALL_UP} + {FETCHES}", f"{DOWN} + {SECOND}"])
+    for record in ran.records:
+        assert_ok(record)
+        assert record.lab is not None and record.proof is not None
+        counted = record.lab.traffic
+        what = knob.partition(".")[2].partition("_")[0]
+        assert any(counted.get(f"{way}.{what}ed" if what == "corrupt" else f"{way}.{what}d")
+                   for way in ("up", "down"))  # fmt: skip
+
+
+SENDS = "                sender.send(CHUNK)\n"
+DUE = "max(began_ns + fetch.due_ns, ended_ns + fetch.pause_ns)"
 BEGINS = "    if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):"
 FAULTS: dict[str, tuple[str, str, str, str]] = {
     "late": (UP, BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"),
              "neighbour bulk up: it began at -4.98"),
-    "another algorithm": (UP, "flow.neighbour.algorithm.encode()", 'b"reno"',
+    "another algorithm": (UP, "algorithm.encode()", 'b"reno"',
                           "neighbour bulk up: its congestion control is reno, asked was cubic"),
     "ends early": (UP, "return ENDLESS_S", "return (load_ns - time.time_ns()) / 1e9 + 0.05",
                    "neighbour bulk up: it ended at 0.05"),
@@ -128,7 +185,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         "+ neighbour.to_s + 0.05",
         "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.25",
     ),
-    "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 20 + "time.sleep(0.7)\n",
+    "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 16 + "time.sleep(0.7)\n",
                "neighbour bulk up: it had nothing to send for "),
     "one connection for two": (
         DOWN,
@@ -144,8 +201,39 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "one way only": (CALL, "thread in threads:\n            thread.start",
                      "thread in threads[:1]:\n            thread.start",
                      "neighbour call (flow 1 down): it never began"),
-    "numbers left out": (CALL, "            number += 1\n", "            number += 2\n",
+    "numbers left out": (CALL, "        number += 1\n", "        number += 2\n",
                          "packets were not sent at their times, one each 20 ms"),
+    "a late video": (VIDEO, DUE, f"{DUE} + 20_000_000", "it began at -2.48"),
+    "a late segment": (VIDEO, DUE, f"{DUE} + (20_000_000 if number > 1 else 0)",
+                       f"neighbour {VIDEO}: fetch 3 began at -0.48"),
+    "a video of another algorithm": (VIDEO, "algorithm.encode()", 'b"cubic"',
+                                     "its congestion control is cubic, asked was reno"),
+    "a larger segment": (VIDEO, 'int.from_bytes(request, "big")',
+                         'int.from_bytes(request, "big") + 100',
+                         "fetch 1 brought 100 bytes more than 200000"),
+    "a smaller segment": (VIDEO, 'int.from_bytes(request, "big")',
+                          'int.from_bytes(request, "big") - 100',
+                          "fetch 1 had nothing under way for 2."),
+    "a smaller one asked for": (
+        VIDEO, "enumerate(plan_fetches(each.flow, seed))",
+        "enumerate(type(f)(f.size_bytes // 2, f.port, f.pause_ns, f.due_ns, f.opens)"
+        " for f in plan_fetches(each.flow, seed))",
+        "fetch 1 brought -100000 bytes more than 200000"),
+    "no video": (VIDEO, "def _fetch(", "def _fetch(*_: object) -> None:\n    pass\n\n\ndef _not(",
+                 f"neighbour {VIDEO}: it never began"),
+    "no web": (WEB, "def _fetch(", "def _fetch(*_: object) -> None:\n    pass\n\n\ndef _not(",
+               "neighbour web 6x: flow 2: it never began"),
+    "a late web": (WEB, DUE, f"{DUE} + 20_000_000", "neighbour web 6x: flow 2: it began at -4.98"),
+    "a web without pauses": (WEB, DUE, f"{DUE} - (fetch.pause_ns if number else 0)",
+                             ": fetch 2 began at"),
+    "a web of another algorithm": (WEB, "algorithm.encode()", 'b"reno"',
+                                   "neighbour web 6x: its congestion control is reno"),
+    "a web of another seed": (WEB, "plan_fetches(each.flow, seed)",
+                              "plan_fetches(each.flow, seed + 1)", "neighbour web 6x: flow 2: "),
+    "a web of other sizes": (WEB, 'int.from_bytes(request, "big")',
+                             'int.from_bytes(request, "big") + 1', " brought 1 bytes more than "),
+    "fewer on the web": (WEB, "in list_flows(neighbours)]", "in [*list_flows(neighbours)][:5]]",
+                         "flow 6: it never began"),
 }  # fmt: skip
 
 
@@ -157,6 +245,27 @@ def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str)
         plant("lab/neighbours.py", "for thread in threads:\n                thread.join",
               "for thread in threads[:1]:\n                thread.join")  # fmt: skip
     assert_refused(house.run(**LINE, traffic=text), "unproven", told)
+
+
+SECOND_FAULTS: dict[str, tuple[str, str, str]] = {
+    "late": ("order.load_ns + round(", "order.load_ns + 20_000_000 + round(",
+             "neighbour page: it began at 0.02"),
+    "none": ("if neighbour is None or", "if neighbour is not None or",
+             "neighbour page: it has not loaded the page"),
+    "another time": ("Graph().load(order)",
+                     "replace((load := Graph().load(order)), plt_ms=load.plt_ms * 0.99)",
+                     "neighbour page: the load ended after"),
+    "fewer requests": ("Graph().load(order)",
+                       "replace((load := Graph().load(order)), requests=load.requests[1:])",
+                       "neighbour page: the server answered"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", SECOND_FAULTS)
+def test_a_second_page_that_is_otherwise(house: House, plant: Plant, fault: str) -> None:
+    old, new, told = SECOND_FAULTS[fault]
+    plant("kinds/page_load/second_load.py", old, new)
+    assert_refused(house.run(**LINE, traffic=SECOND), "unproven", told)
 
 
 def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
@@ -199,7 +308,7 @@ def test_a_host_of_neighbours_that_changes(
 def test_a_way_around_the_line(house: House, plant: Plant) -> None:
     """The neighbour's packets reach their end, and no packet of the line is missing."""
     plant(
-        "lab/beside.py",
+        "lab/neighbour_hosts.py",
         "        yield topology\n",
         "        from testbed.base import proc\n"
         "        with topology.role('neighbour').entered():\n"
@@ -268,6 +377,11 @@ def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
         ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
         ("cbr up 99999999kbit", "more than 100000 packets a second"),
         ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
+        ("web 65x", "has more than 64 flows"),
+        ("page + page from 1s", "has more than one second page"),
+        ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
+        ("video up 500kbit", 'is not "none", or neighbours joined by'),
+        ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
         ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)"),
     ],
 )
@@ -281,16 +395,77 @@ def test_what_cannot_be_a_neighbour_is_refused_before_a_run(
     assert said in capsys.readouterr().err
 
 
-def test_the_host_and_a_command_have_no_neighbours(
-    house: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_host_has_no_neighbours(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     config = house.folder / "wrong.toml"
     config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = "call"\n')
     assert house.command("plan", str(config), "--kernel", "host")[0] == EXIT_CONFIGURATION
     assert "neighbours are in virtual time alone" in capsys.readouterr().err
-    config.write_text(
-        f'kind = "command"\npage = "{PAGE}"\nclient = "command"\ncommand = "true"\n'
-        'traffic = "call"\n'
+
+
+COMMAND = f"""\
+kind = "command"
+page = "{PAGE}"
+client = "command"
+command = "ping -c 40 -i 0.02 {{server}}"
+link = {{ rtt_ms = 30, down_kbit = 8000, up_kbit = 1000 }}
+traffic = "bulk up + call + {VIDEO} to 0.3s"
+"""
+
+
+def run_command(house: House) -> Ran:
+    config = house.folder / "command.toml"
+    config.write_text(COMMAND)
+    folder = house.folder / "results" / f"command-{len(list(house.folder.glob('results/*')))}"
+    code, said = house.command("run", str(config), "-o", str(folder))
+    return Ran(code, said, folder, read_records(folder))
+
+
+def test_a_command_beside_neighbours(house: House, page: None) -> None:
+    ran, again = run_command(house), run_command(house)
+    (record,) = ran.records
+    assert_ok(record)
+    executed = record.measured_as(Executed)
+    assert record.proof is not None and executed is not None
+    up, call, _, video = record.proof.neighbours
+    assert [flow.began_s for flow in (up, call, video)] == [
+        pytest.approx(began, abs=0.001) for began in (-5, -5, -2.5)
+    ]
+    assert call.sent == pytest.approx(executed.duration_ms / 20, abs=1)
+    assert again.records[0].artefacts == record.artefacts
+    printed = (ran.folder / "trials" / record.trial_id / "command.out").read_text()
+    assert float(printed.rpartition(" = ")[2].split("/")[1]) > 500  # behind the upload
+    assert "Neighbours" in (ran.folder / "report.html").read_text()
+
+
+def test_a_late_neighbour_of_a_command(house: House, page: None, plant: Plant) -> None:
+    plant("lab/neighbours.py", BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"))
+    assert_refused(
+        run_command(house), "unproven", "neighbour bulk up (flow 1 up): it began at -4.98"
     )
+
+
+def test_a_command_that_is_the_client_begins_with_its_neighbours(house: House) -> None:
+    command = "/usr/bin/curl -sS -o {out}/page {url}"
+    words = f"sh -c 'sleep 0.2; {command}; echo plt_ms=1'"
+    ran = house.run(**LINE | {"client": "command"}, command=words, allow_misses=True,
+                    traffic="bulk down from -1s to 0.1s")  # fmt: skip
+    assert "began at" not in str(ran.records[0].reason)
+    assert "it ended" not in str(ran.records[0].reason)
+
+
+def test_a_command_outside_of_all_hosts_has_no_neighbours(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = house.folder / "wrong.toml"
+    config.write_text(COMMAND + 'at = "lab"\n')
     assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
-    assert "a command alone in the lab has no neighbours" in capsys.readouterr().err
+    assert "neighbours begin with a command at an end of the link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["6.12", "6.1"])
+@pytest.mark.thorough
+def test_older_kernels_have_neighbours(house: House, version: str) -> None:
+    asked = LINE | {"kernel.version": version, "traffic": f"{CALL_UP} + {FETCHES}"}
+    first, second = (house.run(**asked).records[0] for _ in range(2))
+    assert_ok(first)
+    assert first.artefacts == second.artefacts

@@ -7,13 +7,13 @@ from typing import Any
 from analysis.kinds.page_load.closed_forms import list_closed_forms
 from analysis.kinds.page_load.figures import FIGURES
 from analysis.kinds.page_load.findings import findings
-from analysis.kinds.page_load.neighbours import list_flows
 from analysis.kinds.page_load.visitor import describe_visitor
 from analysis.kinds.page_load.waterfall import Waterfalls, gather_waterfalls
 from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results
 from analysis.report.evidence import TrialLine
 from analysis.report.kind import Parts, ReportKind
+from analysis.report.neighbours import list_flows
 from analysis.tables.table import ResultTable
 
 ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}

@@ -15,23 +15,34 @@ from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
+from testbed.lab.neighbour_hosts import ADDRESSES, MACS
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
+from testbed.model.traffic import ToldConnection, parse_traffic
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.damage import split_damaged
 from testbed.wire.flows import read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_duration
+from testbed.wire.neighbour_flow import LoadWindow
+from testbed.wire.neighbours import read_company
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 
 
 @dataclass(frozen=True, slots=True)
 class CommandObservation(Observation):
-    """What a command in the lab leaves."""
+    """What a command in the lab leaves.
+
+    ``neighbours`` is what the kernel told of their connections, ``load_ns`` when these expected
+    the command, and ``began_ns`` when it began, by the clock of the captures.
+    """
 
     executed: Executed | None = None
+    began_ns: int = 0
+    load_ns: int = 0
+    neighbours: tuple[ToldConnection, ...] = ()
 
     @property
     def measured(self) -> Executed | None:
@@ -65,7 +76,16 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     if spec.link.corrupt_pct:
         capture, _ = split_damaged(capture, client, CLIENT_MAC)
     flows = read_flows(capture, client)
-    ran = observed.executed
+    ran, company = observed.executed, None
+    neighbours = parse_traffic(spec.traffic)
+    if neighbours and ran is not None:
+        end_ns = observed.began_ns + round(ran.duration_ms * 1e6)
+        window = LoadWindow(observed.began_ns, end_ns, observed.load_ns)
+        company = read_company(
+            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
+            macs=MACS if spec.link.corrupt_pct else (),
+        )
+        flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
     problems = (
         *(check_files(ran, out) if ran is not None else ()),
         # The other end's command may have begun before.
@@ -77,13 +97,19 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
         *check_whole(capture),
         *(check_both_ways(flows, {}) if whole else ()),
         *(
-            check_line(flows, spec.link, (), observed.running_traces(spec.link))
+            check_line(
+                *(flows, spec.link, (), observed.running_traces(spec.link)),
+                shared=company is not None,
+            )
             if not in_real_time(trial.kernel)
             else ()
         ),
+        *(() if company is None else company.problems),
+        *observed.problems,
     )
     proof = prove_flows(flows, observed.counters, spec.tcp, whole=False)
-    return replace(proof, problems=problems)
+    found = () if company is None else company.flows
+    return replace(proof, problems=problems, neighbours=found)
 
 
 def check_files(executed: Executed, out: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from testbed.archive.reading import Archive, read_archive
@@ -22,13 +22,21 @@ from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
-from testbed.kinds.page_lab import open_lab_for, order_of, replayed, start_argv
+from testbed.kinds.page_lab import (
+    accompanied,
+    open_lab_for,
+    order_of,
+    replayed,
+    start_argv,
+    start_beside,
+)
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS
 from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
+from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.replay_log import read_replay
 from testbed.wire.capture import CAPTURED_MOST, capture, snap_bytes
 from testbed.wire.counters import difference, read_counters
@@ -90,51 +98,62 @@ def _execute(
         ):
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
             words = fill_words(split_words(spec.command), values)
-            status, duration_ms = _run(trial, site, lab, here, order, words)
+            order = _timed(trial, site, order, here)
+            lab.begin_traces(trial.seed, order.load_ns)
+            with accompanied(spec, lab, order, site.scratch) as met:
+                status, began_at, duration_ms = _run(site, order, words)
             peer_status = None if peer is None else peer.poll()
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
             after = {end: read_counters(namespace) for end, namespace in ends.items()}
     finally:
         keep_files(kept, order.out)
-        for file in (pcap, *sorted(order.out.iterdir())):
+        for file in (*sorted(site.scratch.glob("*.pcap")), *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
     printed, said = ((site.out / name).stat().st_size for name in (OUTPUT_FILE, ERROR_FILE))
     observation["executed"] = asdict(Executed(status, duration_ms, printed, said, peer_status))
+    observation |= {"neighbours": [asdict(told) for told in met.told], "load_ns": met.load_ns}
+    observation |= {"began_ns": began_at, "problems": tuple(met.problems)}
     observation["counters"] = {end: difference(before[end], after[end]) for end in ends}
     if began is not None:
         observation["machine"] = describe_machine(began, read_sample()) | link_numbers(lab)
 
 
-def _run(
-    trial: Trial,
-    site: Site,
-    lab: Lab,
-    namespace: Namespace | None,
-    order: LoadOrder,
-    words: tuple[str, ...],
-) -> tuple[int, float]:
-    """Run ``words`` and return their exit status, and how long they took in ms.
+def _timed(trial: Trial, site: Site, order: LoadOrder, namespace: Namespace | None) -> LoadOrder:
+    """Return ``order`` with the words that start the command, in virtual time at a round instant.
 
-    Without a ``namespace`` they run outside of the lab's hosts, and begin at once.
+    What runs outside of the lab's hosts begins at once.
+    """
+    if site.aligned:
+        begin_stage()
+    if namespace is None:
+        return replace(order, prefix=())
+    if not site.aligned:
+        return replace(
+            order, prefix=start_argv(site.bundle, namespace.name, ROOT, None, order.began)
+        )
+    neighbours = parse_traffic(trial.condition_as(LabCommand).traffic)
+    lead = lead_s(neighbours) if neighbours else None
+    at_ns = choose_moments(trial, None, lead).launch_ns
+    if lead is None:
+        prefix = start_argv(site.bundle, namespace.name, ROOT, at_ns, order.began)
+    else:
+        prefix = start_beside(site, namespace.name, ROOT, at_ns, lead, order.began)
+    return replace(order, prefix=prefix, load_ns=at_ns)
+
+
+def _run(site: Site, order: LoadOrder, words: tuple[str, ...]) -> tuple[int, int, float]:
+    """Run ``words``; return their exit status, when they began in ns, and for how long in ms.
 
     Raises:
         LoadTimeoutError: they did not end in time.
         LoadError: they could not be started.
     """
-    at_ns = None
-    if site.aligned:
-        begin_stage()
-        at_ns = None if namespace is None else choose_moments(trial).launch_ns
-    lab.begin_traces(trial.seed, at_ns)
     log = site.out / ERROR_FILE  # there, too, when a guest that never ends is killed
     start_ns = time.time_ns()
-    prefix: tuple[str, ...] = ()
-    if namespace is not None:
-        prefix = start_argv(site.bundle, namespace.name, ROOT, at_ns, order.began)
     status = run_logged(
-        (*prefix, *words),
+        (*order.prefix, *words),
         log=log,
         env=client_environment(order),
         cwd=order.scratch,
@@ -142,11 +161,11 @@ def _run(
         good=range(256),
         output=site.out / OUTPUT_FILE,
     )
-    duration_ms = (time.time_ns() - began_ns(order, start_ns)) / 1e6
+    ended_ns, start_ns = time.time_ns(), began_ns(order, start_ns)
     said = read_tail(log)
     if status == NOT_STARTED and said.startswith("start: "):
         raise LoadError(f"`{' '.join(words)}` could not be started: {said}")
-    return status, duration_ms
+    return status, start_ns, (ended_ns - start_ns) / 1e6
 
 
 @contextmanager

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
-from testbed.lab.beside import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
+from testbed.kinds.page_load.measurement import SecondLoad
+from testbed.kinds.page_load.second_judgement import judge_second
 from testbed.lab.link.protocol import WAYS
+from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
-    NEIGHBOUR_FILE,
-    REMOTE_FILE,
     SERVER_CAPTURE_FILE,
     Condition,
-    NeighbourFlow,
     PageLoad,
     Proof,
+    Replay,
     ServedConnection,
     Trial,
     in_real_time,
@@ -28,27 +28,28 @@ from testbed.model import (
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
 from testbed.model.trace import traced
-from testbed.model.traffic import ToldConnection, parse_traffic
+from testbed.model.traffic import ToldConnection, parse_traffic, second_page
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.damage import check_damage, split_damaged
-from testbed.wire.ecn import check_ecn, count_marks, read_marks
+from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
-from testbed.wire.neighbours import LoadWindow, merge_arrivals, read_neighbours
+from testbed.wire.neighbour_flow import LoadWindow
+from testbed.wire.neighbours import Company, read_company
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, Packet, read_capture
 from testbed.wire.path_mtu import check_path_mtu, count_first_flights
 from testbed.wire.proof import prove as prove_flows
-from testbed.wire.queueing import check_queueing, describe_queueing, read_transits
+from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
-CLIENT, NEIGHBOUR = inet_aton(CLIENT_ADDRESS), inet_aton(NEIGHBOUR_ADDRESS)
+CLIENT = inet_aton(CLIENT_ADDRESS)
 GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
 
@@ -58,13 +59,16 @@ class LoadObservation(Observation):
     """What a page load leaves.
 
     ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account,
-    ``neighbours`` what the kernel told of theirs.
+    ``neighbours`` what the kernel told of theirs, ``load_ns`` when these expected the load, and
+    ``second`` what one of them saw that loaded the page, too.
     """
 
     load: PageLoad | None = None
     hosts: dict[str, str] = field(default_factory=dict)
     connections: tuple[ServedConnection, ...] = ()
     neighbours: tuple[ToldConnection, ...] = ()
+    load_ns: int = 0
+    second: SecondLoad | None = None
 
     @property
     def measured(self) -> PageLoad | None:
@@ -86,140 +90,184 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Company:
-    """What neighbours did: their flows, what is wrong with them, and all packets on their side.
+class _Seen:
+    """What is known of a load before it is judged.
 
-    ``arrivals`` are those of ``Flows``, of the client and of the neighbour.
+    ``capture`` is the client's without the packets that came ``damaged``, and ``at_server`` the
+    server's; the arrivals of ``flows``
+    are all that came down the line, to neighbours too.  ``counted`` is what the link counted,
+    ``marks`` are those of congestion, ``transits`` the packets that both ends have.
+
+    ``whole``: no packet was dropped on its way down.  ``steady``: all had the same delay.
+    ``exact``: nothing but the lab and the load takes time.
     """
 
-    flows: tuple[NeighbourFlow, ...]
-    problems: tuple[str, ...]
-    packets: tuple[Packet, ...]
-    arrivals: tuple[tuple[int, int], ...]
+    condition: Condition
+    observed: LoadObservation
+    capture: Capture
+    at_server: Capture
+    damaged: tuple[Packet, ...]
+    flows: Flows
+    company: Company | None
+    counted: Mapping[str, int]
+    marks: list[Marks]
+    transits: Transits
+    whole: bool
+    steady: bool
+    exact: bool
+
+    @property
+    def shared(self) -> bool:
+        """Whether neighbours used the line."""
+        return self.company is not None
+
+    @property
+    def served(self) -> bool:
+        """Whether a request's wait is the server's: what was dropped is waited for, too."""
+        dropped_up = self.shared and self.counted.get("up.dropped")
+        too_long = self.counted.get("up.too_long")
+        return self.whole and self.steady and not (dropped_up or too_long)
 
 
-def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
-    pcaps, condition = (
-        (out / CAPTURE_FILE, out / SERVER_CAPTURE_FILE),
-        trial.condition_as(Condition),
-    )
-    complete = all(pcap.exists() for pcap in pcaps)
-    if observed.counters is None or observed.replay is None or not complete:
-        return None
-    (capture, at_server), link = map(read_capture, pcaps), condition.link
-    traffic = observed.lab.traffic if observed.lab is not None else {}
+def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
+    condition = trial.condition_as(Condition)
+    capture, at_server = (read_capture(out / name) for name in (CAPTURE_FILE, SERVER_CAPTURE_FILE))
+    link = condition.link
     damaged: tuple[Packet, ...] = ()
     if link.corrupt_pct:
         capture, damaged = split_damaged(capture, CLIENT, CLIENT_MAC)
     flows = read_flows(capture, CLIENT)
     # The client's kernel counts segments before it looks at what is in them.
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
-    company = _read_company(condition, observed, capture, flows, out)
-    shared = company is not None
+    window = _window(capture, observed, of_command=condition.client == COMMAND)
+    company = None if window is None else _read_company(trial, observed, out, window)
     if company is not None:
-        flows = replace(flows, arrivals=company.arrivals)
-    lost = sum(traffic.get(f"{way}.{how}", 0) for way in WAYS for how in GONE)
+        flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
+        damaged = (*damaged, *company.damaged)
+    counted = observed.lab.traffic if observed.lab is not None else {}
+    return _Seen(
+        *(condition, observed, capture, at_server, damaged, flows, company, counted),
+        marks=read_marks(flows),
+        transits=read_transits(capture, at_server, CLIENT),
+        whole=not any(counted.get(f"down.{how}") for how in GONE),
+        steady=not (link.changes or is_drawn(without_loss(link))),
+        exact=not in_real_time(trial.kernel),
+    )
+
+
+def _read_company(
+    trial: Trial, observed: LoadObservation, out: Path, window: LoadWindow
+) -> Company | None:
+    """Return what neighbours did; ``None``: there were to be none."""
+    neighbours = parse_traffic(trial.condition_as(Condition).traffic)
+    if not neighbours:
+        return None
+    page = second_page(neighbours)
+    company = read_company(
+        *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
+        REMOTE_PREFIX if page else b"",
+        MACS if trial.linked.link.corrupt_pct else (),
+    )
+    if page is None:
+        return company
+    if observed.second is None:
+        told = f"neighbour {page.text}: it has not loaded the page"
+        return replace(company, problems=(*company.problems, told))
+    flow, wrong = judge_second(page, observed.second, company.apart, window)
+    problems = (*company.problems, *(f"neighbour {page.text}: {each}" for each in wrong))
+    return replace(company, flows=(*company.flows, flow), problems=problems)
+
+
+def _window(capture: Capture, observed: LoadObservation, *, of_command: bool) -> LoadWindow | None:
+    """Return from when to when the page was loaded; ``None``: it was not."""
+    began = next((p.at_ns for p in capture.packets if p.source == CLIENT), None)
+    if observed.load is None or began is None:
+        return None
+    zero_ns = observed.load_ns if of_command else began
+    return LoadWindow(began, began + round(observed.load.plt_ms * 1e6), zero_ns)
+
+
+def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
+    complete = all((out / name).exists() for name in (CAPTURE_FILE, SERVER_CAPTURE_FILE))
+    if observed.counters is None or observed.replay is None or not complete:
+        return None
+    seen = _see(trial, observed, out)
+    flows, condition, company = seen.flows, seen.condition, seen.company
+    lost = sum(seen.counted.get(f"{way}.{how}", 0) for way in WAYS for how in GONE)
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
-    whole = not any(traffic.get(f"down.{how}") for how in GONE)
-    steady = not (link.changes or is_drawn(without_loss(link)))
     largest, of_flights = check_first_flights(
-        *(flows, condition.tcp.initcwnd_segments, fastest(link)),
-        count_first_flights(at_server, link),
-        whole=whole and steady,
+        *(flows, condition.tcp.initcwnd_segments, fastest(condition.link)),
+        count_first_flights(seen.at_server, condition.link),
+        whole=seen.whole and seen.steady,
     )
-    marks, resent = read_marks(flows), proof.server_retransmits or 0
-    transits = read_transits(capture, at_server, CLIENT)
-    exact = not in_real_time(trial.kernel)
-    served = whole and steady and not (shared and traffic.get("up.dropped"))
-    served = served and not traffic.get("up.too_long")
-    seen = (
-        *check_whole(capture),
-        *check_ecn(flows, marks, condition.tcp, link, traffic, resent, shared=shared),
-        *check_both_ways(flows, observed.counters["client"]),
-        # Of segments that came in another order nobody can tell which an acknowledgement let go.
-        *(() if link.reorder_pct else of_flights),
-        *check_openings(flows, link),
-        *check_path_mtu({"up": capture, "down": at_server}, transits, link, traffic),
-        *check_damage(damaged, traffic.get("down.corrupted", 0)),
-        *(_exact(capture, flows, condition, observed, company, served=served) if exact else ()),
-        *check_queueing(
-            *(transits, traffic, link, observed.running_traces(link)),
-            exact=exact and steady,
-            shared=shared,
-        ),
-        *check_conduct(capture, condition, observed.replay),
-        *check_lookups(capture, condition.dns, observed.hosts),
-        *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
-        *(() if company is None else company.problems),
+    # Of segments that came in another order nobody can tell which an acknowledgement let go.
+    wrong = () if condition.link.reorder_pct else of_flights
+    checks = (
+        *_check_packets(seen, observed.counters["client"], proof.server_retransmits or 0),
+        *(_check_times(seen) if seen.exact else ()),
+        *_check_conduct(seen, observed.replay),
     )
-    told = () if observed.load is None else _check_told(capture, flows, observed, exact=exact)
-    problems = (*proof.problems, *seen, *told, *observed.problems)
+    problems = (*proof.problems, *wrong, *checks, *observed.problems)
     return replace(
         proof,
         first_flight_segments=largest,
         problems=problems,
-        waits=read_waits(capture, flows, observed.counters),
-        ecn=count_marks(marks),
-        queueing=describe_queueing(transits, link) if steady else {},
+        waits=read_waits(seen.capture, flows, observed.counters),
+        ecn=count_marks(seen.marks),
+        queueing=describe_queueing(seen.transits, condition.link) if seen.steady else {},
         neighbours=() if company is None else company.flows,
     )
 
 
-def _check_told(
-    capture: Capture, flows: Flows, observed: LoadObservation, *, exact: bool
-) -> Iterator[str]:
-    """Yield what the client told of its load, and packets and the server's log contradict."""
-    load, replay = observed.load, observed.replay
-    assert load is not None and replay is not None  # noqa: S101 - who asks has both
-    yield from check_load_time(
-        capture, flows, CLIENT, load, observed.connections, real_time=not exact
-    )
-    yield from check_counts(load, replay)
+def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Iterator[str]:
+    """Yield what is wrong with the packets, whenever they came.
 
-
-def _read_company(
-    condition: Condition, observed: LoadObservation, capture: Capture, flows: Flows, out: Path
-) -> _Company | None:
-    """Return what neighbours did; ``None``: nobody asked for any, or there was no load."""
-    neighbours = parse_traffic(condition.traffic)
-    began = next((p.at_ns for p in capture.packets if p.source == CLIENT), None)
-    if not neighbours or observed.load is None or began is None:
-        return None
-    here = read_capture(out / NEIGHBOUR_FILE)
-    there = read_capture(out / REMOTE_FILE)
-    window = LoadWindow(
-        began, began + round(observed.load.plt_ms * 1e6), exact=condition.client != COMMAND
-    )
-    ends = (NEIGHBOUR, inet_aton(REMOTE_ADDRESS))
-    found, problems = read_neighbours((here, there), neighbours, observed.neighbours, window, ends)
-    packets = sorted((*capture.packets, *here.packets), key=lambda packet: packet.at_ns)
-    return _Company(
-        found, problems, tuple(packets), merge_arrivals(flows.arrivals, here, NEIGHBOUR)
-    )
-
-
-def _exact(
-    capture: Capture,
-    flows: Flows,
-    condition: Condition,
-    observed: LoadObservation,
-    company: _Company | None,
-    *,
-    served: bool,
-) -> Iterator[str]:
-    """Yield what packets show where nothing but the lab and the load takes time.
-
-    ``served``: no packet was dropped on its way down, and all had the same delay, nor, where
-    neighbours fill the queue, dropped on its way up; a request that waited for one that was says
-    nothing of the server.
+    ``counters`` are the client's, and ``resent`` is what the server sent again.
     """
-    lab = observed.lab
+    capture, flows, condition = seen.capture, seen.flows, seen.condition
+    counted, link = seen.counted, condition.link
+    yield from check_whole(capture)
+    yield from check_ecn(
+        flows, seen.marks, condition.tcp, link, counted, resent, shared=seen.shared
+    )
+    yield from check_both_ways(flows, counters)
+    yield from check_openings(flows, link)
+    yield from check_path_mtu({"up": capture, "down": seen.at_server}, seen.transits, link, counted)
+    yield from check_damage(seen.damaged, counted.get("down.corrupted", 0))
+    yield from check_queueing(
+        *(seen.transits, counted, link, seen.observed.running_traces(link)),
+        exact=seen.exact and seen.steady,
+        shared=seen.shared,
+    )
+    if seen.company is not None:
+        yield from seen.company.problems
+
+
+def _check_times(seen: _Seen) -> Iterator[str]:
+    """Yield what packets show where nothing but the lab and the load takes time."""
+    condition, lab, flows = seen.condition, seen.observed.lab, seen.flows
     link, steps = condition.link, () if lab is None else lab.steps
-    shared = company is not None
-    yield from check_line(flows, link, steps, observed.running_traces(link), shared=shared)
-    copies = 0 if lab is None else lab.traffic.get("down.duplicated", 0)
-    yield from check_strangers(capture, flows, copies, narrow=link.path_mtu_bytes is not None)
-    if served and link.is_plain and not is_lossy(link) and not traced(link):
+    traces = seen.observed.running_traces(link)
+    yield from check_line(flows, link, steps, traces, shared=seen.shared)
+    copies = seen.counted.get("down.duplicated", 0)
+    yield from check_strangers(seen.capture, flows, copies, narrow=link.path_mtu_bytes is not None)
+    if seen.served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
-        packets = capture.packets if company is None else company.packets
-        yield from check_service(packets, flows, (CLIENT, NEIGHBOUR), link, most_ms)
+        packets = seen.capture.packets
+        if seen.company is not None:
+            packets = seen.company.with_packets(packets)
+        yield from check_service(packets, flows, (CLIENT, ADDRESSES[0]), link, most_ms)
+
+
+def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
+    """Yield what packets and the server's log contradict, of what was asked and was told."""
+    capture, flows, condition, observed = seen.capture, seen.flows, seen.condition, seen.observed
+    yield from check_conduct(capture, condition, replay)
+    yield from check_lookups(capture, condition.dns, observed.hosts)
+    yield from check_reuse(flows, observed.connections, condition.tcp.requests_per_connection)
+    if observed.load is not None:
+        yield from check_load_time(
+            *(capture, flows, CLIENT, observed.load, observed.connections),
+            real_time=not seen.exact,
+        )
+        yield from check_counts(observed.load, replay)

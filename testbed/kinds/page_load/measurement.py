@@ -1,8 +1,19 @@
-"""Measurement of a page load: when two of them are the same."""
+"""Measurement of a page load: when two of them are the same, and what a neighbour's is."""
 
 from __future__ import annotations
 
-from testbed.model import RESOLUTION_MS, PageLoad
+from dataclasses import dataclass
+
+from testbed.model import RESOLUTION_MS, PageLoad, Replay, ServedConnection
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLoad:
+    """What a neighbour's client saw that loaded the page, too, and what its server answered."""
+
+    load: PageLoad
+    replay: Replay
+    connections: tuple[ServedConnection, ...]
 
 
 def loads_differ(load: PageLoad, other: PageLoad) -> bool:

@@ -16,8 +16,8 @@ from testbed.base.machine import describe_machine, describe_queues, read_queued,
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder
-from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
-from testbed.kinds.page_load.company import accompanied
+from testbed.kinds.page_lab import CLIENT_USER, accompanied, open_lab_for, order_of, replayed
+from testbed.kinds.page_load.second_load import Loading, loaded_again, served_again
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
@@ -62,10 +62,13 @@ def _measure(
     listeners = lab_listeners(archive, addresses, condition.protocol)
     nginx = site.scratch / "nginx"
     try:
-        with replayed(trial, site, archive, addresses, lab, nginx) as server:
+        with (
+            replayed(trial, site, archive, addresses, lab, nginx) as server,
+            served_again(trial, site, archive, lab),
+        ):
             lab.prime_cookies(len(archive.hosts))
             with lab.watched() as read_again:
-                load, counters, machine, met = _load(trial, site, archive, lab, server)
+                load, counters, machine, met, second = _load(trial, site, archive, lab, server)
                 observation["lab"] = asdict(read_again())
     except LoadError:
         # What the server was asked explains a load that came to no end.
@@ -81,8 +84,11 @@ def _measure(
     observation["machine"] = machine
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
     protocols = check_protocols(replay, _offers(listeners))
-    observation["neighbours"] = [asdict(told) for told in met.told]
-    observation["problems"] = (*protocols, *met.problems, *check_lengths(answered, load))
+    observation |= {"neighbours": [asdict(told) for told in met.told], "load_ns": met.load_ns}
+    if (again := second.read(site, archive)) is not None:
+        observation["second"] = asdict(again)
+    others = (*met.problems, *(f"the second page: {problem}" for problem in second.problems))
+    observation["problems"] = (*protocols, *others, *check_lengths(answered, load))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
     if reason is not None:
         raise LabError(reason)
@@ -102,10 +108,10 @@ def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAn
 
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
-) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float], KernelAccount]:
+) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float], KernelAccount, Loading]:
     """Load the page; return the load, the growth of both ends' TCP counters, and the machine.
 
-    The last is what the kernel told of neighbours.
+    The last are what the kernel told of neighbours, and a neighbour's load of the page.
 
     ``server`` is the process that serves.
     """
@@ -129,7 +135,11 @@ def _load(
         ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
-            with accompanied(condition, lab, order, site.scratch) as met, lab.changing() as begin:
+            with (
+                accompanied(condition, lab, order, site.scratch) as met,
+                loaded_again(condition, site, lab, order) as second,
+                lab.changing() as begin,
+            ):
                 load = client.load(order if begin is None else _announced(order, trial, begin))
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
@@ -145,7 +155,7 @@ def _load(
         server_s = read_queued(server) - queued_s
         machine = describe_machine(sample, read_sample()) | link_numbers(lab)
         machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
-    return load, {end: difference(before[end], after[end]) for end in ends}, machine, met
+    return load, {end: difference(before[end], after[end]) for end in ends}, machine, met, second
 
 
 def _announced(order: LoadOrder, trial: Trial, begin: Callable[[int], None]) -> LoadOrder:

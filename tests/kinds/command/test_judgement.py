@@ -23,7 +23,7 @@ SEEN = CommandObservation(
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link."""
-    monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps, traces: ())
+    monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps, traces, shared: ())
 
 
 def capture(folder: Path, **missing: str) -> None:

@@ -17,6 +17,7 @@ class FlowLine:
 
     ``fairness`` is Jain's index of all connections of neighbours that send the same way: 1 where
     each gets as much, one over their number where one gets all (R. Jain et al., DEC-TR-301, 1984).
+    ``mos`` is the mean opinion, from 1 to 4.5, that ``r_factor`` stands for (ITU-T G.107, Annex B).
     """
 
     cell: Cell
@@ -30,6 +31,11 @@ class FlowLine:
     delay_p95_ms: float | None
     delay_max_ms: float | None
     jitter_ms: float | None
+    r_factor: float | None
+    mos: float | None
+    fetches: float | None
+    fetch_p50_ms: float | None
+    plt_ms: float | None
 
 
 def list_flows(cells: Sequence[Cell]) -> tuple[FlowLine, ...]:
@@ -45,6 +51,7 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
         same = [flows[place] for _, flows in loads if place < len(flows)]
         goodput = median(each.goodput_kbit for each in same)
         record, _ = loads[0]
+        r_factor = _median([each.r_factor for each in same])
         yield FlowLine(
             cell,
             flow,
@@ -57,6 +64,11 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
             _median([each.delay_p95_ms for each in same]),
             _median([each.delay_max_ms for each in same]),
             _median([each.jitter_ms for each in same]),
+            r_factor,
+            None if r_factor is None else opinion_of(r_factor),
+            _median([each.fetches for each in same]),
+            _median([each.fetch_p50_ms for each in same]),
+            _median([each.plt_ms for each in same]),
         )
 
 
@@ -75,8 +87,15 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 def _fairness(flows: Sequence[NeighbourFlow], flow: NeighbourFlow) -> float | None:
     """Return Jain's index of the connections that send as ``flow`` does, if they are several."""
-    shares = [each.goodput_kbit for each in flows if each.way == flow.way and each.sent is None]
+    greedy = [each for each in flows if each.sent is None and each.fetches is None]
+    shares = [each.goodput_kbit for each in greedy if each.way == flow.way]
     squares = sum(share**2 for share in shares)
-    if flow.sent is not None or len(shares) < 2 or not squares:
+    if flow not in greedy or len(shares) < 2 or not squares:
         return None
     return float(sum(shares) ** 2 / (len(shares) * squares))
+
+
+def opinion_of(r_factor: float) -> float:
+    """Return the mean opinion score of a rating factor from 0 to 100 (ITU-T G.107, Annex B)."""
+    r = r_factor
+    return max(1.0, 1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6)

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from socket import inet_aton
 
 from testbed.base.namespace import new_namespace
 from testbed.lab.congestion import require
-from testbed.lab.interfaces import End, add_wire, delete_device, wait_until_running
+from testbed.lab.interfaces import End, add_address, add_wire, delete_device, wait_until_running
 from testbed.lab.offloads import clear_offloads
 from testbed.lab.readback import State
 from testbed.lab.rtnetlink import open_control
@@ -39,9 +40,13 @@ from testbed.lab.topology import (
 from testbed.model.traffic import Neighbour
 
 NEIGHBOUR_ADDRESS, REMOTE_ADDRESS = "10.0.3.2", "10.0.4.2"
+ADDRESSES = inet_aton(NEIGHBOUR_ADDRESS), inet_aton(REMOTE_ADDRESS)
+REMOTE_NETWORK, REMOTE_PREFIX = "10.11.0.0/16", bytes((10, 11))
+REMOTE_RESOLVER = "10.11.255.53"
+"""Where a second page is served, and its names are known."""
 HOSTS = ("neighbour", "remote")
 NEIGHBOUR_DEVICE, REMOTE_DEVICE = "h0", "r0"
-_BEYOND = ("10.0.2.0/24", "10.0.4.0/24", ORIGIN_NETWORK)
+_BEYOND = ("10.0.2.0/24", "10.0.4.0/24", ORIGIN_NETWORK, REMOTE_NETWORK)
 _BEFORE = ("10.0.0.0/24", "10.0.3.0/24")
 SHARED = Plan(
     wires=(
@@ -59,22 +64,31 @@ SHARED = Plan(
         "home": dict.fromkeys(_BEYOND, "10.0.5.2"),
         "near": dict.fromkeys(_BEYOND, "10.0.1.2") | dict.fromkeys(_BEFORE, "10.0.5.1"),
         "far": dict.fromkeys(_BEFORE, "10.0.1.1") | dict.fromkeys(_BEYOND, "10.0.6.2"),
-        "edge": dict.fromkeys(_BEFORE, "10.0.6.1") | {ORIGIN_NETWORK: "10.0.2.2"},
+        "edge": dict.fromkeys(_BEFORE, "10.0.6.1")
+        | {ORIGIN_NETWORK: "10.0.2.2", REMOTE_NETWORK: REMOTE_ADDRESS},
         "server": {"default": "10.0.2.1"},
         "remote": {"default": "10.0.4.1"},
     },
     senders=(*SENDERS, ("neighbour", NEIGHBOUR_DEVICE), ("remote", REMOTE_DEVICE)),
 )
 """Client and server with a neighbour and its remote end."""
+MACS = tuple(bytes.fromhex(mac_of(*end).replace(":", "")) for end in ((5, 1), (6, 2)))
+"""Of the devices of the neighbour and of its remote end."""
 _LAID = (0, 2)
 """The wires that were there before."""
 
 
+def remote_address(index: int) -> str:
+    """Return the address of the ``index``-th origin of a second page (0-based)."""
+    return f"10.11.0.{index + 1}"
+
+
 @contextmanager
-def share(laid: Topology, tag: str, mtu_bytes: int) -> Iterator[Topology]:
+def share(laid: Topology, tag: str, mtu_bytes: int, origins: int = 0) -> Iterator[Topology]:
     """Put the neighbour and its remote end beside the ends of a lab that is ``laid``.
 
-    The undo deletes what was made, and with it the link: ``laid`` joins its ends no longer.
+    The remote end has addresses for so many ``origins`` of a second page.  The undo deletes what
+    was made, and with it the link: ``laid`` joins its ends no longer.
     """
     new = [number for number in range(len(SHARED.wires)) if number not in _LAID]
     with ExitStack() as undo:
@@ -99,6 +113,10 @@ def share(laid: Topology, tag: str, mtu_bytes: int) -> Iterator[Topology]:
         for role in (*made, "home", "edge"):
             with topology.role(role).entered(), open_control() as control:
                 address(control, role, SHARED, new)
+        with made["remote"].entered(), open_control() as control:
+            served = [remote_address(number) for number in range(origins)]
+            for each in (*served, REMOTE_RESOLVER) if served else ():
+                add_address(control, "lo", f"{each}/32")
         for number in new:
             wire = SHARED.wires[number]
             wait_until_running(topology.role(wire.left), wire.left_device)
