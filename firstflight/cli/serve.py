@@ -74,7 +74,7 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
     origin = (root.scheme, root.host, root.port)
     (at,) = (e for e in site.listeners if (e.scheme, e.host, e.port) == origin)
     trust = () if site.tls is None else ("--cacert", str(site.tls / "authority.pem"))
-    return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.socket}", *trust, root.url)
+    return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.sockets[0]}", *trust, root.url)
 
 
 def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Sequence
 from itertools import repeat
 
+from testbed.base.addresses import family_of
 from testbed.base.errors import LabError
-from testbed.lab.topology import Topology, origin_address
+from testbed.lab.topology import Topology, addresses_in, origin_address
 
 REQUEST = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"
 TIMEOUT_S = 30.0
@@ -39,13 +40,18 @@ def prime(
 ) -> None:
     """Open and close one connection from the client to each origin, so that it holds a cookie.
 
+    Over IPv4 and IPv6 it is another (RFC 7413 section 4.1.2); broken IPv6 brings none.
+
     One after the other, or (``at_once``, where waiting costs something) side by side; on a
     ``lossy`` link again until one lost nothing.
 
     Raises:
         LabError: an origin did not answer, or the link lost too much.
     """
-    addresses = [origin_address(index) for index in range(origins)]
+    ip = "4" if topology.plan.ip == "dual-broken" else topology.plan.ip
+    addresses = [
+        each for index in range(origins) for each in addresses_in(ip, origin_address(index))
+    ]
     with topology.client.entered():
         if at_once:
             _prime_at_once(addresses, lossy)
@@ -81,7 +87,7 @@ def _visit(address: str, lossy: bool) -> bool:
     A SYN that is sent again asks for none (tcp_retransmit_skb), so on a link with loss nothing may
     have been.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+    with socket.socket(family_of(address), socket.SOCK_STREAM) as connection:
         _limit(connection, TIMEOUT_S)
         try:
             connection.sendto(REQUEST, socket.MSG_FASTOPEN, (address, 80))

@@ -269,8 +269,11 @@ def open_lab(
             f"traffic = {neighbours[0].text} ...: neighbours are in virtual time alone; leave "
             "them out, or take the virtual kernel: --kernel virtual"
         )
+    if spec.ip != "4" and (neighbours or exactness.real_time):
+        where = "beside neighbours" if neighbours else "in real time"
+        raise MissingError(f"link.ip = {spec.ip}: there is no IPv6 {where}; leave it at 4")
     with (
-        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
+        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid, spec.ip) as row,
         beside.share(row, tag, spec.mtu_bytes) if neighbours else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):

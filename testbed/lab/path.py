@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
-from testbed.lab.topology import MIDDLE, ROW, Plan, Topology
+from testbed.lab.topology import IPV6_SYSCTLS, MIDDLE, ROW, Plan, Topology
 
 LOOPBACK = "lo"
 
@@ -112,14 +113,19 @@ def read_taken(namespace: Namespace) -> Taken:
         devices = parse_devices(Path("/proc/thread-self/net/dev").read_text())
         told = _read_ip()
     received = sum(device.received for device in devices.values())
-    return received, int(told["InReceives"]), int(told["InDelivers"])
+    return received, told["InReceives"], told["InDelivers"]
 
 
-def _read_ip() -> dict[str, str]:
-    """The counters of IP in this thread's namespace, by name (proc_net(5), snmp)."""
-    lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
-    names, values = (line.split() for line in lines if line.startswith("Ip:"))
-    return dict(zip(names, values, strict=True))
+def _read_ip() -> Counter[str]:
+    """The counters of IPv4 and IPv6 in this thread's namespace, by name (proc_net(5), snmp)."""
+    tables = Path("/proc/thread-self/net")
+    lines = (tables / "snmp").read_text().splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("Ip:"))
+    told = Counter(dict(zip(names, map(int, values), strict=True)))
+    if IPV6_SYSCTLS.exists():
+        rows = (line.split() for line in (tables / "snmp6").read_text().splitlines())
+        told.update({name.removeprefix("Ip6"): int(value) for name, value in rows})
+    return told
 
 
 def _received(counters: dict[str, dict[str, Device]], role: str, name: str) -> int:
@@ -149,7 +155,7 @@ def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
 def _read_made(namespace: Namespace) -> int:
     """How many packets are of ``namespace`` itself, not passed on by it."""
     with namespace.entered():
-        return int(_read_ip()["OutRequests"])
+        return _read_ip()["OutRequests"]
 
 
 def read_unsent(topology: Topology) -> int:

@@ -23,6 +23,7 @@ Jitter = Literal["none", "computing"]
 TraceEnd = Literal["loop", "once"]
 TracePhase = Literal["start", "seed"]
 Distribution = Literal["uniform", "normal", "pareto"]
+Ip = Literal["4", "6", "dual", "dual-broken"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -174,6 +175,11 @@ class LinkSpec:
         "Where in its traces a load starts: at their start, or where its seed says.",
         label="Trace's phase", since=3, draws=True,
     )] = "start"  # fmt: skip
+    ip: Annotated[Ip, Knob(
+        "Which IP there is: one of both alone, or both, of which the client chooses; dual-broken: "
+        "both, but nothing that is sent over IPv6 is ever answered (RFC 8305).",
+        label="IP", since=3,
+    )] = "4"  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from testbed.wire.packets import (
     find_option,
 )
 
-_PROTOCOL_AT, _TCP = 23, 6
+_PROTOCOL_AT, _TCP = {"IP": 23, "IP6": 20}, 6
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Flows:
     """Connections of a capture in the order of their SYNs, and all TCP of each direction.
 
     ``up`` and ``down`` count packets by and to the clients; ``arrivals`` are the times and the
-    IP bytes of every IPv4 packet that came down the link, in order.  What belongs to a connection
+    IP bytes of every IP packet that came down the link, in order.  What belongs to a connection
     whose SYN was not captured, a late farewell, is only counted.
     """
 
@@ -53,8 +53,8 @@ class Flows:
     arrivals: tuple[tuple[int, int], ...]
 
 
-def read_flows(capture: Capture, client: bytes) -> Flows:
-    """Sort the packets of ``capture`` by connection; ``client`` is the client's IPv4 address.
+def read_flows(capture: Capture, clients: Collection[bytes]) -> Flows:
+    """Sort the packets of ``capture`` by connection; ``clients`` are the client's addresses.
 
     Raises:
         ValueError: a frame or a TCP header is too short to be read.
@@ -64,7 +64,7 @@ def read_flows(capture: Capture, client: bytes) -> Flows:
     counts = {True: 0, False: 0}
     arrivals = []
     for packet in capture.packets:
-        by_client = packet.source == client
+        by_client = packet.source in clients
         if packet.source and not by_client:
             arrivals.append((packet.at_ns, packet.ip_bytes))
         if packet.protocol != "TCP":
@@ -92,7 +92,8 @@ def _refuse_hidden(packet: Packet, pcap: Path) -> None:
         raise ValueError(
             f"{pcap}: a frame cannot be read: got {size}, {ETHERNET_BYTES} needed at least"
         )
-    if packet.protocol == "IP" and packet.frame[_PROTOCOL_AT] == _TCP:
+    place = _PROTOCOL_AT.get(packet.protocol)
+    if place is not None and packet.frame[place : place + 1] == bytes((_TCP,)):
         raise ValueError(f"{pcap}: a TCP header was not captured")
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from socket import inet_aton
 
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
-from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
+from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
@@ -58,19 +57,19 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
-    capture, client = read_capture(pcap), inet_aton(CLIENT_ADDRESS)
+    capture = read_capture(pcap)
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
     spec = trial.condition_as(LabCommand)
     if spec.link.corrupt_pct:
-        capture, _ = split_damaged(capture, client, CLIENT_MAC)
-    flows = read_flows(capture, client)
+        capture, _ = split_damaged(capture, CLIENT_ENDS, CLIENT_MAC)
+    flows = read_flows(capture, CLIENT_ENDS)
     ran = observed.executed
     problems = (
         *(check_files(ran, out) if ran is not None else ()),
         # The other end's command may have begun before.
         *(
-            check_duration(capture, flows, client, ran.duration_ms)
+            check_duration(capture, flows, CLIENT_ENDS, ran.duration_ms)
             if ran is not None and not spec.peer and not in_real_time(trial.kernel)
             else ()
         ),

@@ -11,7 +11,7 @@ from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.beside import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
+from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
     NEIGHBOUR_FILE,
@@ -47,7 +47,7 @@ from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
-CLIENT, NEIGHBOUR = inet_aton(CLIENT_ADDRESS), inet_aton(NEIGHBOUR_ADDRESS)
+NEIGHBOUR = inet_aton(NEIGHBOUR_ADDRESS)
 GONE = ("dropped", "lost", "corrupted")
 """What the link counts of packets that did not come through as they were sent."""
 
@@ -109,8 +109,8 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     traffic = observed.lab.traffic if observed.lab is not None else {}
     damaged: tuple[Packet, ...] = ()
     if link.corrupt_pct:
-        capture, damaged = split_damaged(capture, CLIENT, CLIENT_MAC)
-    flows = read_flows(capture, CLIENT)
+        capture, damaged = split_damaged(capture, CLIENT_ENDS, CLIENT_MAC)
+    flows = read_flows(capture, CLIENT_ENDS)
     # The client's kernel counts segments before it looks at what is in them.
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
     company = _read_company(condition, observed, capture, flows, out)
@@ -125,7 +125,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         flows, condition.tcp.initcwnd_segments, fastest(link), whole=whole and steady
     )
     marks, resent = read_marks(flows), proof.server_retransmits or 0
-    transits = read_transits(capture, at_server, CLIENT)
+    transits = read_transits(capture, at_server, CLIENT_ENDS)
     exact = not in_real_time(trial.kernel)
     served = whole and steady and not (shared and traffic.get("up.dropped"))
     seen = (
@@ -167,7 +167,7 @@ def _check_told(
     load, replay = observed.load, observed.replay
     assert load is not None and replay is not None  # noqa: S101 - who asks has both
     yield from check_load_time(
-        capture, flows, CLIENT, load, observed.connections, real_time=not exact
+        capture, flows, CLIENT_ENDS, load, observed.connections, real_time=not exact
     )
     yield from check_counts(load, replay)
 
@@ -177,7 +177,7 @@ def _read_company(
 ) -> _Company | None:
     """Return what neighbours did; ``None``: nobody asked for any, or there was no load."""
     neighbours = parse_traffic(condition.traffic)
-    began = next((p.at_ns for p in capture.packets if p.source == CLIENT), None)
+    began = next((p.at_ns for p in capture.packets if p.source in CLIENT_ENDS), None)
     if not neighbours or observed.load is None or began is None:
         return None
     here = read_capture(out / NEIGHBOUR_FILE)
@@ -217,4 +217,4 @@ def _exact(
     if served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         packets = capture.packets if company is None else company.packets
-        yield from check_service(packets, flows, (CLIENT, NEIGHBOUR), link, most_ms)
+        yield from check_service(packets, flows, (*CLIENT_ENDS, NEIGHBOUR), link, most_ms)

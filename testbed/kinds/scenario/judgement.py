@@ -73,7 +73,7 @@ def _prove(
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
-    flows = read_flows(read_capture(pcap), inet_aton(ADDRESSES["client"]))
+    flows = read_flows(read_capture(pcap), (inet_aton(ADDRESSES["client"]),))
     counters = {end: observed.counters.get(end, {}) for end in ("client", "server")}
     problems = (
         *observed.problems,

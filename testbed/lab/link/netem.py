@@ -64,7 +64,7 @@ INSIDE = "10001"
 KNOBS = frozenset({
     "qdisc", "qdisc_down", "qdisc_up", "delay_up_ms", "loss_up_pct", "loss_down_pct", "loss_bursts",
     "delay_jitter_ms", "delay_distribution", "reorder_pct", "reorder_ms", "duplicate_pct",
-    "corrupt_pct", "changes",
+    "corrupt_pct", "changes", "ip",
 })  # fmt: skip
 _TABLE = 4096
 _SHARES = 10_000
