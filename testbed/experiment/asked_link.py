@@ -61,10 +61,11 @@ class AskedLink:
             found.update(dict.fromkeys(find_problems(spec, timeout_s)))
             if spec.changes and not page_load:
                 found["changes", "only page loads have a start to count from; leave it out"] = None
-            if spec.changes and real_time:
-                found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = (
-                    None
-                )
+            for knob in ("changes", "ip") if real_time else ():
+                if getattr(spec, knob) != getattr(LinkSpec(), knob):
+                    found[knob, "takes virtual time; leave it out, or run on --kernel virtual"] = (
+                        None
+                    )
         for name, sentence in found:
             yield f"{self._place(name)}: {sentence}"
 

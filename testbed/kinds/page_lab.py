@@ -46,7 +46,7 @@ SETTLE_S = 60.0
 
 
 @contextmanager
-def begun_early(name: str, site: Site, ip: Ip) -> Iterator[Site]:
+def begun_early(name: str, site: Site, ip: Ip = "4") -> Iterator[Site]:
     """Do what needs neither page nor condition: lay the wires, and start the client if it can be.
 
     This is for virtual time.  ``name`` is the client's, ``ip`` the link's; the undo ends it.
@@ -122,9 +122,7 @@ def replayed(
     )
     try:
         with (
-            name_files(topology.client, name_server)
-            if site.topology is None
-            else nullcontext(),
+            name_files(topology.client, name_server) if site.topology is None else nullcontext(),
             serve(topology.server, archive, listeners, nginx, terms) as server,
             resolve(
                 topology.client,

@@ -33,6 +33,7 @@ from testbed.lab.readback import (
     changed,
     judge_disciplines,
     judge_paths,
+    read_ip,
     read_state,
 )
 from testbed.lab.topology import Topology, open_topology
@@ -307,6 +308,8 @@ def open_lab(
             _read_path(topology, link.read_report()),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
+        if spec.ip != "4":
+            values["link.ip"] = read_ip(state.table)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),

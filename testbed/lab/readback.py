@@ -68,9 +68,7 @@ def read_state(topology: Topology, more_sysctls: Collection[str] = ()) -> State:
     return State(table, disciplines, sysctls)
 
 
-def _read_namespace(
-    role: str, disciplines: Disciplines, plan: Plan
-) -> Iterator[tuple[str, str]]:
+def _read_namespace(role: str, disciplines: Disciplines, plan: Plan) -> Iterator[tuple[str, str]]:
     """Everything of the namespace that this thread is in but its sysctls."""
     with rtnetlink.open_control() as control:
         devices = {}
@@ -153,6 +151,16 @@ def _routes_of(role: str, metrics: str | None, plan: Plan) -> Iterator[tuple[str
     for where, gateway in plan.routes_of(role).items():
         text = f"via {gateway} dev {towards[gateway]}"
         yield f"route {where}", f"{text} {metrics}" if metrics else text
+
+
+def read_ip(table: Mapping[str, str]) -> str:
+    """Return which ``link.ip`` the ends have, by their default routes in the ``table``."""
+    client, server = (
+        " ".join(ip for ip, where in (("4", "default"), ("6", "::/0"))
+                 if f"{role}: route {where}" in table) for role in ENDS
+    )  # fmt: skip
+    known = {("4", "4"): "4", ("6", "6"): "6", ("4 6", "4 6"): "dual", ("4 6", "4"): "dual-broken"}
+    return known.get((client, server), f"client {client or 'none'}, server {server or 'none'}")
 
 
 def judge_disciplines(disciplines: Disciplines, wanted: Disciplines) -> Iterator[str]:

@@ -239,9 +239,7 @@ def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
 
 
 @contextmanager
-def lay_wires(
-    tag: str, mtu_bytes: int, middle: MiddleWire, ip: Ip = "4"
-) -> Iterator[Topology]:
+def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire, ip: Ip = "4") -> Iterator[Topology]:
     """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
     if ip != "4" and not IPV6_SYSCTLS.exists():
         raise MissingError(f"link.ip = {ip}: this kernel has no IPv6; it needs CONFIG_IPV6=y")

@@ -16,7 +16,7 @@ PRIMING_PORT = 80
 class Listener:
     """One listening socket and the origin that it serves.
 
-    ``host`` and ``port`` are those of the origin's URLs, ``addresses`` are where the server listens.
+    ``host`` and ``port`` are those of the origin's URLs, at ``addresses`` the server listens.
     ``tls`` and ``h2`` say which protocols it offers.  ``bound_port`` is the port it listens on;
     ``None``: the same.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ TTL_S = 3600
 LOCALHOST = "127.0.0.1 localhost\n"
 
 
-Addresses = dict[str, tuple[str, ...]]
+Addresses = Mapping[str, tuple[str, ...]]
 """Those of each host, of IPv4, IPv6 or both."""
 
 

@@ -1,7 +1,7 @@
 """Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in.
 
-Its argument, if it has one, is the client of the page load that the trial is, and behind a comma the
-IP of its link where that is not 4.
+Its argument, if it has one, is the client of the page load that the trial is, and behind a comma
+the IP of its link where that is not 4.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def main() -> None:
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
     client, _, ip = "".join(sys.argv[1:2]).partition(",")
-    with prepared(client or None, ip or "4", Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)) as site:
+    site = Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)
+    with prepared(client or None, site, ip or "4") as site:  # type: ignore[arg-type]
         await_trial()
         perform(site)
 

@@ -22,7 +22,7 @@ from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Ip, Outcome, Trial
 
 
 @contextmanager
-def prepared(client: str | None, ip: Ip, site: Site) -> Iterator[Site]:
+def prepared(client: str | None, site: Site, ip: Ip = "4") -> Iterator[Site]:
     """Do of trials with ``client`` and ``ip`` what needs no more of them; the undo ends it.
 
     What cannot be done is an obstacle to every trial that the site is for.

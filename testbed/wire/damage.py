@@ -24,7 +24,8 @@ def split_damaged(
 ) -> tuple[Capture, tuple[Packet, ...]]:
     """Return ``capture`` without the damaged frames, and those.
 
-    ``clients`` are the client's addresses, ``mac`` that of its device; over IPv6 nothing is damaged.
+    ``clients`` are the client's addresses, ``mac`` that of its device.  Damage is asked of IPv4
+    alone.
     """
     damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, clients, mac)}
     whole = tuple(packet for packet in capture.packets if id(packet) not in damaged)

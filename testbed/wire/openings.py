@@ -1,5 +1,7 @@
 """Openings of all connections in a capture: each end opens its own with equal options and windows.
 
+Over IPv6 both follow from a header that is longer than that of IPv4.
+
 What the lab sets, it sets for each connection of an end, so a handshake with another MSS, window
 or window scale than the others' is of a socket that was treated apart (RFC 9293 section 3.2,
 RFC 7323).
@@ -11,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from testbed.wire.flows import Flows
+from testbed.wire.lookups import ADDRESSES
 from testbed.wire.packets import (
     MSS,
     SACK_PERMITTED,
@@ -30,7 +33,12 @@ def check_openings(flows: Flows) -> Iterator[str]:
         "client": [flow.syn for flow in flows.flows],
         "server": [flow.synack for flow in flows.flows if flow.synack is not None],
     }
-    for side, packets in sides.items():
+    of_each = [
+        (side, [packet for packet in packets if packet.ip == ip])
+        for side, packets in sides.items()
+        for ip in ADDRESSES
+    ]
+    for side, packets in of_each:
         ways = Counter(_opening(packet) for packet in packets)
         apart = ways.total() - max(ways.values(), default=0)
         if apart:

@@ -1,8 +1,8 @@
 """Reader of capture files: packets with their headers, times exact in nanoseconds.
 
 The file is tcpdump's (pcap-savefile(5)); the headers are those of IPv4, IPv6, TCP and UDP (RFC 791,
-RFC 8200, RFC 9293, RFC 768).  Read by ``struct`` and not by a library, which takes six times as long: a long
-load has ten thousands of packets.
+RFC 8200, RFC 9293, RFC 768).  Read by ``struct`` and not by a library, which takes six times as
+long: a long load has ten thousands of packets.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _FRAME, _BLOCK, _BLOCKS = 176, 1 << 18, 64
 _IN_A_BLOCK = _BLOCK // _FRAME
 MOST = _IN_A_BLOCK * _BLOCKS
 """Packets that the ring has room for, in 16 MB."""
-RECORDED_BYTES = 98
+RECORDED_BYTES = 110
 """Of each frame: its headers, and of TCP's options the sender's timestamp, also in a SYN."""
 _HEAD = struct.Struct("=IIIHHII")  # status, length, captured, offsets of both headers, s, ns
 _FILLED = 0x1  # TP_STATUS_USER

@@ -62,7 +62,7 @@ def parse_nameserver(text: str) -> str | None:
     return None
 
 
-def question(identity: int, host: str, kind: int) -> bytes:
+def question(identity: int, host: str, kind: int = TYPES[4]) -> bytes:
     """Return a query for the records of ``host`` that are of a ``kind``.
 
     Raises:

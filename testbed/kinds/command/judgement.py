@@ -20,6 +20,7 @@ from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.damage import split_damaged
 from testbed.wire.flows import read_flows
+from testbed.wire.ip_version import check_ip
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_duration
 from testbed.wire.packets import read_capture
@@ -74,6 +75,7 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
             else ()
         ),
         *check_whole(capture),
+        *check_ip(capture, flows, spec.link.ip, whole=False),
         *(check_both_ways(flows, {}) if whole else ()),
         *(
             check_line(flows, spec.link, (), observed.running_traces(spec.link))

@@ -37,6 +37,9 @@ def _check_traffic(file: ExperimentFile) -> Iterator[str]:
                 f"{file.place(knob)}: whose packets are damaged or doubled nobody counts on a line "
                 "with neighbours; leave it out, or traffic"
             )
+    ip = ("link", "ip")
+    if any(text != NO_TRAFFIC for text in texts) and set(file.all_of(ip, "4")) != {"4"}:
+        yield f"{file.place(ip)}: neighbours are on IPv4 alone; leave it out, or traffic"
     for text in texts:
         try:
             neighbours = parse_traffic(text)
