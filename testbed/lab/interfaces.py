@@ -133,10 +133,15 @@ def open_tun(device: str) -> int:
     return opened
 
 
-def set_up(control: socket.socket, device: str, *, mute: bool = False) -> None:
-    """Switch ``device`` on; ``mute``: nobody asks there for neighbours or groups (RFC 3810)."""
-    flags, mask = (_UP | _NO_ARP, _UP | _NO_ARP | _MULTICAST) if mute else (_UP, _UP)
-    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), flags, mask))
+def set_up(control: socket.socket, device: str) -> None:
+    """Switch ``device`` on."""
+    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
+
+
+def mute(control: socket.socket, device: str) -> None:
+    """Have nobody ask at ``device`` for neighbours, nor tell of groups (RFC 4861, RFC 3810)."""
+    flags = _LINK.pack(0, 0, index_of(device), _NO_ARP, _NO_ARP | _MULTICAST)
+    order(control, NEWLINK, flags)
 
 
 def delete_device(control: socket.socket, device: str) -> None:

@@ -25,6 +25,7 @@ from testbed.lab.interfaces import (
     add_neighbour,
     add_tap,
     add_wire,
+    mute,
     set_mtu,
     set_route,
     set_up,
@@ -310,9 +311,11 @@ def address(control: socket.socket, role: str, plan: Plan, numbers: Iterable[int
         )
         for owner, device, address, peer, peer_side in ends:
             if owner == role:
+                if plan.ip != "4":
+                    mute(control, device)
                 for each in addresses_in(plan.ip, address):
                     add_address(control, device, each)
-                set_up(control, device, mute=plan.ip != "4")
+                set_up(control, device)
                 for each in addresses_in(plan.ip, peer):
                     host = each.partition("/")[0]
                     add_neighbour(control, device, host, mac_of(number, peer_side))
