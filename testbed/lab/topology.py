@@ -45,7 +45,7 @@ TAP_QUEUE_FRAMES = 10_000
 MTU_BYTES = 1500
 """Of wires that no condition is known for yet."""
 IPV6_SYSCTLS = Path("/proc/sys/net/ipv6")
-_QUIET_IPV6 = {
+QUIET_IPV6 = {
     f"net.ipv6.conf.{devices}.{name}": value
     for devices in ("all", "default")
     for name, value in {
@@ -251,7 +251,7 @@ def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire, ip: Ip = "4") -> Ite
         )
         # Before there is a device: none may announce itself.
         if IPV6_SYSCTLS.exists():
-            off = {"net.ipv6.conf.default.disable_ipv6": "1"} if ip == "4" else _QUIET_IPV6
+            off = {"net.ipv6.conf.default.disable_ipv6": "1"} if ip == "4" else QUIET_IPV6
             for role in ROLES:
                 topology.role(role).write_sysctls(off)
         _connect(topology, mtu_bytes, middle)

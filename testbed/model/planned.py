@@ -109,8 +109,8 @@ class Trial:
     @property
     def ip(self) -> Ip:
         """Which IP its network has."""
-        link = getattr(self.condition, "link", None)
-        ip: Ip = "4" if link is None else link.ip
+        network = getattr(self.condition, "link", self.condition)
+        ip: Ip = getattr(network, "ip", "4")
         return ip
 
     def condition_as(self, spec: type[_S]) -> _S:
