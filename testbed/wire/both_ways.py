@@ -103,10 +103,11 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
 
 
 def _is_refusal(packet: Packet) -> bool:
-    """Whether it says that nobody listens at a port (RFC 792)."""
-    begin = ETHERNET_BYTES + 20
-    is_icmp = packet.protocol == "IP" and packet.frame[ETHERNET_BYTES + 9] == 1
-    return is_icmp and packet.frame[begin : begin + 2] == b"\x03\x03"
+    """Whether it says that nobody listens at a port (RFC 792, RFC 4443)."""
+    at, number, begin, said = (6, 58, 40, b"\1\4") if packet.ip == "6" else (9, 1, 20, b"\3\3")
+    header = packet.frame[ETHERNET_BYTES:]
+    is_icmp = packet.protocol in ("IP", "IP6") and header[at] == number
+    return is_icmp and header[begin : begin + 2] == said
 
 
 def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:

@@ -208,3 +208,11 @@ def test_what_cannot_be_over_ipv6_is_refused_by_name(
     file.write_text(f'{words}\n{loaded}link.ip = "6"\n')
     code, _ = house.command("plan", str(file))
     assert (code, says in capsys.readouterr().err) == (EXIT_CONFIGURATION, True)
+
+
+def test_mininets_prompt_is_of_ipv4(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.take(PAGE)
+    file = house.folder / "six.toml"
+    file.write_text(f'page = "{PAGE}"\nclient = "graph"\nlink.ip = "6"\n')
+    assert house.command("shell", str(file), "--script", str(file))[0] == EXIT_CONFIGURATION
+    assert "names hosts by addresses of IPv4; take dual" in capsys.readouterr().err

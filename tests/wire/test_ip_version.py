@@ -11,6 +11,7 @@ import pytest
 
 from testbed.base.addresses import pack_address
 from testbed.model import Ip
+from testbed.wire.both_ways import check_strangers
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.ip_version import check_ip, describe_choice
 from testbed.wire.packets import ACK, RST, SYN, Capture, read_frame
@@ -81,6 +82,15 @@ def test_a_packet_of_the_other_ip(ip: Ip) -> None:
     assert check(ip, [*opening(ip)]) == []
     said = check(ip, [*opening(ip), (other, RST, False, 30)])
     assert said == [f"1 of 3 packets are not of IPv{ip}, and link.ip = {ip}"]
+
+
+def test_a_copy_of_no_use_is_refused_by_icmp() -> None:
+    said = b"\1\4" + bytes(6)
+    ends = CLIENTS[1] + pack_address("2001:db8::1")
+    head = struct.pack("!IHBB", 6 << 28, len(said), 58, 64) + ends
+    capture, flows = read([*opening("6")], [frame_of("6", head + said)])
+    assert [len([*check_strangers(capture, flows, copies)]) for copies in (0, 1)] == [1, 0]
+    assert "IP6 from 2001:db8::2:0" in next(check_strangers(capture, flows))
 
 
 def test_where_both_are_offered_either_may_be_chosen() -> None:
