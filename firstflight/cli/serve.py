@@ -84,7 +84,7 @@ def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
             "url": site.archive.root_url,
             "resolver_rules": site.resolver_rules,
             "tls": None if site.tls is None else str(site.tls),
-            "listeners": [asdict(listener) for listener in site.listeners],
+            "listeners": [asdict(each) | {"address": each.addresses[0]} for each in site.listeners],
         }
         click.echo(json.dumps(facts))
         return
