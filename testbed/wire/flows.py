@@ -43,7 +43,8 @@ class Flows:
     """Connections of a capture in the order of their SYNs, and all TCP of each direction.
 
     ``up`` and ``down`` count packets by and to the clients; ``arrivals`` are the times and the
-    IP bytes of every IP packet that came down the link, in order.  What belongs to a connection
+    IP bytes of every IP packet that came down the link, in order, ``departures`` those of the
+    client's own.  What belongs to a connection
     whose SYN was not captured, a late farewell, is only counted.
     """
 
@@ -51,6 +52,7 @@ class Flows:
     up: int
     down: int
     arrivals: tuple[tuple[int, int], ...]
+    departures: tuple[tuple[int, int], ...] = ()
 
 
 def read_flows(capture: Capture, clients: Collection[bytes]) -> Flows:
@@ -62,11 +64,12 @@ def read_flows(capture: Capture, clients: Collection[bytes]) -> Flows:
     ordered: list[Flow] = []
     flows: dict[tuple[bytes, int, bytes, int], Flow] = {}
     counts = {True: 0, False: 0}
-    arrivals = []
+    arrivals: list[tuple[int, int]] = []
+    departures: list[tuple[int, int]] = []
     for packet in capture.packets:
         by_client = packet.source in clients
-        if packet.source and not by_client:
-            arrivals.append((packet.at_ns, packet.ip_bytes))
+        if packet.source:
+            (departures if by_client else arrivals).append((packet.at_ns, packet.ip_bytes))
         if packet.protocol != "TCP":
             _refuse_hidden(packet, capture.path)
             continue
@@ -82,7 +85,7 @@ def read_flows(capture: Capture, clients: Collection[bytes]) -> Flows:
         if not by_client and packet.flags & SYN and flow.synack is None:
             flow.synack = packet
         flow.packets.append((by_client, packet))
-    return Flows(tuple(ordered), counts[True], counts[False], tuple(arrivals))
+    return Flows(tuple(ordered), counts[True], counts[False], tuple(arrivals), tuple(departures))
 
 
 def _refuse_hidden(packet: Packet, pcap: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from testbed.base.addresses import format_address
 from testbed.model import Ip
-from testbed.wire.flows import Flows
+from testbed.wire.flows import Flow, Flows
 from testbed.wire.lookups import ADDRESSES, DNS_PORT, parse_question
 from testbed.wire.packets import Capture
 
@@ -59,15 +59,23 @@ def describe_choice(flows: Flows, ip: Ip, hosts: Mapping[str, str]) -> dict[str,
         for version in ADDRESSES
     }
     found["6.unanswered"] = sum(f.syn.ip == "6" and f.synack is None for f in flows.flows)
-    first: dict[tuple[str, str], int] = {}
-    for flow in flows.flows:
-        address = format_address(flow.syn.target)
-        first.setdefault((hosts.get(address, address), flow.syn.ip), flow.syn.at_ns)
-    waits = [
-        (at_ns - first[host, "6"]) / 1e6
-        for (host, version), at_ns in first.items()
-        if version == "4" and (host, "6") in first
-    ]
+    waits = list(_fallbacks_ms(flows, hosts))
     if waits:
         found["fallback_ms"] = max(waits)
     return found
+
+
+def _fallbacks_ms(flows: Flows, hosts: Mapping[str, str]) -> Iterator[float]:
+    """Yield after how long each SYN over IPv4 followed one over IPv6 that had no answer yet."""
+    tried: dict[str, list[Flow]] = {}
+    for flow in flows.flows:
+        address, at_ns = format_address(flow.syn.target), flow.syn.at_ns
+        waiting = tried.setdefault(hosts.get(address, address), [])
+        if flow.syn.ip == "6":
+            waiting.append(flow)
+            continue
+        silent = (six for six in waiting if six.synack is None or six.synack.at_ns > at_ns)
+        before = next(silent, None)
+        if before is not None:
+            waiting.remove(before)
+            yield (at_ns - before.syn.at_ns) / 1e6

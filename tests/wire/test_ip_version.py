@@ -120,6 +120,10 @@ def test_what_a_client_chose() -> None:
     _, flows = read(seen)
     found = describe_choice(flows, "dual-broken", HOSTS)
     assert found == {"4": 1, "6": 0, "6.unanswered": 1, "fallback_ms": 300.25}
+    # It is late only.
+    late: list[Seen] = [("6", SYN, True, 100), ("4", SYN, True, 390),
+                        ("6", SYN | ACK, False, 400), ("4", SYN | ACK, False, 420)]  # fmt: skip
+    assert describe_choice(read(late)[1], "dual", HOSTS)["fallback_ms"] == 290
     assert describe_choice(read([*opening("6")])[1], "dual", HOSTS) == {
         "4": 0, "6": 1, "6.unanswered": 0,
     }  # fmt: skip
