@@ -4,11 +4,12 @@ Handshake (RFC 9293; none of its own with a Fast Open cookie, RFC 7413), request
 in slow start over the bottleneck, segment by segment: when each leaves follows from when earlier
 ones were acknowledged.  Programs and kernels take no time, and nothing is lost: the model holds
 until the buffer overflows, and says when it does.  docs/decisions/published-numbers.md.
+Over IPv6 each packet has 20 bytes more of header (RFC 8200), which are none of TCP's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.shortflow.link import FlowDirection, directions
 from analysis.shortflow.response import (
@@ -24,6 +25,7 @@ from testbed.model import LinkSpec, TcpSpec
 from testbed.model.knob import changed
 
 IP_TCP_BYTES = 20 + 20
+IPV6_MORE = 20
 # MSS 4, SACK permitted 2 beside time stamps 10, no-operation 1 and window scale 3.
 SYN_BYTES = IP_TCP_BYTES + 20
 # A Fast Open cookie of 8 bytes, and the request for one, aligned to 4 bytes.
@@ -31,6 +33,7 @@ COOKIE_BYTES, COOKIE_REQUEST_BYTES = 12, 4
 HYSTART = {"cubic": True, "reno": False}
 KNOWN = frozenset({
     *("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "profile"),
+    "ip",
     *("tfo", "cookies", "initcwnd_segments", "congestion_control", "requests_per_connection"),
 })  # fmt: skip
 """The knobs of link and TCP that the arithmetic follows; with another it cannot say."""
@@ -102,6 +105,9 @@ def explain_fetch(
         ConfigurationError: as there, but for the buffer.
     """
     _check(link, tcp, request_bytes, response_bytes)
+    if link.ip == "6":
+        framing_bytes, mtu_bytes = link.framing_bytes + IPV6_MORE, link.mtu_bytes - IPV6_MORE
+        link = replace(link, framing_bytes=framing_bytes, mtu_bytes=mtu_bytes)
     room = link.mtu_bytes - ACK_BYTES
     down, up = directions(link)
     request, opened_ms = _open(tcp, _packets(request_bytes, room), down, up)
@@ -132,6 +138,8 @@ def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int
             f"the model of short flows knows {' and '.join(HYSTART)}, "
             f"congestion_control is {tcp.congestion_control!r}"
         )
+    if link.ip.startswith("dual"):
+        problems.append("the model of short flows does not know which IP a client chooses")
     if request_bytes < 1 or response_bytes < 1:
         problems.append(
             f"a request of {request_bytes} and a response of {response_bytes} bytes: "

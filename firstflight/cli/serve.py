@@ -74,7 +74,7 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
     origin = (root.scheme, root.host, root.port)
     (at,) = (e for e in site.listeners if (e.scheme, e.host, e.port) == origin)
     trust = () if site.tls is None else ("--cacert", str(site.tls / "authority.pem"))
-    return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.socket}", *trust, root.url)
+    return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.sockets[0]}", *trust, root.url)
 
 
 def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
@@ -84,7 +84,7 @@ def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
             "url": site.archive.root_url,
             "resolver_rules": site.resolver_rules,
             "tls": None if site.tls is None else str(site.tls),
-            "listeners": [asdict(listener) for listener in site.listeners],
+            "listeners": [asdict(each) | {"address": each.addresses[0]} for each in site.listeners],
         }
         click.echo(json.dumps(facts))
         return

@@ -25,6 +25,7 @@ from testbed.base.errors import (
 )
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
+from testbed.kinds.command.spec import LabCommand
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes
@@ -56,6 +57,10 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             choice, catalogue, f"{words} script {{folder}}/script", "shell",
             at="lab", command_folder=folder,
         )  # fmt: skip
+        if any(each.link.ip == "6" for each in experiment.conditions_as(LabCommand)):
+            raise ConfigurationError(
+                ["link.ip = 6: Mininet's prompt names hosts by addresses of IPv4; take dual"]
+            )
         relay = relay_by_socket if in_real_time(experiment.kernel) else relay_by_files
         if live:
             where = "terminal /ff/out" if relay is relay_by_socket else "typed /ff/out"

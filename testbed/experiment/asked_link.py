@@ -66,10 +66,11 @@ class AskedLink:
             for name in ("gso", "gro"):
                 if getattr(spec, name) and real_time:
                     found[name, "in real time no capture would show the wire; leave it out"] = None
-            if spec.changes and real_time:
-                found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = (
-                    None
-                )
+            for knob in ("changes", "ip") if real_time else ():
+                if getattr(spec, knob) != getattr(LinkSpec(), knob):
+                    found[knob, "takes virtual time; leave it out, or run on --kernel virtual"] = (
+                        None
+                    )
         for name, sentence in found:
             yield f"{self._place(name)}: {sentence}"
 

@@ -30,12 +30,13 @@ from testbed.lab.alignment import (
 from testbed.lab.laboratory import Lab
 from testbed.lab.neighbour_hosts import HOSTS, NEIGHBOUR_DEVICE, REMOTE_DEVICE
 from testbed.lab.neighbours import KernelAccount, run_neighbours
-from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
+from testbed.lab.topology import RESOLVER_ADDRESS, addresses_in, lay_topology, origin_address
 from testbed.model import (
     NEIGHBOUR_FILE,
     REMOTE_FILE,
     SERVER_LOG_FILE,
     Condition,
+    Ip,
     Randomness,
     Trial,
 )
@@ -43,7 +44,7 @@ from testbed.model.command import CLIENT as COMMAND
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
-from testbed.server.resolver import name_files, resolve
+from testbed.server.resolver import Addresses, name_files, resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture, snap_bytes
 
@@ -56,10 +57,10 @@ SETTLE_S = 60.0
 
 
 @contextmanager
-def begun_early(name: str, site: Site) -> Iterator[Site]:
+def begun_early(name: str, site: Site, ip: Ip = "4") -> Iterator[Site]:
     """Do what needs neither page nor condition: lay the wires, and start the client if it can be.
 
-    This is for virtual time.  ``name`` is the client's; the undo ends it.
+    This is for virtual time.  ``name`` is the client's, ``ip`` the link's; the undo ends it.
 
     Raises:
         TestbedError, OSError: it cannot be done.
@@ -68,8 +69,8 @@ def begun_early(name: str, site: Site) -> Iterator[Site]:
     draw_secrets()
     client = CLIENTS[name]
     with (
-        lay_topology(site.tag) as topology,
-        name_files(topology.client, RESOLVER_ADDRESS),
+        lay_topology(site.tag, ip=ip) as topology,
+        name_files(topology.client, resolver_address(ip)),
     ):
         there = replace(site, topology=topology)
         if not isinstance(client, EarlyClient):
@@ -83,21 +84,27 @@ def begun_early(name: str, site: Site) -> Iterator[Site]:
             yield replace(there, early=EarlyStart(started, launch_ns))
 
 
+def resolver_address(ip: Ip) -> str:
+    """Return the address of the lab's name server: of IPv4, if there is one."""
+    return addresses_in(ip, RESOLVER_ADDRESS)[0]
+
+
 @contextmanager
 def open_lab_for(
     archive: Archive, trial: Trial, site: Site, observation: dict[str, object]
-) -> Iterator[tuple[Lab, dict[str, str]]]:
-    """Open the lab of a page; yield it, and the address of each of the page's hosts.
+) -> Iterator[tuple[Lab, Addresses]]:
+    """Open the lab of a page; yield it, and the addresses of each of the page's hosts.
 
     What the lab measured of itself is in ``observation`` by then, its problems too.
     """
-    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
+    ip = trial.linked.link.ip
+    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(archive.hosts)}
     if site.aligned:
         begin_stage()
         if site.topology is None:
             draw_secrets()
     observation["archive"] = {"name": archive.name, "digest": archive.digest}
-    observation["hosts"] = {address: host for host, address in addresses.items()}
+    observation["hosts"] = {address: host for host, of in addresses.items() for address in of}
     neighbours = parse_traffic(trial.condition_as(Condition).traffic)
     with open_lab_of(trial, len(addresses), site, neighbours=neighbours) as lab:
         observation["lab"] = asdict(lab.reading)
@@ -109,7 +116,7 @@ def replayed(
     trial: Trial,
     site: Site,
     archive: Archive,
-    addresses: dict[str, str],
+    addresses: Addresses,
     lab: Lab,
     nginx: Path,
 ) -> Iterator[int]:
@@ -118,16 +125,17 @@ def replayed(
     ``nginx`` is the server's folder, which is made.  What it complained about is kept.
     """
     condition, topology = trial.condition_as(Condition), lab.topology
+    name_server = resolver_address(condition.link.ip)
     listeners = lab_listeners(archive, addresses, condition.protocol)
     ends = topology.client, topology.server
-    named = nullcontext() if site.topology else name_files(topology.client, RESOLVER_ADDRESS)
+    named = nullcontext() if site.topology else name_files(topology.client, name_server)
     try:
         with (
             named,
             serve(
                 topology.server, archive, listeners, nginx, server_options(trial, site)
             ) as server,
-            resolve(*ends, addresses, RESOLVER_ADDRESS, condition.dns, site.scratch),
+            resolve(*ends, addresses, name_server, condition.dns, site.scratch),
         ):
             yield server
     finally:

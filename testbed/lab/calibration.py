@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
+from testbed.lab.ends import Ends, headers_bytes, open_ends, receive
 from testbed.lab.exactness import VIRTUAL, Exactness
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
@@ -124,7 +124,7 @@ def _measure_rtt(
     ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
 ) -> Iterator[Measurement]:
     """The round trip, and where the ways are asked to differ, the way up."""
-    payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
+    payload = bytes(PROBE_IP_BYTES - headers_bytes(spec.ip))
     wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.trace.end_ms / 1000 for t in traces.values())
     times_ms, up_ms = [], []
     for _ in range(PROBES):
@@ -170,7 +170,7 @@ def _measure_train(
     exactness: Exactness,
     traces: Mapping[str, RunningTrace],
 ) -> tuple[Measurement, Measurement]:
-    payload = bytes(spec.line_mtu_bytes - IP_UDP_HEADER_BYTES)
+    payload = bytes(spec.line_mtu_bytes - headers_bytes(spec.ip))
     running = traces.get(name)
     if running is not None:
         _leave_the_moment()

@@ -10,9 +10,10 @@ from __future__ import annotations
 import socket
 from typing import Literal
 
+from testbed.base.addresses import family_of
 from testbed.base.errors import LabError, MissingError
 from testbed.base.namespace import Namespace
-from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology
+from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology, addresses_in
 
 SYSCTL = "net.ipv4.tcp_congestion_control"
 AVAILABLE = "net.ipv4.tcp_available_congestion_control"
@@ -58,20 +59,21 @@ def read_connection(topology: Topology) -> tuple[str, str]:
     Raises:
         LabError: there is no connection over the link.
     """
+    here, there = (
+        addresses_in(topology.plan.ip, each)[0] for each in (CLIENT_ADDRESS, SERVER_ADDRESS)
+    )
     with topology.server.entered():
-        listener = socket.create_server((SERVER_ADDRESS, 0))
+        listener = socket.create_server((there, 0), family=family_of(there))
     with topology.client.entered():
-        client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        client = socket.socket(family_of(here), socket.SOCK_STREAM)
     with listener, client:
         listener.settimeout(CONNECT_S)
         client.settimeout(CONNECT_S)
         try:
-            client.connect(listener.getsockname())
+            client.connect(listener.getsockname()[:2])
             server, _ = listener.accept()
         except OSError as error:
-            raise LabError(
-                f"no connection from {CLIENT_ADDRESS} to {SERVER_ADDRESS}: {error}"
-            ) from error
+            raise LabError(f"no connection from {here} to {there}: {error}") from error
         with server:
             return _algorithm_of(client), _algorithm_of(server)
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology
+from testbed.base.addresses import family_of
+from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology, addresses_in
+from testbed.model import Ip
 
-IP_UDP_HEADER_BYTES = 28
 SOCKET_BUFFER_BYTES = 8 << 20
 # socket(7); Python has no names for them.
 SO_SNDBUFFORCE = 32
@@ -26,17 +27,23 @@ class Ends:
     server: socket.socket
 
 
+def headers_bytes(ip: Ip) -> int:
+    """Bytes of a probe's headers, of IP and UDP (RFC 791, RFC 8200, RFC 768)."""
+    return 48 if ip == "6" else 28
+
+
 @contextmanager
 def open_ends(topology: Topology) -> Iterator[Ends]:
-    """Open both sockets; the undo closes them."""
+    """Open both sockets, over IPv4 if there is one; the undo closes them."""
     sockets = []
     try:
         for namespace, address in (
             (topology.client, CLIENT_ADDRESS),
             (topology.server, SERVER_ADDRESS),
         ):
+            address = addresses_in(topology.plan.ip, address)[0]
             with namespace.entered():
-                end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                end = socket.socket(family_of(address), socket.SOCK_DGRAM)
             sockets.append(end)
             time_arrivals(end)
             end.bind((address, 0))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from testbed.base.addresses import family_of, pack_address
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.lab.rtnetlink import (
@@ -38,10 +39,10 @@ READY_S = 60.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 _ADDRESS, _NAME, _MTU, _MASTER, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 10, 13, 16, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
-_UP = 0x1
+_UP, _NO_ARP, _MULTICAST = 0x1, 0x80, 0x1000
 _OPERATIONAL = 6  # IF_OPER_UP
-_INET = socket.AF_INET
 _PERMANENT = 0x80
+_NO_DAD = 0x02  # IFA_F_NODAD
 _LINK_SCOPE = 253  # RT_SCOPE_LINK
 _BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
 _DESTINATION, _DEVICE, _GATEWAY, _SOURCE, _METRICS = 1, 4, 5, 7, 8
@@ -137,6 +138,12 @@ def set_up(control: socket.socket, device: str) -> None:
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
 
 
+def mute(control: socket.socket, device: str) -> None:
+    """Have nobody ask at ``device`` for neighbours, nor tell of groups (RFC 4861, RFC 3810)."""
+    flags = _LINK.pack(0, 0, index_of(device), _NO_ARP, _NO_ARP | _MULTICAST)
+    order(control, NEWLINK, flags)
+
+
 def delete_device(control: socket.socket, device: str) -> None:
     """Delete ``device``, and what is at the other end of its wire."""
     order(control, DELLINK, _LINK.pack(0, 0, index_of(device), 0, 0))
@@ -180,15 +187,16 @@ def _read_state(control: socket.socket, device: str) -> int:
 def add_address(control: socket.socket, device: str, address: str) -> None:
     """Give ``device`` an ``address`` with its prefix length, such as 10.0.0.2/24."""
     host, _, length = address.partition("/")
-    packed = socket.inet_aton(host)
-    head = struct.pack("=BBBBI", _INET, int(length), 0, 0, index_of(device))
+    packed, family = pack_address(host), family_of(host)
+    flags = _NO_DAD if family == socket.AF_INET6 else 0
+    head = struct.pack("=BBBBI", family, int(length), flags, 0, index_of(device))
     order(control, NEWADDR, head + attribute(2, packed) + attribute(1, packed), CREATE)
 
 
 def add_neighbour(control: socket.socket, device: str, address: str, mac: str) -> None:
     """Say for ever which hardware address ``address`` has on ``device``."""
-    head = struct.pack("=BxxxiHBB", _INET, index_of(device), _PERMANENT, 0, 0)
-    body = head + attribute(1, socket.inet_aton(address)) + attribute(2, _hardware(mac))
+    head = struct.pack("=BxxxiHBB", family_of(address), index_of(device), _PERMANENT, 0, 0)
+    body = head + attribute(1, pack_address(address)) + attribute(2, _hardware(mac))
     order(control, NEWNEIGH, body, CREATE)
 
 
@@ -207,13 +215,14 @@ def set_route(
     """
     scope = 0 if device is None else _LINK_SCOPE
     network, _, length = ("", "", "0") if destination == "default" else destination.partition("/")
-    head = struct.pack("=BBBBBBBBI", _INET, int(length), 0, 0, _MAIN, _BY_HAND, scope, _UNICAST, 0)
-    body = head + (attribute(_DESTINATION, socket.inet_aton(network)) if network else b"")
+    kind = (_MAIN, _BY_HAND, scope, _UNICAST)
+    head = struct.pack("=BBBBBBBBI", family_of(gateway), int(length), 0, 0, *kind, 0)
+    body = head + (attribute(_DESTINATION, pack_address(network)) if network else b"")
     if device is None:
-        body += attribute(_GATEWAY, socket.inet_aton(gateway))
+        body += attribute(_GATEWAY, pack_address(gateway))
     else:
         body += attribute(_DEVICE, struct.pack("=I", index_of(device)))
-        body += attribute(_SOURCE, socket.inet_aton(gateway))
+        body += attribute(_SOURCE, pack_address(gateway))
     order(control, NEWROUTE, body + (attribute(_METRICS, metrics) if metrics else b""), REPLACE)
 
 

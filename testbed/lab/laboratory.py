@@ -35,6 +35,7 @@ from testbed.lab.readback import (
     changed,
     judge_disciplines,
     judge_paths,
+    read_ip,
     read_state,
 )
 from testbed.lab.topology import SENDERS, Topology, open_topology
@@ -277,8 +278,11 @@ def open_lab(
             f"traffic = {neighbours[0].text} ...: neighbours are in virtual time alone; leave "
             "them out, or take the virtual kernel: --kernel virtual"
         )
+    if spec.ip != "4" and (neighbours or exactness.real_time):
+        where = "beside neighbours" if neighbours else "in real time"
+        raise MissingError(f"link.ip = {spec.ip}: there is no IPv6 {where}; leave it at 4")
     with (
-        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as row,
+        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid, spec.ip) as row,
         neighbour_hosts.share(row, tag, spec.mtu_bytes, origins if second_page(neighbours) else 0)
         if neighbours
         else nullcontext(row) as topology,
@@ -319,6 +323,8 @@ def open_lab(
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
         values |= path_mtu.read_knobs(state.table, spec)
+        if spec.ip != "4":
+            values["link.ip"] = read_ip(state.table)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import MappingProxyType
 from testbed.base.namespace import Namespace
 from testbed.lab.link.protocol import LinkReport
 from testbed.lab.offloads import read_offloads, wanted_offloads
-from testbed.lab.topology import MIDDLE, ROW, SENDERS, Plan, Topology
+from testbed.lab.topology import IPV6_SYSCTLS, MIDDLE, ROW, SENDERS, Plan, Topology
 from testbed.model import LinkSpec
 
 LOOPBACK = "lo"
@@ -114,15 +115,20 @@ def read_taken(namespace: Namespace) -> Taken:
     devices = read_devices(namespace)
     told = read_ip(namespace)
     received = sum(device.received for device in devices.values())
-    return received, int(told["InReceives"]), int(told["InDelivers"])
+    return received, told["InReceives"], told["InDelivers"]
 
 
-def read_ip(namespace: Namespace, protocol: str = "Ip") -> dict[str, str]:
-    """The counters of IP in ``namespace``, or of ``Icmp``, by name (proc_net(5), snmp)."""
+def read_ip(namespace: Namespace, protocol: str = "Ip") -> Counter[str]:
+    """The counters of IPv4 and IPv6 in ``namespace``, or of ``Icmp``, by name (proc_net(5))."""
     with namespace.entered():
-        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
-    names, values = (line.split() for line in lines if line.startswith(f"{protocol}:"))
-    return dict(zip(names, values, strict=True))
+        tables = Path("/proc/thread-self/net")
+        lines = (tables / "snmp").read_text().splitlines()
+        more = (tables / "snmp6").read_text().splitlines() if IPV6_SYSCTLS.exists() else []
+    names, values = (line.split()[1:] for line in lines if line.startswith(f"{protocol}:"))
+    told = Counter(dict(zip(names, map(int, values), strict=True)))
+    rows = (line.split() for line in more if line.startswith(f"{protocol}6"))
+    told.update({name.removeprefix(f"{protocol}6"): int(value) for name, value in rows})
+    return told
 
 
 def _received(counters: dict[str, dict[str, Device]], role: str, name: str) -> int:
@@ -151,7 +157,7 @@ def read_strays(topology: Topology, copies: Mapping[str, int] = NOTHING) -> int:
 
 def _read_made(namespace: Namespace) -> int:
     """How many packets are of ``namespace`` itself, not passed on by it."""
-    return int(read_ip(namespace)["OutRequests"])
+    return read_ip(namespace)["OutRequests"]
 
 
 def read_unsent(topology: Topology) -> int:

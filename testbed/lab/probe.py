@@ -22,7 +22,7 @@ from testbed.lab.chance import (
     count_lost,
     share_in_time,
 )
-from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive
+from testbed.lab.ends import headers_bytes, open_ends, receive
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
 from testbed.model.impairments import Way, is_drawn, ways
@@ -32,7 +32,7 @@ from testbed.model.trace import RunningTrace
 QUIET_S = 1.0
 CALLS_MS = 0.005
 """What system calls may add to a delay, and by how much more probes are apart."""
-_NUMBER = struct.Struct(f"=I{PROBE_IP_BYTES - IP_UDP_HEADER_BYTES - 4}x")
+_NUMBER = struct.Struct(f"=I{PROBE_IP_BYTES - headers_bytes('4') - 4}x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def probe(
     if not is_drawn(spec):
         return ()
     both = ways(spec)
-    each_ms = {name: line_ms(spec, name, PROBE_IP_BYTES) for name in both}
+    probe_bytes = headers_bytes(spec.ip) + _NUMBER.size
+    each_ms = {name: line_ms(spec, name, probe_bytes) for name in both}
     held_ms = max((running.trace.longest_wait_ms for running in traces.values()), default=0)
     apart_s = max(
         held_ms + way.latest_ms - way.earliest_ms + 3 * each_ms[name] for name, way in both.items()

@@ -16,10 +16,17 @@ from testbed.lab import rtnetlink
 from testbed.lab.link.discipline import NONE, Disciplines, read_disciplines
 from testbed.lab.offloads import read_features
 from testbed.lab.path import LOOPBACK
-from testbed.lab.routes import QUESTION, RULE_QUESTION, RULES, describe_route, describe_rule
+from testbed.lab.routes import (
+    IPV6_QUESTION,
+    QUESTION,
+    RULE_QUESTION,
+    RULES,
+    describe_route,
+    describe_rule,
+)
 from testbed.lab.rtnetlink import attributes, number_of, text_of
 from testbed.lab.sysctls import FASTOPEN_KEY, read_machine_sysctls, read_sysctls
-from testbed.lab.topology import ROW, Plan, Topology, devices_of
+from testbed.lab.topology import ROW, Plan, Topology, addresses_in, devices_of
 
 ENDS = ("client", "server")
 _LINK = struct.Struct("=BxHiII")
@@ -54,7 +61,7 @@ def read_state(topology: Topology, more_sysctls: Collection[str] = ()) -> State:
     senders = dict(topology.plan.senders)
     for role in topology.roles:
         with topology.role(role).entered():
-            lines = dict(_read_namespace(role, disciplines))
+            lines = dict(_read_namespace(role, disciplines, topology.plan))
             if role in senders:
                 sysctls[role] = read_sysctls(more_sysctls)
                 lines |= {n: v for n, v in sysctls[role].items() if n != FASTOPEN_KEY}
@@ -62,7 +69,7 @@ def read_state(topology: Topology, more_sysctls: Collection[str] = ()) -> State:
     return State(table, disciplines, sysctls)
 
 
-def _read_namespace(role: str, disciplines: Disciplines) -> Iterator[tuple[str, str]]:
+def _read_namespace(role: str, disciplines: Disciplines, plan: Plan) -> Iterator[tuple[str, str]]:
     """Everything of the namespace that this thread is in but its sysctls."""
     with rtnetlink.open_control() as control:
         devices = {}
@@ -70,8 +77,9 @@ def _read_namespace(role: str, disciplines: Disciplines) -> Iterator[tuple[str, 
             index, lines = describe_device(body)
             devices[index] = text_of(attributes(body, _LINK.size)[_NAME])
             yield from lines
-        for body in rtnetlink.dump(control, rtnetlink.GETROUTE, QUESTION):
-            yield describe_route(body, devices)
+        for question in (QUESTION, *((IPV6_QUESTION,) if plan.ip != "4" else ())):
+            for body in rtnetlink.dump(control, rtnetlink.GETROUTE, question):
+                yield describe_route(body, devices)
         for body in rtnetlink.dump(control, rtnetlink.GETRULE, RULE_QUESTION):
             yield describe_rule(body)
         for device, discipline in read_disciplines(control, devices).items():
@@ -145,10 +153,21 @@ def judge_paths(
 
 def _routes_of(role: str, metrics: str | None, plan: Plan) -> Iterator[tuple[str, str]]:
     """The routes that the lab adds to a namespace, as ``describe_route`` has them."""
-    towards = {peer: device for device, peer in devices_of(role, plan).items()}
-    for where, gateway in plan.routes[role].items():
+    peers = devices_of(role, plan).items()
+    towards = {each: device for device, peer in peers for each in addresses_in(plan.ip, peer)}
+    for where, gateway in plan.routes_of(role).items():
         text = f"via {gateway} dev {towards[gateway]}"
         yield f"route {where}", f"{text} {metrics}" if metrics else text
+
+
+def read_ip(table: Mapping[str, str]) -> str:
+    """Return which ``link.ip`` the ends have, by their default routes in the ``table``."""
+    client, server = (
+        " ".join(ip for ip, where in (("4", "default"), ("6", "::/0"))
+                 if f"{role}: route {where}" in table) for role in ENDS
+    )  # fmt: skip
+    known = {("4", "4"): "4", ("6", "6"): "6", ("4 6", "4 6"): "dual", ("4 6", "4"): "dual-broken"}
+    return known.get((client, server), f"client {client or 'none'}, server {server or 'none'}")
 
 
 def judge_disciplines(disciplines: Disciplines, wanted: Disciplines) -> Iterator[str]:

@@ -29,7 +29,7 @@ from testbed.lab.calibration import (
     train_theory,
     waited_ns,
 )
-from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive, time_arrivals
+from testbed.lab.ends import headers_bytes, open_ends, receive, time_arrivals
 from testbed.lab.exactness import Exactness
 from testbed.lab.link.protocol import WAYS, Link, LinkReport
 from testbed.lab.topology import SERVER_ADDRESS, Topology
@@ -194,7 +194,7 @@ def _send(
 ) -> tuple[int, float, int]:
     """Send a train at once; its packets, the ms that it took, and when it began."""
     count = train_theory(spec, way) + TRAIN_SURPLUS + round(SURPLUS_MS / each_ms)
-    payload = bytes(spec.line_mtu_bytes - IP_UDP_HEADER_BYTES)
+    payload = bytes(spec.line_mtu_bytes - headers_bytes(spec.ip))
     began_ns = time.time_ns()
     sender.send(payload)
     started = time.monotonic_ns()

@@ -11,11 +11,13 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from testbed.base.addresses import format_address
 from testbed.lab.rtnetlink import attribute, attributes, number_of, text_of
 
 _HEADER = struct.Struct("=BBBBBBBBI")
 _DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE = 1, 4, 5, 6, 7, 8, 15
-_CACHE = 12
+_CACHE, _PREFERENCE = 12, 20
+_USUAL_METRIC = 1024  # IP6_RT_PRIO_USER
 _LOCK, _RTO_MIN, _CONGESTION = 1, 13, 16
 _METRIC_NAMES = {
     1: "lock", 2: "mtu", 3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss",
@@ -27,7 +29,10 @@ _TYPES = {1: "unicast", 2: "local", 3: "broadcast"}
 _OWN_PROTOCOL = 2  # RTPROT_KERNEL
 _LOCAL, _MAIN = 255, 254
 _FLAGS_THAT_STEER = 0x04  # onlink; the others tell of carrier and offload
-QUESTION = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
+QUESTION, IPV6_QUESTION = (
+    struct.pack("=BBBBBBBBI", family, 0, 0, 0, 0, 0, 0, 0, 0)
+    for family in (socket.AF_INET, socket.AF_INET6)
+)
 RULE_QUESTION = QUESTION
 RULES = {"rule 0": "table 255", "rule 32766": "table 254", "rule 32767": "table 253"}
 """What every namespace has: its addresses first, then the table that routes are added to."""
@@ -36,30 +41,36 @@ RULES = {"rule 0": "table 255", "rule 32766": "table 254", "rule 32767": "table 
 def describe_route(body: bytes, devices: Mapping[int, str]) -> tuple[str, str]:
     """Name and content of a route: ``route DESTINATION``, and where to and how.
 
+    The default one is ``default``, that of IPv6 ``::/0``.
     What follows from an address of the namespace itself (protocol kernel, no gateway, no metrics)
     begins with ``own``.
     """
-    _, length, _, tos, table, protocol, _, kind, flags = _HEADER.unpack_from(body)
+    family, length, _, tos, table, protocol, _, kind, flags = _HEADER.unpack_from(body)
     attrs = attributes(body, _HEADER.size)
-    where = f"{socket.inet_ntoa(attrs[_DESTINATION])}/{length}" if length else "default"
+    where = "::/0" if family == socket.AF_INET6 else "default"
+    if length:
+        where = f"{format_address(attrs[_DESTINATION])}/{length}"
     table = number_of(attrs[_TABLE]) if _TABLE in attrs else table
     name = f"route {where}" + ("" if table == _MAIN else f" of table {table}")
     if kind == 3:  # the first and the last address of a network, as older kernels have it
         name = f"{name} (broadcast)"
     parts = [] if kind == 1 else [_TYPES.get(kind, f"type {kind}")]
     if _GATEWAY in attrs:
-        parts.append(f"via {socket.inet_ntoa(attrs[_GATEWAY])}")
+        parts.append(f"via {format_address(attrs[_GATEWAY])}")
     if _DEVICE in attrs:
         parts.append(f"dev {devices.get(number_of(attrs[_DEVICE]), '?')}")
     if tos:
         parts.append(f"tos {tos}")
-    if _PRIORITY in attrs and number_of(attrs[_PRIORITY]):
+    usual = _USUAL_METRIC if family == socket.AF_INET6 else 0
+    if _PRIORITY in attrs and number_of(attrs[_PRIORITY]) != usual:
         parts.append(f"metric {number_of(attrs[_PRIORITY])}")
     if flags & _FLAGS_THAT_STEER:
         parts.append("onlink")
     parts += _describe_metrics(attrs.get(_METRICS, b""))
     known = {_DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE, _CACHE}
     strange = {kind: value for kind, value in attrs.items() if kind not in known}
+    if strange.get(_PREFERENCE) == b"\0":
+        del strange[_PREFERENCE]
     parts += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
     steered = {_GATEWAY, _METRICS} & attrs.keys() or strange or tos
     own = protocol == _OWN_PROTOCOL and table in (_LOCAL, _MAIN) and not steered

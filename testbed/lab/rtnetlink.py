@@ -21,8 +21,8 @@ NEWRULE, DELRULE, GETRULE = 32, 33, 34
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
 GETTCLASS = 42
 # Groups of notifications (RTMGRP_*): devices, neighbours, disciplines and filters, addresses,
-# routes, rules.
-CHANGES = 0x1 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80
+# routes, rules; addresses and routes of IPv6.
+CHANGES = 0x1 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400
 
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACKNOWLEDGE, _DUMP, _INTERRUPTED = 0x1, 0x4, 0x300, 0x10

@@ -25,7 +25,7 @@ from testbed.lab.sysctls import (
     pin_sysctls,
     set_sysctls,
 )
-from testbed.lab.topology import ROUTES, Topology
+from testbed.lab.topology import Topology
 from testbed.model import TcpSpec
 from testbed.model.settings import CONGCTL, of_end, sysctl_path
 
@@ -99,7 +99,7 @@ def set_knobs(topology: Topology, spec: TcpSpec, own: Mapping[str, Sysctls] = NO
         metrics = encode_metrics(_metrics_of(spec, role, pinned))
         if metrics:
             with topology.role(role).entered(), open_control() as control:
-                for destination, gateway in ROUTES[role].items():
+                for destination, gateway in topology.plan.routes_of(role).items():
                     set_route(control, destination, gateway, metrics=metrics)
     return pinned
 
@@ -160,7 +160,7 @@ def read_knobs(
         values[f"{role}.sysctls"] = describe_sysctls(sysctls)
         errors += [f"{role}: {error}" for error in judge_sysctls(sysctls, wanted)]
         if of_end(spec.route, role):
-            values[f"{role}.route"] = state.table.get(f"{role}: route default", "none")
+            values[f"{role}.route"] = _default_route(state, role) or "none"
     if connection is None:
         client, server = (
             _read_metrics(state, role).get(CONGCTL, state.sysctls[role][congestion.SYSCTL])
@@ -177,7 +177,13 @@ def read_knobs(
 
 def _read_metrics(state: State, role: str) -> dict[str, str]:
     """The words of an end's default route, each with the one after it."""
-    return dict(pairwise(state.table.get(f"{role}: route default", "").split()))
+    return dict(pairwise(_default_route(state, role).split()))
+
+
+def _default_route(state: State, role: str) -> str:
+    """An end's default route: of IPv4, if there is one; that of IPv6 has the same attributes."""
+    table = state.table
+    return table.get(f"{role}: route default") or table.get(f"{role}: route ::/0", "")
 
 
 def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """The lab's hosts and wires: client - near - far - server, four namespaces in a row.
 
 The two routers in the middle carry the access link, so that no sender's own queue is shaped
-(TCP small queues would distort it).  Addresses are static, neighbours permanent, IPv6 off: no
-packet is on the wire that the client or the server did not mean to send.
+(TCP small queues would distort it).  Addresses are static and neighbours permanent, IPv6 is off or
+without its announcements (RFC 4861, RFC 3810): no packet is on the wire that the client or the
+server did not mean to send.  The address of IPv6 beside 10.A.B.C is 2001:db8:A:B::C (RFC 3849):
+private ones (RFC 4193) come after those of IPv4 where a program chooses (RFC 6724).
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from testbed.base.addresses import format_address, pack_address
+from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.lab.interfaces import (
     End,
@@ -21,6 +25,7 @@ from testbed.lab.interfaces import (
     add_neighbour,
     add_tap,
     add_wire,
+    mute,
     set_mtu,
     set_route,
     set_up,
@@ -28,6 +33,7 @@ from testbed.lab.interfaces import (
 )
 from testbed.lab.offloads import clear_offloads
 from testbed.lab.rtnetlink import open_control
+from testbed.model import Ip
 
 CLIENT_ADDRESS = "10.0.0.2"
 SERVER_ADDRESS = "10.0.2.2"
@@ -39,7 +45,17 @@ TAP_QUEUE_FRAMES = 10_000
 MTU_BYTES = 1500
 """Of wires that no condition is known for yet."""
 IPV6_SYSCTLS = Path("/proc/sys/net/ipv6")
-
+QUIET_IPV6 = {
+    f"net.ipv6.conf.{devices}.{name}": value
+    for devices in ("all", "default")
+    for name, value in {
+        "accept_ra": "0", "accept_dad": "0", "autoconf": "0", "addr_gen_mode": "1",
+        "router_solicitations": "0",
+    }.items()
+}  # fmt: skip
+"""No address but those that are given, and no question whether others have it."""
+_BITS = {"": "", "16": "/48", "24": "/64", "32": "/128"}
+"""The prefix length of IPv6 beside one of IPv4."""
 
 MiddleWire = Literal["veth", "taps"]
 """Between ``near`` and ``far``: a pair of devices, or two that a program has to join."""
@@ -79,12 +95,27 @@ class Plan:
     """Who is wired to whom, the gateway to each destination by role, and whose device sends.
 
     ``senders`` are on the near and on the far side of the link in turn; a client and a server
-    first.
+    first.  ``wires`` and ``routes`` are those of IPv4, and ``ip`` says which there are.
     """
 
     wires: tuple[Wire, ...] = WIRES
     routes: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: ROUTES)
     senders: tuple[tuple[str, str], ...] = SENDERS
+    ip: Ip = "4"
+
+    def routes_of(self, role: str) -> dict[str, str]:
+        """Return the gateway to each destination; ``::/0`` is the default of IPv6.
+
+        Where IPv6 is broken the server has no way back: what comes stays without an answer.
+        """
+        given = self.routes[role]
+        routes = {} if self.ip == "6" else dict(given)
+        if self.ip == "4" or (self.ip == "dual-broken" and role == "server"):
+            return routes
+        return routes | {
+            "::/0" if where == "default" else to_ipv6(where): to_ipv6(gateway)
+            for where, gateway in given.items()
+        }
 
 
 ROW = Plan()
@@ -126,8 +157,24 @@ def devices_of(role: str, plan: Plan = ROW) -> dict[str, str]:
     return peers
 
 
+def to_ipv6(address: str) -> str:
+    """Return the address of IPv6 beside one of IPv4, or the network beside one, as RFC 5952 has it.
+
+    The number of a subnet is written with the same digits.
+    """
+    host, _, length = address.partition("/")
+    _, upper, lower, last = host.split(".")
+    packed = pack_address(f"2001:db8:{upper}:{lower}::{last}")
+    return format_address(packed) + _BITS[length]
+
+
+def addresses_in(ip: Ip, address: str) -> tuple[str, ...]:
+    """Return the addresses of a host in a lab with ``ip``; one of IPv4 comes first."""
+    return {"4": (address,), "6": (to_ipv6(address),)}.get(ip, (address, to_ipv6(address)))
+
+
 def origin_address(index: int) -> str:
-    """Address of the ``index``-th origin of a page (0-based).
+    """Address of the ``index``-th origin of a page (0-based), of IPv4.
 
     Raises:
         ValueError: more origins than the lab has addresses for.
@@ -137,6 +184,10 @@ def origin_address(index: int) -> str:
     return f"10.10.0.{index + 1}"
 
 
+CLIENT_ENDS = tuple(map(pack_address, addresses_in("dual", CLIENT_ADDRESS)))
+"""The client's addresses as packets have them, of IPv4 and IPv6."""
+
+
 @contextmanager
 def open_topology(
     tag: str,
@@ -144,27 +195,34 @@ def open_topology(
     origins: int,
     middle: MiddleWire = "veth",
     laid: Topology | None = None,
+    ip: Ip = "4",
 ) -> Iterator[Topology]:
     """Build the row of namespaces for a condition; ``tag`` keeps the names of two labs apart.
 
     The undo deletes the namespaces that were made here, and with them every device.  Wires that
     were ``laid`` before are used instead, and stay.
     """
-    with lay_topology(tag, middle) if laid is None else nullcontext(laid) as topology:
+    with lay_topology(tag, middle, ip) if laid is None else nullcontext(laid) as topology:
         fit_topology(topology, mtu_bytes, origins)
         yield topology
 
 
 @contextmanager
-def lay_topology(tag: str, middle: MiddleWire = "veth") -> Iterator[Topology]:
-    """Build what all conditions have of it: packets pass, and the server has one address."""
-    with lay_wires(tag, MTU_BYTES, middle) as topology:
+def lay_topology(tag: str, middle: MiddleWire = "veth", ip: Ip = "4") -> Iterator[Topology]:
+    """Build what all conditions with ``ip`` have of it: packets pass, the server has an address.
+
+    Raises:
+        MissingError: the kernel has no IPv6, and ``ip`` asks for it.
+    """
+    with lay_wires(tag, MTU_BYTES, middle, ip) as topology:
         for role in ROLES:
             with topology.role(role).entered(), open_control() as control:
-                address(control, role, ROW, range(len(WIRES)))
+                address(control, role, topology.plan, range(len(WIRES)))
         settle_wires(topology, middle)
         for role in ("near", "far"):
             topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
+            if ip != "4":
+                topology.role(role).write_sysctls({"net.ipv6.conf.all.forwarding": "1"})
         yield topology
 
 
@@ -177,18 +235,25 @@ def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
                     set_mtu(control, device, mtu_bytes)
             if role == "server":
                 for address in (*(origin_address(i) for i in range(origins)), RESOLVER_ADDRESS):
-                    add_address(control, "lo", f"{address}/32")
+                    for each in addresses_in(topology.plan.ip, f"{address}/32"):
+                        add_address(control, "lo", each)
 
 
 @contextmanager
-def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]:
+def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire, ip: Ip = "4") -> Iterator[Topology]:
     """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
+    if ip != "4" and not IPV6_SYSCTLS.exists():
+        raise MissingError(f"link.ip = {ip}: this kernel has no IPv6; it needs CONFIG_IPV6=y")
     with ExitStack() as undo:
-        topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
-        # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
+        topology = Topology(
+            *(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES),
+            plan=replace(ROW, ip=ip),
+        )
+        # Before there is a device: none may announce itself.
         if IPV6_SYSCTLS.exists():
+            off = {"net.ipv6.conf.default.disable_ipv6": "1"} if ip == "4" else QUIET_IPV6
             for role in ROLES:
-                topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+                topology.role(role).write_sysctls(off)
         _connect(topology, mtu_bytes, middle)
         yield topology
 
@@ -246,8 +311,13 @@ def address(control: socket.socket, role: str, plan: Plan, numbers: Iterable[int
         )
         for owner, device, address, peer, peer_side in ends:
             if owner == role:
-                add_address(control, device, address)
+                if plan.ip != "4":
+                    mute(control, device)
+                for each in addresses_in(plan.ip, address):
+                    add_address(control, device, each)
                 set_up(control, device)
-                add_neighbour(control, device, peer.partition("/")[0], mac_of(number, peer_side))
-    for destination, gateway in plan.routes[role].items():
+                for each in addresses_in(plan.ip, peer):
+                    host = each.partition("/")[0]
+                    add_neighbour(control, device, host, mac_of(number, peer_side))
+    for destination, gateway in plan.routes_of(role).items():
         set_route(control, destination, gateway)

@@ -24,6 +24,7 @@ TraceEnd = Literal["loop", "once"]
 TracePhase = Literal["start", "seed"]
 Distribution = Literal["uniform", "normal", "pareto"]
 PathMtuDiscovery = Literal["icmp", "black-hole"]
+Ip = Literal["4", "6", "dual", "dual-broken"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -195,6 +196,11 @@ class LinkSpec:
         "offload).",
         label="GRO", since=3,
     )] = False  # fmt: skip
+    ip: Annotated[Ip, Knob(
+        "Which IP there is: one of both alone, or both, of which the client chooses; dual-broken: "
+        "both, but nothing that is sent over IPv6 is ever answered (RFC 8305).",
+        label="IP", since=3,
+    )] = "4"  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:

@@ -25,6 +25,8 @@ CHANCES = (
 NOT_TRACED = ("delay_jitter_ms", "reorder_pct")
 """The knobs of a link with which no packet could be held against an opportunity."""
 LEAST_REORDER_PCT = 0.01
+IPV6_LEAST_MTU = 1280
+"""RFC 8200 section 5."""
 _HIGHEST = {"rtt_ms": 60_000, "down_kbit": 10_000_000, "up_kbit": 10_000_000}
 _SHAPE = 3.0
 _MEAN = _SHAPE / (_SHAPE - 1)
@@ -220,11 +222,17 @@ def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
     for each, _ in changed(spec) if spec.trace_down or spec.trace_up else ():
         if each.name in NOT_TRACED:
             yield each.name, "a link with a trace has none; leave one of the two out"
+    if spec.ip != "4" and spec.mtu_bytes < IPV6_LEAST_MTU:
+        yield "ip", f"IPv6 has no link.mtu_bytes below {IPV6_LEAST_MTU}; take that or more"
+    if spec.ip != "4" and spec.corrupt_pct:
+        yield "corrupt_pct", "whose damage is seen over IPv4 alone; leave it out, or ip"
     yield from _find_delays(spec)
     yield from _find_changes(spec, timeout_s)
     if spec.line_mtu_bytes > spec.mtu_bytes:
         sentence = f"{spec.path_mtu_bytes} is more than an end sends (mtu_bytes)"
         yield "path_mtu_bytes", f"{sentence}; allowed: 576 to {spec.mtu_bytes}"
+    if spec.path_mtu_bytes is not None and spec.ip != "4":
+        yield "path_mtu_bytes", "routers tell of it over IPv4 alone here; leave it out, or ip"
     if spec.path_mtu_bytes is not None and spec.corrupt_pct:
         yield (
             "path_mtu_bytes",

@@ -376,6 +376,10 @@ class Proof:
     more packets than the server's end records."""
     neighbours: tuple[NeighbourFlow, ...] = ()
     """Of a page load or a command with neighbours: their flows."""
+    ip: dict[str, float] = field(default_factory=dict)
+    """Of a page load whose client is offered IPv4 and IPv6: the connections that opened over each
+    (`4`, `6`), those over IPv6 without an answer (`6.unanswered`), and `fallback_ms`, the longest
+    time after which a SYN over IPv4 followed one over IPv6 that had no answer yet."""
 
     @property
     def proven(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from testbed.model.asked import LinkSpec, TcpSpec
+from testbed.model.asked import Ip, LinkSpec, TcpSpec
 from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
 from testbed.model.trace import traced
@@ -105,6 +105,13 @@ class Trial:
     def client(self) -> str | None:
         """The name of the client; ``None``: there is none."""
         return getattr(self.condition, "client", None)
+
+    @property
+    def ip(self) -> Ip:
+        """Which IP its network has."""
+        network = getattr(self.condition, "link", self.condition)
+        ip: Ip = getattr(network, "ip", "4")
+        return ip
 
     def condition_as(self, spec: type[_S]) -> _S:
         """Return the condition, which is a ``spec``.

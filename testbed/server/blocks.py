@@ -53,6 +53,9 @@ def server_block(
         if (entry.scheme, entry.host, entry.port) == origin
     ]
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
+    listens = "".join(
+        f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
+    )
     has_head = any(entry.method == "HEAD" for _, entry in mine)
     method = "$request_method" if has_head else "$answered_method"
     full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
@@ -69,7 +72,7 @@ def server_block(
     locations = make_locations(requests[False], requests[True])
     return f"""\
   server {{
-    listen {listener.socket}{flags} fastopen=256 backlog=1024;
+{listens}\
 {tls_directives}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from testbed.archive.reading import Archive, ServedOrigin
+from testbed.base.addresses import with_port
 from testbed.base.errors import ConfigurationError
 
 PRIMING_PORT = 80
@@ -15,13 +16,13 @@ PRIMING_PORT = 80
 class Listener:
     """One listening socket and the origin that it serves.
 
-    ``host`` and ``port`` are those of the origin's URLs, ``address`` is where the server listens.
+    ``host`` and ``port`` are those of the origin's URLs, at ``addresses`` the server listens.
     ``tls`` and ``h2`` say which protocols it offers.  ``bound_port`` is the port it listens on;
     ``None``: the same.
     """
 
     host: str
-    address: str
+    addresses: tuple[str, ...]
     port: int
     tls: bool
     h2: bool
@@ -33,13 +34,14 @@ class Listener:
         return "https" if self.tls else "http"
 
     @property
-    def socket(self) -> str:
-        """Address and port on which the server listens."""
-        return f"{self.address}:{self.bound_port or self.port}"
+    def sockets(self) -> tuple[str, ...]:
+        """Addresses and port on which the server listens, as in URLs."""
+        port = self.bound_port or self.port
+        return tuple(with_port(address, port) for address in self.addresses)
 
 
 def lab_listeners(
-    archive: Archive, addresses: Mapping[str, str], protocol: str
+    archive: Archive, addresses: Mapping[str, tuple[str, ...]], protocol: str
 ) -> tuple[Listener, ...]:
     """Return the listeners of a page whose hosts have ``addresses``.
 

@@ -66,7 +66,7 @@ def serve_loopback(
         MissingError: there is no such nginx.
     """
     archive = read_archive(built)
-    addresses = dict.fromkeys(archive.hosts, ADDRESS)
+    addresses = dict.fromkeys(archive.hosts, (ADDRESS,))
     planned = lab_listeners(archive, addresses, protocol)
     tls = built / TLS_FOLDER if any(listener.tls for listener in planned) else None
     with ExitStack() as undo:
@@ -96,7 +96,7 @@ def serve_loopback(
 
 def resolver_rules(listeners: tuple[Listener, ...]) -> tuple[str, ...]:
     """Return the rules for Chromium: each origin to its listener, all other names to nowhere."""
-    rules = (f"MAP {listener.host}:{listener.port} {listener.socket}" for listener in listeners)
+    rules = (f"MAP {listener.host}:{listener.port} {listener.sockets[0]}" for listener in listeners)
     return (*rules, "MAP * ~NOTFOUND")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,9 +22,13 @@ TTL_S = 3600
 LOCALHOST = "127.0.0.1 localhost\n"
 
 
-def resolver_argv(addresses: dict[str, str], listen: str, pid_file: Path) -> tuple[str, ...]:
+Addresses = Mapping[str, tuple[str, ...]]
+"""Those of each host, of IPv4, IPv6 or both."""
+
+
+def resolver_argv(addresses: Addresses, listen: str, pid_file: Path) -> tuple[str, ...]:
     """Return the command of an authoritative dnsmasq that knows ``addresses`` and nothing else."""
-    records = [f"--host-record={host},{address},{TTL_S}" for host, address in addresses.items()]
+    records = [f"--host-record={host},{','.join(of)},{TTL_S}" for host, of in addresses.items()]
     return (
         *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"),
         *("--no-daemon", "--no-poll", "--local=/#/", "--user=root", "--bind-interfaces"),
@@ -49,7 +53,7 @@ def name_files(client: Namespace, listen: str) -> Iterator[None]:
 def resolve(
     client: Namespace,
     server: Namespace,
-    addresses: dict[str, str],
+    addresses: Addresses,
     listen: str,
     mode: str,
     scratch: Path,
@@ -59,7 +63,7 @@ def resolve(
     Args:
         client: the namespace whose programs will resolve names; it has ``name_files``.
         server: the namespace in which the name server runs, behind the link.
-        addresses: host name to IPv4 address.
+        addresses: those of each host name.
         listen: address of the name server.
         mode: ``resolver`` (names cost round trips on the link) or ``hosts`` (they are free).
         scratch: a writable directory.
@@ -68,24 +72,27 @@ def resolve(
         if mode == "hosts":
             # In place: a program that has started already has this very file over its /etc/hosts.
             with (ETC_NETNS / client.name / "hosts").open("a") as hosts:
-                hosts.writelines(f"{address} {host}\n" for host, address in addresses.items())
+                hosts.writelines(
+                    f"{address} {host}\n" for host, of in addresses.items() for address in of
+                )
         else:
             log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
             argv = resolver_argv(addresses, listen, scratch / "dnsmasq.pid")
             with server.entered():
                 child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
-            _await_ready(child, server, scratch / "dnsmasq.log")
+            _await_ready(child, server, listen, scratch / "dnsmasq.log")
         yield
 
 
-def _await_ready(child: proc.Process, server: Namespace, log: Path) -> None:
+def _await_ready(child: proc.Process, server: Namespace, listen: str, log: Path) -> None:
     deadline = time.monotonic() + READY_S
-    while not _listening(server):
+    while not _listening(server, listen):
         if child.poll() is not None or time.monotonic() > deadline:
             raise LabError(f"the name server is not ready: {log.read_text(errors='replace')}")
         time.sleep(0.01)
 
 
-def _listening(server: Namespace) -> bool:
+def _listening(server: Namespace, listen: str) -> bool:
+    sockets = Path("/proc/thread-self/net") / ("udp6" if ":" in listen else "udp")
     with server.entered():
-        return b":0035 " in Path("/proc/thread-self/net/udp").read_bytes()
+        return b":0035 " in sockets.read_bytes()

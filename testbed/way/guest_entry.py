@@ -1,6 +1,7 @@
 """Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in.
 
-Its argument, if it has one, is the client of the page load that the trial is.
+Its argument, if it has one, is the client of the page load that the trial is, and behind a comma
+the IP of its link where that is not 4.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def main() -> None:
     import_common()
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
-    client = sys.argv[1] if len(sys.argv) > 1 else None
-    with prepared(client, Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)) as site:
+    client, _, ip = "".join(sys.argv[1:2]).partition(",")
+    site = Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)
+    with prepared(client or None, site, ip or "4") as site:  # type: ignore[arg-type]
         await_trial()
         perform(site)
 

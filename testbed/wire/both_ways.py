@@ -106,10 +106,16 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
 
 
 def _is_unreachable(packet: Packet, code: int) -> bool:
-    """Whether it says that nobody listens at a port (3), or what it quotes is too long (4)."""
-    begin = ETHERNET_BYTES + 20
-    is_icmp = packet.protocol == "IP" and packet.frame[ETHERNET_BYTES + 9] == 1
-    return is_icmp and packet.frame[begin : begin + 2] == bytes((3, code))
+    """Whether it says that nobody listens at a port (3), or what it quotes is too long (4).
+
+    The latter over IPv4 alone (RFC 792, RFC 4443).
+    """
+    at, number, begin, said = (
+        (6, 58, 40, b"\1\4") if packet.ip == "6" else (9, 1, 20, bytes((3, code)))
+    )
+    header = packet.frame[ETHERNET_BYTES:]
+    is_icmp = packet.protocol in ("IP", "IP6") and header[at] == number
+    return is_icmp and header[begin : begin + 2] == said
 
 
 def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:

@@ -9,7 +9,7 @@ damages a packet it completes it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet
@@ -20,13 +20,14 @@ _CHECKSUM_AT = {_TCP: 16, _UDP: 6}
 
 
 def split_damaged(
-    capture: Capture, client: bytes, mac: bytes
+    capture: Capture, clients: Collection[bytes], mac: bytes
 ) -> tuple[Capture, tuple[Packet, ...]]:
     """Return ``capture`` without the damaged frames, and those.
 
-    ``client`` is the client's IPv4 address, ``mac`` that of its device.
+    ``clients`` are the client's addresses, ``mac`` that of its device.  Damage is asked of IPv4
+    alone.
     """
-    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, client, mac)}
+    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, clients, mac)}
     whole = tuple(packet for packet in capture.packets if id(packet) not in damaged)
     return replace(capture, packets=whole), tuple(
         packet for packet in capture.packets if id(packet) in damaged
@@ -39,8 +40,8 @@ def check_damage(damaged: Sequence[Packet], corrupted: int) -> Iterator[str]:
         yield f"{len(damaged)} frames came down damaged, the link damaged {corrupted}"
 
 
-def _is_damaged(packet: Packet, client: bytes, mac: bytes) -> bool:
-    if packet.source == client:
+def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
+    if packet.source in clients:
         return False
     frame = packet.frame
     if frame[:6] != mac or frame[12:14] != b"\x08\x00":

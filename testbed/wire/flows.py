@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from testbed.wire.packets import (
     find_option,
 )
 
-_PROTOCOL_AT, _TCP = 23, 6
+_PROTOCOL_AT, _TCP = {"IP": 23, "IP6": 20}, 6
 
 
 @dataclass(slots=True)
@@ -43,7 +43,8 @@ class Flows:
     """Connections of a capture in the order of their SYNs, and all TCP of each direction.
 
     ``up`` and ``down`` count packets by and to the clients; ``arrivals`` are the times and the
-    IP bytes of every IPv4 packet that came down the link, in order.  What belongs to a connection
+    IP bytes of every IP packet that came down the link, in order, ``departures`` those of the
+    client's own.  What belongs to a connection
     whose SYN was not captured, a late farewell, is only counted.
     """
 
@@ -51,10 +52,11 @@ class Flows:
     up: int
     down: int
     arrivals: tuple[tuple[int, int], ...]
+    departures: tuple[tuple[int, int], ...] = ()
 
 
-def read_flows(capture: Capture, client: bytes) -> Flows:
-    """Sort the packets of ``capture`` by connection; ``client`` is the client's IPv4 address.
+def read_flows(capture: Capture, clients: Collection[bytes]) -> Flows:
+    """Sort the packets of ``capture`` by connection; ``clients`` are the client's addresses.
 
     Raises:
         ValueError: a frame or a TCP header is too short to be read.
@@ -62,11 +64,12 @@ def read_flows(capture: Capture, client: bytes) -> Flows:
     ordered: list[Flow] = []
     flows: dict[tuple[bytes, int, bytes, int], Flow] = {}
     counts = {True: 0, False: 0}
-    arrivals = []
+    arrivals: list[tuple[int, int]] = []
+    departures: list[tuple[int, int]] = []
     for packet in capture.packets:
-        by_client = packet.source == client
-        if packet.source and not by_client:
-            arrivals.append((packet.at_ns, packet.ip_bytes))
+        by_client = packet.source in clients
+        if packet.source:
+            (departures if by_client else arrivals).append((packet.at_ns, packet.ip_bytes))
         if packet.protocol != "TCP":
             _refuse_hidden(packet, capture.path)
             continue
@@ -82,7 +85,7 @@ def read_flows(capture: Capture, client: bytes) -> Flows:
         if not by_client and packet.flags & SYN and flow.synack is None:
             flow.synack = packet
         flow.packets.append((by_client, packet))
-    return Flows(tuple(ordered), counts[True], counts[False], tuple(arrivals))
+    return Flows(tuple(ordered), counts[True], counts[False], tuple(arrivals), tuple(departures))
 
 
 def _refuse_hidden(packet: Packet, pcap: Path) -> None:
@@ -92,7 +95,8 @@ def _refuse_hidden(packet: Packet, pcap: Path) -> None:
         raise ValueError(
             f"{pcap}: a frame cannot be read: got {size}, {ETHERNET_BYTES} needed at least"
         )
-    if packet.protocol == "IP" and packet.frame[_PROTOCOL_AT] == _TCP:
+    place = _PROTOCOL_AT.get(packet.protocol)
+    if place is not None and packet.frame[place : place + 1] == bytes((_TCP,)):
         raise ValueError(f"{pcap}: a TCP header was not captured")
 
 

@@ -9,7 +9,7 @@ what its computing takes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ SHOWN = 3
 def check_load_time(
     capture: Capture,
     flows: Flows,
-    client: bytes,
+    clients: Collection[bytes],
     load: PageLoad,
     served: Sequence[ServedConnection],
     *,
@@ -49,12 +49,12 @@ def check_load_time(
 ) -> Iterator[str]:
     """Yield a sentence for each time of ``load`` that its packets contradict.
 
-    ``client`` is the client's IPv4 address; ``served`` is what the server's log says, since a spare
+    ``clients`` are the client's addresses; ``served`` is what the server's log says, since a spare
     connection, on which only TLS spoke, is not of the load.  The last byte of all responses came
     when the client says that its load ended, or, of a browser, its last request: its load ended
     with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
     """
-    began = _first_packet_ns(capture, client)
+    began = _first_packet_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6
@@ -94,13 +94,13 @@ def check_load_time(
 
 
 def check_duration(
-    capture: Capture, flows: Flows, client: bytes, duration_ms: float
+    capture: Capture, flows: Flows, clients: Collection[bytes], duration_ms: float
 ) -> Iterator[str]:
     """Yield a sentence if a command took less than its packets did.
 
-    ``client`` is the client's IPv4 address.  A command may do other things before and behind.
+    ``clients`` are the client's addresses.  A command may do other things before and behind.
     """
-    began = _first_packet_ns(capture, client)
+    began = _first_packet_ns(capture, clients)
     ended = max((at_ns for flow in flows.flows for at_ns in _new_bytes(flow)), default=None)
     if began is not None and ended is not None and duration_ms < (ended - began) / 1e6:
         yield (
@@ -124,9 +124,9 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
         yield f"the server answered {answered} requests, the client names {len(load.requests)}"
 
 
-def _first_packet_ns(capture: Capture, client: bytes) -> int | None:
+def _first_packet_ns(capture: Capture, clients: Collection[bytes]) -> int | None:
     """Return when the client sent its first packet, which may be a look-up's."""
-    return next((packet.at_ns for packet in capture.packets if packet.source == client), None)
+    return next((packet.at_ns for packet in capture.packets if packet.source in clients), None)
 
 
 def _new_bytes(flow: Flow) -> Iterator[int]:

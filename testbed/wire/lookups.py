@@ -6,31 +6,31 @@ client used must have been asked for before; under ``dns = hosts`` nobody asks.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from testbed.base.addresses import format_address
 from testbed.model import Dns
 from testbed.wire.packets import Capture
 
 DNS_PORT = 53
 HEADER_BYTES = 12
 LONGEST_LABEL = 63
-ADDRESS = 1
-"""The type of a question for an IPv4 address (RFC 1035 section 3.2.2)."""
+ADDRESSES = {"4": 1, "6": 28}
+"""The type of a question for an address of each IP (RFC 1035 section 3.2.2, RFC 3596)."""
 SHOWN = 3
 
 
 @dataclass(slots=True)
 class Lookups:
-    """Questions in all, the names whose address was asked for, and what was gone to unasked.
+    """Questions in all, the names and types that were asked for, and what was gone to unasked.
 
     ``unasked`` are the hosts, or addresses that no host has, whose first SYN came before any
     question for them; ``contacted`` are all.
     """
 
     questions: int = 0
-    asked: set[str] = field(default_factory=set)
+    asked: set[tuple[str, int]] = field(default_factory=set)
     contacted: set[str] = field(default_factory=set)
     unasked: list[str] = field(default_factory=list)
 
@@ -61,21 +61,21 @@ def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
     for packet in capture.packets:
         if packet.protocol == "UDP" and packet.target_port == DNS_PORT:
             lookups.questions += 1
-            name = parse_question(packet.payload)
-            if name is not None:
-                lookups.asked.add(name)
+            asked = parse_question(packet.payload)
+            if asked is not None:
+                lookups.asked.add(asked)
         elif packet.opens:
-            address = socket.inet_ntoa(packet.target)
+            address = format_address(packet.target)
             host = hosts.get(address, address)
             if host not in lookups.contacted:
                 lookups.contacted.add(host)
-                if host.lower().rstrip(".") not in lookups.asked:
+                if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in lookups.asked:
                     lookups.unasked.append(host)
     return lookups
 
 
-def parse_question(message: bytes) -> str | None:
-    """Return the name whose address a DNS message asks for first, in lower case.
+def parse_question(message: bytes) -> tuple[str, int] | None:
+    """Return the name whose address a DNS message asks for first, in lower case, and the type.
 
     ``None``: it asks for something else, or the capture cut it.
     """
@@ -84,6 +84,7 @@ def parse_question(message: bytes) -> str | None:
     while position < len(message) and 0 < message[position] <= LONGEST_LABEL:
         labels.append(message[position + 1 : position + 1 + message[position]])
         position += 1 + message[position]
-    if message[position : position + 3] != b"\0" + ADDRESS.to_bytes(2, "big"):
+    kind = int.from_bytes(message[position : position + 3])
+    if position + 3 > len(message) or kind not in ADDRESSES.values():
         return None
-    return b".".join(labels).lower().decode("ascii", "replace")
+    return b".".join(labels).lower().decode("ascii", "replace"), kind

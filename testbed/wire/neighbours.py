@@ -73,8 +73,8 @@ def read_company(
     here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
     damaged: tuple[Packet, ...] = ()
     if macs:
-        there, _ = split_damaged(there, addresses[1], macs[1])
-        here, damaged = split_damaged(here, addresses[0], macs[0])
+        there, _ = split_damaged(there, addresses[1:], macs[1])
+        here, damaged = split_damaged(here, addresses[:1], macs[0])
     flows = {flow.port: flow for flow in list_flows(neighbours)}
     seen = {port: SeenFlow() for port in flows}
     strangers, apart = _sort((here, there), flows, seen, addresses, prefix)

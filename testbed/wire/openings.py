@@ -1,5 +1,7 @@
 """Openings of all connections in a capture: each end opens its own with equal options and windows.
 
+Over IPv6 both follow from a header that is longer than that of IPv4.
+
 What the lab sets, it sets for each connection of an end, so a handshake with another MSS, window
 or window scale than the others' is of a socket that was treated apart (RFC 9293 section 3.2,
 RFC 7323).
@@ -8,7 +10,7 @@ RFC 7323).
 from __future__ import annotations
 
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from testbed.model import LinkSpec
@@ -39,10 +41,10 @@ def check_openings(flows: Flows, link: LinkSpec) -> Iterator[str]:
         "server": [flow.synack for flow in flows.flows if flow.synack is not None],
     }
     for side, packets in sides.items():
-        told: tuple[list[Packet], list[Packet]] = ([], [])
+        told: dict[tuple[str, bool], list[Packet]] = defaultdict(list)
         for packet in packets:
-            told[_is_told(packet, link)].append(packet)
-        ways = [Counter(_opening(packet) for packet in each) for each in told]
+            told[packet.ip, _is_told(packet, link)].append(packet)
+        ways = [Counter(_opening(packet) for packet in each) for each in told.values()]
         apart = sum(each.total() - max(each.values(), default=0) for each in ways)
         if apart:
             yield (

@@ -1,18 +1,19 @@
 """Reader of capture files: packets with their headers, times exact in nanoseconds.
 
-The file is tcpdump's (pcap-savefile(5)); the headers are those of IPv4, TCP and UDP (RFC 791, RFC
-9293, RFC 768).  Read by ``struct`` and not by a library, which takes six times as long: a long
-load has ten thousands of packets.
+The file is tcpdump's (pcap-savefile(5)); the headers are those of IPv4, IPv6, TCP and UDP (RFC 791,
+RFC 8200, RFC 9293, RFC 768).  Read by ``struct`` and not by a library, which takes six times as
+long: a long load has ten thousands of packets.
 """
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from testbed.base.addresses import format_address
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR, AE = (1 << bit for bit in (0, 1, 2, 3, 4, 6, 7, 8))
 MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS, FAST_OPEN = 2, 3, 4, 5, 8, 34
@@ -23,9 +24,10 @@ ETHERNET_BYTES = 14
 _MAGIC = b"\x4d\x3c\xb2\xa1"
 _FILE_HEADER_BYTES = 24
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes captured, bytes on the wire
-_IPV4 = b"\x08\x00"
-_OTHERS = {b"\x08\x06": "ARP", b"\x86\xdd": "IP6"}
+_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+_OTHERS = {b"\x08\x06": "ARP", _IPV6: "IP6"}
 _IP = struct.Struct("!BBH2xHxB2x4s4s")  # length, class, total length, fragment, protocol, addresses
+_IP6 = struct.Struct("!IHBx16s16s")  # class and flow, length behind it, next header, addresses
 _TCP = struct.Struct("!HHIIHH4x")  # ports, sequence, acknowledgement, offset and flags, window
 _UDP = struct.Struct("!HHH2x")  # ports, length
 _IP_TCP, _IP_UDP = 6, 17
@@ -38,8 +40,8 @@ class Packet(NamedTuple):
     """One frame of a capture, and its headers; what it does not have is zero or empty.
 
     ``frame`` is what was captured of the ``frame_bytes`` on the wire.  ``protocol`` is ``TCP``,
-    ``UDP``, ``IP`` (whatever else IPv4 carries, and headers that were not captured), ``ARP``,
-    ``IP6`` or ``frame``.  Addresses are of 4 bytes, ``ip_bytes`` is the length of the IPv4 packet.
+    ``UDP``, ``IP`` or ``IP6`` (whatever else they carry, and headers that were not captured),
+    ``ARP`` or ``frame``.  Addresses are of 4 bytes or 16, ``ip_bytes`` is the IP packet's length.
     ``payload`` is what was captured of ``payload_bytes``, which the lengths in the headers say.
     """
 
@@ -63,13 +65,18 @@ class Packet(NamedTuple):
 
     @property
     def sender(self) -> str:
-        """``address:port`` of an IPv4 packet's source."""
-        return f"{socket.inet_ntoa(self.source)}:{self.source_port}"
+        """``address:port`` of an IP packet's source, as nginx writes it: without brackets."""
+        return f"{format_address(self.source)}:{self.source_port}"
 
     @property
     def receiver(self) -> str:
-        """``address:port`` of an IPv4 packet's target."""
-        return f"{socket.inet_ntoa(self.target)}:{self.target_port}"
+        """``address:port`` of an IP packet's target."""
+        return f"{format_address(self.target)}:{self.target_port}"
+
+    @property
+    def ip(self) -> str:
+        """The version of IP: 4 or 6."""
+        return "6" if len(self.source) == 16 else "4"
 
     @property
     def opens(self) -> bool:
@@ -111,13 +118,22 @@ def read_capture(pcap: Path) -> Capture:
 
 
 def read_frame(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
-    """Return the headers of a frame, of which ``frame`` was captured."""
-    if frame[12:14] != _IPV4 or len(frame) < ETHERNET_BYTES + _IP.size:
+    """Return the headers of a frame, of which ``frame`` was captured.
+
+    An IPv6 packet with extension headers is no more than ``IP6``: the lab sends none.
+    """
+    name, fragment = "IP", 0
+    if frame[12:14] == _IPV4 and len(frame) >= ETHERNET_BYTES + _IP.size:
+        head, traffic_class, ip_bytes, fragment, carried, source, target = _IP.unpack_from(
+            frame, ETHERNET_BYTES
+        )
+        start = ETHERNET_BYTES + (head & 0xF) * 4
+    elif frame[12:14] == _IPV6 and len(frame) >= ETHERNET_BYTES + _IP6.size:
+        head, behind_bytes, carried, source, target = _IP6.unpack_from(frame, ETHERNET_BYTES)
+        name, traffic_class = "IP6", head >> 20 & 0xFF
+        ip_bytes, start = behind_bytes + _IP6.size, ETHERNET_BYTES + _IP6.size
+    else:
         return Packet(at_ns, frame, frame_bytes, _OTHERS.get(frame[12:14], "frame"))
-    head, traffic_class, ip_bytes, fragment, carried, source, target = _IP.unpack_from(
-        frame, ETHERNET_BYTES
-    )
-    start = ETHERNET_BYTES + (head & 0xF) * 4
     # What is behind is padding; no length at all is left to a device that segments.
     end = min(ETHERNET_BYTES + ip_bytes, len(frame)) if ip_bytes else len(frame)
     if not fragment & _FRAGMENT_OFFSET:
@@ -137,7 +153,7 @@ def read_frame(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
                 at_ns, frame, frame_bytes, "UDP", source, target, ip_bytes, traffic_class,
                 source_port, target_port, frame[start + _UDP.size : end], length - _UDP.size,
             )  # fmt: skip
-    return Packet(at_ns, frame, frame_bytes, "IP", source, target, ip_bytes, traffic_class)
+    return Packet(at_ns, frame, frame_bytes, name, source, target, ip_bytes, traffic_class)
 
 
 def read_options(options: bytes) -> Iterator[tuple[int | None, bytes]]:

@@ -125,6 +125,7 @@ def prove(
     *,
     whole: bool = True,
     overload: bool = False,
+    silent: bool = False,
     lost: int = 0,
 ) -> Proof:
     """Hold the wire and the counters against what ``spec`` asked for.
@@ -133,13 +134,14 @@ def prove(
     except connections opened before the origin's new cookie arrived).  Control arm: no SYN
     carries anything, and no cookie is asked for.  A capture that is not ``whole``, but the
     beginning of one, is not held against the counters.  With ``overload`` a server may leave a SYN
-    without an answer, and refuse the data of as many as its kernel counted.  ``lost`` are packets
+    without an answer, and refuse the data of as many as its kernel counted.  ``silent``: the
+    server leaves some without an answer for good, and these are not judged.  ``lost`` are packets
     that the link says it lost or dropped: as many SYNs may have gone again, without their request.
     """
     connections = [read_connection(flow) for flow in flows.flows]
     client, server = counters["client"], counters["server"]
     refusable = sum(server.get(name, 0) for name in REFUSALS) if overload else 0
-    judged = [c for c in connections if is_answered(c)] if overload else connections
+    judged = [c for c in connections if is_answered(c)] if overload or silent else connections
     problems = [*_check_arm(judged, spec, refusable, lost)]
     if whole:
         problems += _check_counters(connections, client, server)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,13 +19,16 @@ from testbed.model.impairments import is_lossy, ways
 from testbed.model.line import delay_ns, line_ms
 from testbed.model.trace import RunningTrace, room_bytes, trace_of
 from testbed.wire.line import SLACK_US
-from testbed.wire.packets import Capture, Packet
+from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet
 from testbed.wire.recorder import MOST, RECORDED_BYTES
 
 SLICES = 64
 CE = 3
 """Congestion experienced (RFC 3168 section 5)."""
-_CHECKSUMS = {"TCP": slice(50, 52), "UDP": slice(40, 42)}
+_CHECKSUMS = {"TCP": 36, "UDP": 26}
+"""Where a checksum is, behind Ethernet's header and that of IPv4."""
+_MORE = 20
+"""By how much the header of IPv6 is longer."""
 _PACKET_US = 1.0
 """What clocks may add for each packet that is waited for."""
 
@@ -43,8 +46,8 @@ Transits = dict[str, list[Transit]]
 """By direction, in the order in which packets were sent."""
 
 
-def read_transits(client: Capture, server: Capture, address: bytes) -> Transits:
-    """Match the packets of both ends; ``address`` is the client's.
+def read_transits(client: Capture, server: Capture, addresses: Collection[bytes]) -> Transits:
+    """Match the packets of both ends; ``addresses`` are the client's.
 
     There are none where the server's end recorded none: there were more than it can.
     """
@@ -52,7 +55,7 @@ def read_transits(client: Capture, server: Capture, address: bytes) -> Transits:
         return {}
     # One whose addresses were damaged on the way has neither of both, and came from nobody.
     ups, downs = (
-        [[p for p in end.packets if (p.source if up else p.target) == address]
+        [[p for p in end.packets if (p.source if up else p.target) in addresses]
          for end in (client, server)] for up in (True, False)
     )  # fmt: skip
     return {"down": _match(downs[1], downs[0]), "up": _match(ups[0], ups[1])}
@@ -75,9 +78,14 @@ def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Transit]:
 def _name(packet: Packet) -> bytes:
     """What a packet is known by at both ends: all of its headers but what is changed on the way."""
     frame = packet.frame[:RECORDED_BYTES]
-    checksum = _CHECKSUMS.get(packet.protocol, slice(0))
-    carried = frame[26 : checksum.start or 26] + frame[checksum.stop or 26 :]
-    return frame[16:22] + frame[23:24] + carried
+    # What is changed on the way beside checksums: hop limit, and of the traffic class its marks.
+    unchanged, begin = frame[16:22] + frame[23:24], 26
+    if packet.ip == "6":
+        unchanged, begin = frame[16:21], 22
+    if packet.protocol not in _CHECKSUMS:
+        return unchanged + frame[begin:]
+    at = ETHERNET_BYTES + _CHECKSUMS[packet.protocol] + _MORE * (packet.ip == "6")
+    return unchanged + frame[begin:at] + frame[at + 2 :]
 
 
 def _is_marked(packet: Packet) -> bool:

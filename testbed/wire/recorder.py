@@ -18,11 +18,11 @@ from testbed.base.namespace import Namespace
 
 _SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _VERSION_2 = 263, 5, 6, 10, 1
 _EVERY_PROTOCOL = 0x0003
-_FRAME, _BLOCK, _BLOCKS = 144, 1 << 18, 64
+_FRAME, _BLOCK, _BLOCKS = 176, 1 << 18, 64
 _IN_A_BLOCK = _BLOCK // _FRAME
 MOST = _IN_A_BLOCK * _BLOCKS
 """Packets that the ring has room for, in 16 MB."""
-RECORDED_BYTES = 78
+RECORDED_BYTES = 110
 """Of each frame: its headers, and of TCP's options the sender's timestamp, also in a SYN."""
 _HEAD = struct.Struct("=IIIHHII")  # status, length, captured, offsets of both headers, s, ns
 _FILLED = 0x1  # TP_STATUS_USER

@@ -1,6 +1,7 @@
-"""TCP segments over IPv4, made and changed as a middlebox or an attacker does (RFC 791, RFC 9293).
+"""TCP segments over IPv4 or IPv6, made and changed as a middlebox or an attacker does.
 
-Each function returns a whole packet with its length and checksums right.  By ``struct``: a library
+Each function returns a whole packet with its length and checksums right (RFC 791, RFC 8200, RFC
+9293).  By ``struct``: a library
 that could do as much takes a guest longer to import than a scenario takes to run.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from testbed.wire.packets import read_options
 
 _IP = struct.Struct("!BBHHHBBH4s4s")
+_IP6 = struct.Struct("!IHBB16s16s")
 _TCP = struct.Struct("!HHIIHHHH")
 _TTL, _PROTOCOL = 64, 6
 _DO_NOT_FRAGMENT = 0x4000
@@ -33,18 +35,20 @@ def make_segment(
     options: Iterable[Option] = (),
     payload: bytes = b"",
 ) -> bytes:
-    """Return an IPv4 packet with one segment; ends are addresses of 4 bytes and ports."""
+    """Return an IP packet with one segment; ends are addresses of 4 bytes or 16, and ports."""
     packed = pack_options(options)
     offset = (_TCP.size + len(packed)) // 4
     segment = _TCP.pack(
         source[1], target[1], seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, offset << 12 | flags, window, 0, 0
     )
     segment += packed + payload
+    ends = (source[0], target[0])
+    if len(source[0]) == 16:
+        return _with_sums(_IP6.pack(6 << 28, len(segment), _PROTOCOL, _TTL, *ends), segment)
     total = _IP.size + len(segment)
-    head = _IP.pack(
-        0x45, 0, total, 0, _DO_NOT_FRAGMENT, _TTL, _PROTOCOL, 0, source[0], target[0]
-    )  # fmt: skip
-    return _with_sums(head, segment)
+    return _with_sums(
+        _IP.pack(0x45, 0, total, 0, _DO_NOT_FRAGMENT, _TTL, _PROTOCOL, 0, *ends), segment
+    )
 
 
 def with_ends(
@@ -55,14 +59,14 @@ def with_ends(
 ) -> bytes:
     """Return ``packet`` with other ends, as a NAT makes it."""
     head, segment = _split(packet)
-    fields = list(_IP.unpack_from(head))
+    form = _IP6 if _is_ipv6(head) else _IP
+    fields = list(form.unpack_from(head))
     ports = list(struct.unpack_from("!HH", segment))
     for place, end in ((0, source), (1, target)):
         if end is not None:
-            fields[8 + place], ports[place] = end
-    return _with_sums(
-        _IP.pack(*fields) + head[_IP.size :], struct.pack("!HH", *ports) + segment[4:]
-    )
+            fields[place - 2], ports[place] = end
+    changed = form.pack(*fields) + head[form.size :]
+    return _with_sums(changed, struct.pack("!HH", *ports) + segment[4:])
 
 
 def with_options(packet: bytes, options: Iterable[Option]) -> bytes:
@@ -77,9 +81,8 @@ def with_options(packet: bytes, options: Iterable[Option]) -> bytes:
     payload = segment[(fields[4] >> 12) * 4 :]
     fields[4] = (_TCP.size + len(packed)) // 4 << 12 | fields[4] & 0x1FF
     segment = _TCP.pack(*fields) + packed + payload
-    ip = list(_IP.unpack_from(head))
-    ip[2] = len(head) + len(segment)
-    return _with_sums(_IP.pack(*ip) + head[_IP.size :], segment)
+    at, length = (4, len(segment)) if _is_ipv6(head) else (2, len(head) + len(segment))
+    return _with_sums(head[:at] + struct.pack("!H", length) + head[at + 2 :], segment)
 
 
 def options_of(packet: bytes) -> list[Option]:
@@ -102,14 +105,21 @@ def pack_options(options: Iterable[Option]) -> bytes:
     return packed
 
 
+def _is_ipv6(packet: bytes) -> bool:
+    return packet[0] >> 4 == 6
+
+
 def _split(packet: bytes) -> tuple[bytes, bytes]:
-    size = (packet[0] & 0xF) * 4
+    size = _IP6.size if _is_ipv6(packet) else (packet[0] & 0xF) * 4
     return packet[:size], packet[size:]
 
 
 def _with_sums(head: bytes, segment: bytes) -> bytes:
-    head = _filled(head, _IP_SUM, b"")
-    pseudo = head[12:20] + struct.pack("!HH", _PROTOCOL, len(segment))
+    addresses = head[8:40]
+    if not _is_ipv6(head):
+        head, addresses = _filled(head, _IP_SUM, b""), head[12:20]
+    # Sums over the same words: that of RFC 8200 only has longer numbers.
+    pseudo = addresses + struct.pack("!HH", _PROTOCOL, len(segment))
     return head + _filled(segment, _TCP_SUM, pseudo)
 
 

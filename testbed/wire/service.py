@@ -30,7 +30,7 @@ def check_service(
 ) -> Iterator[str]:
     """Yield a sentence if requests lay at the server for more than ``most_ms``.
 
-    ``senders`` are the IPv4 addresses of all who send up the line, and ``packets``, in order of
+    ``senders`` are the addresses of all who send up the line, and ``packets``, in order of
     time, hold all that they sent.  The link is a simple queue that dropped nothing.
     """
     idle_ms = sorted(list_idle_ms(packets, flows, senders, link))

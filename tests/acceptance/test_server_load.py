@@ -181,7 +181,7 @@ def test_clients_send_as_many_syns_as_they_are_asked_to(house: House) -> None:
     sets = (rate, "syn_retries=1", "syn_linear_timeouts=0", "duration_s=4")
     folder, (record,) = run(house, "syns", *sets)
     pcap = folder / "trials" / record.trial_id / CAPTURE_FILE
-    flows = read_flows(read_capture(pcap), inet_aton(CLIENT_ADDRESS)).flows
+    flows = read_flows(read_capture(pcap), [inet_aton(CLIENT_ADDRESS)]).flows
     assert max(sum(c and p.opens for c, p in flow.packets) for flow in flows) == 2
 
 
@@ -190,7 +190,7 @@ def test_a_syn_is_sent_again_when_the_asked_time_is_over(house: House) -> None:
     sets = ("syn_retries=2", "syn_linear_timeouts=0", "syn_timeout_s=3", "patience_s=10")
     folder, (record,) = run(house, "timer", "rate_per_s=2000", *sets)
     pcap = folder / "trials" / record.trial_id / CAPTURE_FILE
-    flows = read_flows(read_capture(pcap), inet_aton(CLIENT_ADDRESS)).flows
+    flows = read_flows(read_capture(pcap), [inet_aton(CLIENT_ADDRESS)]).flows
     sent = [[p.at_ns / 1e9 for c, p in flow.packets if c and p.opens] for flow in flows]
     gaps = [[after - before for before, after in pairwise(times)] for times in sent]
     assert max(map(len, gaps)) == 2

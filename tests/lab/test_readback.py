@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 
 from testbed.base import proc
-from testbed.lab.readback import State, changed, judge_disciplines, judge_paths, read_state
+from testbed.lab.readback import (
+    State,
+    changed,
+    judge_disciplines,
+    judge_paths,
+    read_ip,
+    read_state,
+)
 from testbed.lab.tcp import route_metrics, set_knobs
 from testbed.lab.topology import ROLES, Topology, devices_of, open_topology
-from testbed.model import TcpSpec
+from testbed.model import Ip, TcpSpec
 
 SPEC = TcpSpec(congestion_control="reno", initcwnd_segments=4)
 
@@ -45,6 +53,24 @@ def test_a_table_against_itself() -> None:
         "c: d (2) is not there any more after the load",
         "e: f (4) was not there before the load",
     )
+
+
+@pytest.mark.parametrize("ip", get_args(Ip))
+@pytest.mark.root
+def test_a_lab_of_each_ip_is_read_back(tag: str, ip: Ip) -> None:
+    with open_topology(tag, 1400, 2, ip=ip) as topology:
+        set_knobs(topology, SPEC)
+        table = read_state(topology).table
+        metrics, plan = route_metrics(SPEC, "sysctl"), topology.plan
+        assert list(judge_paths(table, 1400, metrics, plan)) == []
+        assert read_ip(table) == ip
+        if ip != "4":
+            do(topology, "near", "-6 route add 2001:db8:99::/48 via 2001:db8:0:1::2")
+            (said,) = judge_paths(read_state(topology).table, 1400, metrics, plan)
+            assert said.startswith("near: route 2001:db8:99::/48 is there (via 2001:db8:0:1::2")
+    if ip == "6":
+        assert table["server: route ::/0"] == "via 2001:db8:0:2::1 dev s0 initcwnd 4"
+        assert "server: route default" not in table
 
 
 @pytest.mark.root

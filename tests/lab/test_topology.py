@@ -15,12 +15,16 @@ from testbed.lab.topology import (
     MAX_ORIGINS,
     RESOLVER_ADDRESS,
     ROLES,
+    SERVER_ADDRESS,
     Topology,
+    addresses_in,
     fit_topology,
     lay_topology,
     open_topology,
     origin_address,
+    to_ipv6,
 )
+from testbed.model import Ip
 from tests.kernel.host_state import list_files
 
 # ip(7); Python has no names for them.
@@ -35,6 +39,15 @@ def test_origin_addresses() -> None:
     every = {origin_address(i) for i in range(MAX_ORIGINS)}
     assert len(every) == MAX_ORIGINS
     assert RESOLVER_ADDRESS not in every
+
+
+def test_addresses_of_ipv6_are_beside_those_of_ipv4() -> None:
+    assert to_ipv6("10.0.2.0/24") == "2001:db8:0:2::/64"
+    assert addresses_in("dual", "10.10.255.53") == ("10.10.255.53", "2001:db8:10:255::53")
+    assert addresses_in("4", "10.0.0.2") == ("10.0.0.2",)
+    assert addresses_in("6", "10.0.0.2/24") == ("2001:db8::2/64",)
+    every = {to_ipv6(origin_address(i)) for i in range(MAX_ORIGINS)}
+    assert len(every) == MAX_ORIGINS
 
 
 @pytest.mark.parametrize("index", [-1, MAX_ORIGINS, 10**6])
@@ -121,6 +134,31 @@ def test_what_is_set_on_the_wires(tag: str) -> None:
                 assert f"{offload}: off" in [line.strip() for line in said]
         forwards = {role: topology.role(role).read_sysctl("net.ipv4.ip_forward") for role in ROLES}
         assert forwards == {"client": "0", "near": "1", "far": "1", "server": "0"}
+
+
+@pytest.mark.parametrize("ip", ["6", "dual"])
+@pytest.mark.root
+def test_packets_go_over_ipv6_and_nobody_announces_anything(tag: str, ip: Ip) -> None:
+    six = addresses_in("6", SERVER_ADDRESS)[0]
+    with open_topology(tag, 1500, 2, ip=ip) as topology:
+        for address in (six, *addresses_in("6", origin_address(1))):
+            with topology.server.entered():
+                server = socket.create_server((address, 0), family=socket.AF_INET6)
+            with topology.client.entered(), server:
+                socket.create_connection(server.getsockname()[:2], timeout=5).close()
+        for role in ROLES:
+            name = topology.role(role).name
+            found = json.loads(proc.run(("ip", "-j", "-n", name, "address")).stdout)
+            families = {a["family"] for row in found for a in row["addr_info"]
+                        if a["scope"] == "global"}  # fmt: skip
+            assert families == {"inet6"} | ({"inet"} if ip == "dual" else set())
+            assert not any(a["scope"] == "link" for row in found for a in row["addr_info"])
+            for row in found:
+                assert "MULTICAST" not in row["flags"] or row["ifname"] == "lo"
+            groups = json.loads(proc.run(("ip", "-j", "-n", name, "-6", "maddress")).stdout)
+            joined = {m["address"] for row in groups for m in row["maddr"]}
+            # Of these two nobody tells (RFC 3810 section 6).
+            assert joined <= {"ff02::1", "ff01::1"}, role
 
 
 @pytest.mark.root

@@ -128,8 +128,11 @@ def test_the_phases_of_a_load() -> None:
         ({"changes": "at 1 s: rtt_ms 4", "delay_up_ms": 5.0}, "changes", "and rtt_ms at 1 s 4 ms"),
         ({"changes": "at 1 s: rtt_ms 4", "qdisc": "pfifo limit 9"}, "changes", "resizes the queue"),
         ({"path_mtu_bytes": 1400, "corrupt_pct": 1.0}, "path_mtu_bytes", "or corrupt_pct"),
+        ({"path_mtu_bytes": 1400, "ip": "6"}, "path_mtu_bytes", "over IPv4 alone"),
         ({"path_mtu_bytes": 1501}, "path_mtu_bytes", "allowed: 576 to 1500"),
         ({"path_mtu_discovery": "black-hole"}, "path_mtu_discovery", "set link.path_mtu_bytes"),
+        ({"ip": "6", "mtu_bytes": 1279}, "ip", "no link.mtu_bytes below 1280"),
+        ({"ip": "dual", "corrupt_pct": 1.0}, "corrupt_pct", "seen over IPv4 alone"),
         *(
             ({"trace_up": "lte-drive-up", name: value}, name, "leave one of the two out")
             for name, value in {

@@ -189,7 +189,7 @@ def on_loopback(
 ) -> Iterator[Served]:
     """Serve ``entries`` on free ports of loopback; needs no root."""
     archive = make_archive(*entries)
-    addresses = dict.fromkeys(archive.hosts, "127.0.0.1")
+    addresses = dict.fromkeys(archive.hosts, ("127.0.0.1",))
     wanted = lab_listeners(archive, addresses, protocol)
     with ExitStack() as ends:
         sockets = [ends.enter_context(socket.socket()) for _ in wanted]

@@ -79,7 +79,7 @@ def curl(site: LoopbackSite, url: str) -> str:
     maps = [
         word
         for each in site.listeners
-        for word in ("--connect-to", f"{each.host}:{each.port}:{each.socket}")
+        for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")
     ]
     trust = ("--cacert", str(site.tls / "authority.pem")) if site.tls else ()
     return proc.run(("curl", "--silent", "--show-error", *trust, *maps, url)).stdout
@@ -191,8 +191,8 @@ def pidfd_wait(pid: int) -> None:
 def test_rules_name_every_origin_and_nothing_else() -> None:
     rules = resolver_rules(
         (
-            Listener("a.test", "127.0.0.1", 80, False, False, 8001),
-            Listener("a.test", "127.0.0.1", 443, True, True, 8002),
+            Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
+            Listener("a.test", ("127.0.0.1",), 443, True, True, 8002),
         )
     )
     assert rules == (

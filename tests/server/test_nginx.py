@@ -28,7 +28,7 @@ def configure(
     *entries: Entry, terms: ServerOptions | None = None, protocol: str = "as-recorded"
 ) -> str:
     archive = make_archive(*entries)
-    addresses = {host: f"10.10.0.{i}" for i, host in enumerate(archive.hosts, 1)}
+    addresses = {host: (f"10.10.0.{i}",) for i, host in enumerate(archive.hosts, 1)}
     return configuration(
         archive, lab_listeners(archive, addresses, protocol), terms or ServerOptions()
     )
@@ -253,7 +253,7 @@ def test_nginx_takes_every_configuration_that_is_written(
         and header_problem("X-" + name, value) is None
     ]
     archive = make_archive(make_entry(), *entries)
-    listeners = (Listener(HOST, "127.0.0.1", 80, False, False, 65000),)
+    listeners = (Listener(HOST, ("127.0.0.1",), 80, False, False, 65000),)
     (folder / EMPTY_FILE).touch()
     (folder / "nginx.conf").write_text(
         configuration(archive, listeners, ServerOptions()), "latin-1"

@@ -43,7 +43,7 @@ def serving(
     server: Namespace, scratch: Path, *entries: Entry, keepalive_requests: int | None = None
 ) -> Iterator[None]:
     """nginx for ``entries``, with this thread inside its namespace."""
-    addresses = {host: ADDRESSES[host] for host in dict.fromkeys(e.host for e in entries)}
+    addresses = {host: (ADDRESSES[host],) for host in dict.fromkeys(e.host for e in entries)}
     archive = make_archive(*entries)
     listeners = lab_listeners(archive, addresses, "as-recorded")
     terms = ServerOptions(keepalive_requests)
@@ -192,7 +192,7 @@ def test_it_takes_a_request_in_the_syn(server: Namespace, tmp_path: Path) -> Non
 
 def test_an_address_that_it_cannot_have(server: Namespace, tmp_path: Path) -> None:
     archive = make_archive(make_entry())
-    listeners = lab_listeners(archive, {HOST: "10.10.0.9"}, "as-recorded")
+    listeners = lab_listeners(archive, {HOST: ("10.10.0.9",)}, "as-recorded")
     with (
         pytest.raises(LabError, match=r"nginx is not ready: .*bind\(\) to 10\.10\.0\.9:80 failed"),
         serve(server, archive, listeners, tmp_path / "nginx", ServerOptions()),

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from testbed.base.addresses import format_address
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.server.resolver import name_files, resolve, resolver_argv
 from tests.lab.wires import RIGHT_ADDRESS, joined
 
-ADDRESSES = {"www.page.test": "10.10.0.1", "img.page.test": "10.10.0.2"}
+ADDRESSES = {"www.page.test": ("10.10.0.1",), "img.page.test": ("10.10.0.2", "2001:db8::2")}
 A, AAAA, HTTPS = 1, 28, 65
 NO_ERROR, NO_SUCH_NAME = 0, 3
 # Asked once and waited for: a question without an answer ends in this test's own time-out.
@@ -29,7 +30,7 @@ def test_the_command_knows_the_hosts_and_nothing_else() -> None:
     assert argv[0] == "dnsmasq"
     assert [word for word in argv if word.startswith("--host-record")] == [
         "--host-record=www.page.test,10.10.0.1,3600",
-        "--host-record=img.page.test,10.10.0.2,3600",
+        "--host-record=img.page.test,10.10.0.2,2001:db8::2,3600",
     ]
     for word in (
         *("--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/#/"),
@@ -57,7 +58,7 @@ def resolving(ends: tuple[Namespace, Namespace], mode: str, scratch: Path) -> It
 
 
 def ask(client: Namespace, name: str, kind: int) -> tuple[int, list[str]]:
-    """Response code and IPv4 addresses; fails when no answer comes."""
+    """Response code and addresses; fails when no answer comes."""
     labels = b"".join(bytes([len(x)]) + x.encode() for x in name.split("."))
     question = labels + b"\0" + struct.pack(">HH", kind, 1)
     with client.entered():
@@ -72,7 +73,8 @@ def ask(client: Namespace, name: str, kind: int) -> tuple[int, list[str]]:
     for _ in range(answers):
         answered, _, _, size = struct.unpack(">HHIH", answer[position + 2 : position + 12])
         data = answer[position + 12 : position + 12 + size]
-        found.append(socket.inet_ntoa(data) if answered == A else f"type {answered}")
+        assert answered in (A, AAAA)
+        found.append(format_address(data))
         position += 12 + size
     return flags & 15, found
 
@@ -80,8 +82,9 @@ def ask(client: Namespace, name: str, kind: int) -> tuple[int, list[str]]:
 @pytest.mark.root
 def test_known_hosts_have_their_address(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
     with resolving(ends, "resolver", tmp_path) as client:
-        for host, address in ADDRESSES.items():
-            assert ask(client, host, A) == (NO_ERROR, [address])
+        for host, addresses in ADDRESSES.items():
+            assert ask(client, host, A) == (NO_ERROR, [addresses[0]])
+            assert ask(client, host, AAAA) == (NO_ERROR, list(addresses[1:]))
 
 
 @pytest.mark.root
@@ -109,7 +112,7 @@ def test_programs_in_the_client_find_the_hosts(
     ends: tuple[Namespace, Namespace], tmp_path: Path, mode: str
 ) -> None:
     with resolving(ends, mode, tmp_path) as client:
-        for host, address in ADDRESSES.items():
+        for host, (address, *_) in ADDRESSES.items():
             said = proc.run((*client.prefix, "getent", "ahostsv4", host)).stdout
             assert said.split()[0] == address
         unknown = proc.run((*client.prefix, *PATIENT, "other.test"), check=False, timeout_s=60)

@@ -183,10 +183,10 @@ def test_listeners_of_a_page() -> None:
         make_entry("/", host=OTHER_HOST, port=8080),
         make_entry("/", host=OTHER_HOST, scheme="https"),
     )
-    addresses = {HOST: "10.10.0.1", OTHER_HOST: "10.10.0.2"}
+    addresses = {HOST: ("10.10.0.1",), OTHER_HOST: ("10.10.0.2",)}
     plain = (
-        Listener(HOST, "10.10.0.1", 80, False, False),
-        Listener(OTHER_HOST, "10.10.0.2", 80, False, False),
+        Listener(HOST, ("10.10.0.1",), 80, False, False),
+        Listener(OTHER_HOST, ("10.10.0.2",), 80, False, False),
     )
     for protocol, first, second in (
         ("as-recorded", True, False),
@@ -195,16 +195,16 @@ def test_listeners_of_a_page() -> None:
     ):
         assert lab_listeners(archive, addresses, protocol) == (
             *plain,
-            Listener(HOST, "10.10.0.1", 443, True, first),
-            Listener(OTHER_HOST, "10.10.0.2", 8080, False, False),
-            Listener(OTHER_HOST, "10.10.0.2", 443, True, second),
+            Listener(HOST, ("10.10.0.1",), 443, True, first),
+            Listener(OTHER_HOST, ("10.10.0.2",), 8080, False, False),
+            Listener(OTHER_HOST, ("10.10.0.2",), 443, True, second),
         )
 
 
 def test_listeners_that_cannot_be() -> None:
     both = make_archive(make_entry("/", port=443), make_entry("/", scheme="https"))
     with pytest.raises(ConfigurationError, match="port 443 has both http and https"):
-        lab_listeners(both, {HOST: "10.10.0.1"}, "h1")
+        lab_listeners(both, {HOST: ("10.10.0.1",)}, "h1")
     with pytest.raises(ConfigurationError, match=rf"{HOST}: has no address"):
         lab_listeners(both, {}, "h1")
 

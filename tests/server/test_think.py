@@ -122,7 +122,7 @@ def test_over_h2_all_streams_think_side_by_side(tmp_path: Path) -> None:
         (secure,) = (each for each in site.listeners if each.tls)
         curl = (
             *("curl", "--silent", "--show-error", "--cacert", str(tls / "authority.pem")),
-            *("--connect-to", f"{HOST}:443:{secure.socket}"),
+            *("--connect-to", f"{HOST}:443:{secure.sockets[0]}"),
         )
         said = proc.run((*curl, "--parallel", f"https://{HOST}/[0-4]")).stdout
         assert sorted(said) == sorted("".join(str(i) * 50_000 for i in range(5)))
@@ -146,7 +146,7 @@ def test_a_client_that_leaves_in_the_middle_does_no_harm(tmp_path: Path) -> None
 
 def test_without_a_think_time_nothing_of_it_is_written() -> None:
     archive = make_archive(make_entry("/"), make_entry("/a?b", host=OTHER_HOST))
-    listeners = lab_listeners(archive, {HOST: "10.10.0.1", OTHER_HOST: "10.10.0.2"}, "h1")
+    listeners = lab_listeners(archive, {HOST: ("10.10.0.1",), OTHER_HOST: ("10.10.0.2",)}, "h1")
     plain = configuration(archive, listeners, ServerOptions())
     assert "echo" not in plain and "module" not in plain and "thought" not in plain
     thinks = configuration(archive, listeners, ServerOptions(think=Think(50.0)))

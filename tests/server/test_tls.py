@@ -44,7 +44,7 @@ def curl(site: Served, tls: Path, *urls: str, arguments: tuple[str, ...] = ()) -
     maps = [
         word
         for each in site.listeners
-        for word in ("--connect-to", f"{each.host}:{each.port}:{each.socket}")
+        for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")
     ]
     argv = ("curl", "--silent", "--show-error", "--cacert", str(tls / "authority.pem"))
     return proc.run((*argv, *maps, *arguments, *urls)).stdout

@@ -108,7 +108,7 @@ class Capture:
 
     def flows(self, folder: Path) -> Flows:
         """The client's connections as the testbed reads them, from a file in ``folder``."""
-        return read_flows(self.read(folder), socket.inet_aton(CLIENT))
+        return read_flows(self.read(folder), [socket.inet_aton(CLIENT)])
 
 
 @dataclass

@@ -84,7 +84,7 @@ def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path
         talk(ends, requests)
         await_all_read(ends[0], tmp_path / "log")
     ended = time.time_ns()
-    flows = read_flows(read_capture(pcap), socket.inet_aton(LEFT_ADDRESS)).flows
+    flows = read_flows(read_capture(pcap), [socket.inet_aton(LEFT_ADDRESS)]).flows
     found = [read_connection(flow) for flow in flows]
     assert [c.payload for c in found] == [len(request) for request in requests]
     assert all(c.carries_request and c.syn_data_acked for c in found)

@@ -67,6 +67,18 @@ def test_another_link(other: dict[str, float], says: str) -> None:
     assert says in "; ".join(check_line(flows(replace(LINK, **other)), LINK))  # type: ignore[arg-type]
 
 
+def test_handshakes_that_wait_for_what_the_client_sent_before() -> None:
+    made = flows(replace(LINK, rtt_ms=22.0))
+    for lines_before, said in (((1, 1), False), ((1, 3), True)):
+        departures = tuple(
+            sent
+            for flow, before_ms in zip(made.flows, lines_before, strict=True)
+            for sent in ((flow.syn.at_ns - before_ms * 10**6, 86), (flow.syn.at_ns, 60))
+        )  # a question of 86 bytes takes 2.7 ms
+        found = [*check_line(replace(made, departures=departures), LINK)]
+        assert any("each SYN-ACK came 2000.0 us or more later" in each for each in found) is said
+
+
 def test_a_lost_handshake_says_nothing_of_how_long_one_takes() -> None:
     lossy = replace(LINK, loss_pct=1.0)
     assert not [*check_line(flows(replace(LINK, rtt_ms=30.0)), lossy)]

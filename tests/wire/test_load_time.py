@@ -18,7 +18,7 @@ from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, Capture,
 
 US = (CLIENT, 2000)
 SERVED = (ServedConnection(f"{CLIENT}:2000", f"{SERVER}:80", 1),)
-ADDRESS = socket.inet_aton(CLIENT)
+ADDRESS = [socket.inet_aton(CLIENT)]
 # Without framing a SYN of 44 bytes takes 0.35 ms at 1 Mbit/s, a frame of 1,000 bytes 8 ms.
 LINK = LinkSpec(rtt_ms=10.0, down_kbit=1000, up_kbit=1000, framing_bytes=0)
 DATA = bytes(1000 - 40)
@@ -166,7 +166,7 @@ def test_both_ends_count_the_same_requests() -> None:
 def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
     """What is said of the server."""
     read = capture.read(folder)
-    return list(check_service(read.packets, capture.flows(folder), (ADDRESS,), LINK, most_ms))
+    return list(check_service(read.packets, capture.flows(folder), ADDRESS, LINK, most_ms))
 
 
 @pytest.mark.parametrize(("late_ms", "seen"), [(0.0, False), (1.4, False), (1.6, True)])

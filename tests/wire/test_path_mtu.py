@@ -117,7 +117,7 @@ def test_who_tells_of_a_narrow_path_is_no_stranger(
     tmp_path: Path, code: int, narrow: bool, strange: int
 ) -> None:
     capture = captured(tmp_path, {}, {1: message(code=code)})
-    flows = read_flows(capture, socket.inet_aton(CLIENT))
+    flows = read_flows(capture, {socket.inet_aton(CLIENT)})
     assert len(list(check_strangers(capture, flows, narrow=narrow))) == strange
 
 

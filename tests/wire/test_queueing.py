@@ -52,7 +52,7 @@ class Link:
         for capture, name in ((self.client, "client"), (self.server, "server")):
             write_frames(folder / f"{name}.pcap", sorted(capture.packets), snap=256)
         client, server = (read_capture(folder / f"{end}.pcap") for end in ("client", "server"))
-        return read_transits(client, server, socket.inet_aton(CLIENT))
+        return read_transits(client, server, [socket.inet_aton(CLIENT)])
 
     def queueing(self, folder: Path) -> dict[str, Queueing]:
         return describe_queueing(self.transits(folder), LINK)

@@ -91,7 +91,7 @@ def list_closed_forms(folder: Path, cells: Sequence[Cell]) -> tuple[ClosedForm, 
         except (OSError, ValueError):
             continue  # committed results keep no captures, and a damaged one shows nothing
         read += 1
-        transits = read_transits(ends[0], ends[1], ends[0].packets[0].source)
+        transits = read_transits(ends[0], ends[1], {ends[0].packets[0].source})
         for way, law in laws.items():
             packet_ms = line_ms(link, way, link.mtu_bytes)
             crossing = _cross(transits.get(way, ()), link, way)

@@ -15,7 +15,12 @@ from analysis.words import count, number, signed
 
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
-    said = [*_replayed(table), *describe_fragile(table), *describe_queues(table)]
+    said = [
+        *_replayed(table),
+        *describe_fragile(table),
+        *describe_queues(table),
+        *_chosen(table),
+    ]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]
@@ -30,6 +35,22 @@ def findings(table: ResultTable) -> list[str]:
 def _replayed(table: ResultTable) -> list[str]:
     coverage = table.coverage
     return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
+
+
+def _chosen(table: ResultTable) -> list[str]:
+    """Say which IP clients chose that were offered both, in the first load of each row."""
+    said: dict[str, str] = {}
+    for cell in table.cells:
+        ip = next((record.proof.ip for record in cell.proven if record.proof), {})
+        if not ip:
+            continue
+        ways = [f"{count(int(ip[version]), 'connection')} over IPv{version}" for version in "46"]
+        tried = f", {int(ip['6.unanswered'])} over IPv6 in vain" if ip["6.unanswered"] else ""
+        fallback_ms = ip.get("fallback_ms")
+        after = f"; IPv4 followed after {number(fallback_ms, 1)} ms" if fallback_ms else ""
+        name = table.name_row(cell.axes)
+        said.setdefault(name, f"{name}: {' and '.join(ways)}{tried}{after}.")
+    return list(said.values())
 
 
 def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.kinds.scenario.words import ADDRESSES, FARM_ADDRESS, NAT_ADDRESS, OPTION_KINDS
+from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
 from testbed.wire.packets import (
     ACK,
     FAST_OPEN,
@@ -25,8 +25,6 @@ OPTION_NAMES = {
 _BY_KIND = {kind: OPTION_NAMES[name] for name, kind in OPTION_KINDS.items()}
 _COOKIE_BYTES = 8
 _SHOWN_BYTES = 2
-_HOSTS = {address: host for host, address in ADDRESSES.items()}
-_NAMES = {**_HOSTS, FARM_ADDRESS: "farm", NAT_ADDRESS: "nat"}
 
 
 class Labels:
@@ -85,12 +83,12 @@ class Labels:
         if before != after or (packet.flags, packet.payload) != (copy.flags, copy.payload):
             return became
         if packet.opens and packet.source != copy.source:
-            return f"{became}, from {name_address(copy.source)}"
+            return f"{became}, from {describe_end(copy.source)}"
         return ""
 
     def host_of(self, packet: Packet, sender: str) -> str:
         """Return the host that a packet is for, or one on the other side if it is for none."""
-        name = name_address(packet.target)
+        name = describe_end(packet.target)
         if name in ADDRESSES:
             return name
         return "client" if sender.startswith("server") else "server"
@@ -146,9 +144,3 @@ def _ends(packet: Packet) -> frozenset[End]:
 
 def _way(packet: Packet) -> tuple[End, End]:
     return (packet.source, packet.source_port), (packet.target, packet.target_port)
-
-
-def name_address(address: bytes) -> str:
-    """Return whose ``address`` it is: a host's name, ``farm``, ``nat``, or the address."""
-    text = ".".join(map(str, address))
-    return _NAMES.get(text, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from analysis.kinds.scenario.labels import Labels, name_address
+from analysis.kinds.scenario.labels import Labels
 from analysis.kinds.scenario.promises import key_of
 from analysis.kinds.scenario.remarks import remarks_of
 from analysis.plot.ladder import Ladder
@@ -14,7 +14,7 @@ from analysis.records.kept import find_kept
 from testbed.base.errors import ConfigurationError
 from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
-from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX
+from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
 from testbed.model import Record
 from testbed.wire.packets import Packet, read_capture
 
@@ -83,7 +83,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
         for call in performance.calls
         if call.actor == MIDDLEBOX
     )
-    below = {host: ADDRESSES[host] for host in (*left, *right) if host in ADDRESSES}
+    below = {host: address_of(host, promise.ip) for host in (*left, *right) if host in ADDRESSES}
     return Exchange(left, right, promise.rtt_ms / 2, rungs, tuple(remarks), tuple(rules), below)
 
 
@@ -112,7 +112,7 @@ def _rungs(performance: Performance, captures: Captures, clock: _Clock) -> Itera
     for passage, packet, copies in seen:
         label = labels.describe(packet)
         if passage.sender == ATTACKER:
-            label = f"{label}, as {name_address(packet.source)}"
+            label = f"{label}, as {describe_end(packet.source)}"
         receiver = copies[0][0].host if copies else labels.host_of(packet, passage.sender)
         yield Rung(
             passage.sender,

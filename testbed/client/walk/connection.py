@@ -9,6 +9,7 @@ import errno
 import os
 import socket
 
+from testbed.base.addresses import family_of
 from testbed.client.walk.response import HttpResponse
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
@@ -44,7 +45,8 @@ class HttpConnection:
         self.used = False
         self._tls = tls
         self._unsent = b"" if tls is None else tls.shake(None)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+        self.socket = socket.socket(family_of(address[0]), kind)
         try:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if fast_open:

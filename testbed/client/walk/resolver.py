@@ -8,6 +8,8 @@ from __future__ import annotations
 import selectors
 import socket
 
+from testbed.base.addresses import family_of, format_address, pack_address
+
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 PORT = 53
 ATTEMPTS = 2  # resolv.conf(5): attempts
 RETRY_S = 5.0  # resolv.conf(5): timeout
-TYPE_A = 1
+TYPES = {4: 1, 16: 28}  # by the length of an address: A and AAAA (RFC 3596)
 CLASS_IN = 1
 HEADER_BYTES = 12
 POINTER = 0xC0
@@ -32,16 +34,16 @@ class LookupFailedError(Exception):
 
 
 def literal_address(host: str) -> str | None:
-    """Return ``host`` itself when it is an IPv4 address."""
+    """Return ``host`` itself when it is an IP address."""
     try:
-        socket.inet_pton(socket.AF_INET, host)
+        pack_address(host)
     except OSError:
         return None
     return host
 
 
 def parse_hosts(text: str) -> dict[str, str]:
-    """Return the names to IPv4 addresses of a hosts file; the first line of a name wins."""
+    """Return the names to addresses of a hosts file; the first line of a name wins."""
     addresses: dict[str, str] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
@@ -52,7 +54,7 @@ def parse_hosts(text: str) -> dict[str, str]:
 
 
 def parse_nameserver(text: str) -> str | None:
-    """Return the first IPv4 name server of a resolv.conf."""
+    """Return the first name server of a resolv.conf."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["nameserver"] and len(words) > 1 and literal_address(words[1]):
@@ -60,8 +62,8 @@ def parse_nameserver(text: str) -> str | None:
     return None
 
 
-def question(identity: int, host: str) -> bytes:
-    """Return a query for the A records of ``host``.
+def question(identity: int, host: str, kind: int = TYPES[4]) -> bytes:
+    """Return a query for the records of ``host`` that are of a ``kind``.
 
     Raises:
         LookupFailedError: it is not a host name.
@@ -72,7 +74,7 @@ def question(identity: int, host: str) -> bytes:
     counts = (1, 0, 0, 0)
     head = b"".join(n.to_bytes(2, "big") for n in (identity, RECURSION_DESIRED, *counts))
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
-    return head + name + TYPE_A.to_bytes(2, "big") + CLASS_IN.to_bytes(2, "big")
+    return head + name + kind.to_bytes(2, "big") + CLASS_IN.to_bytes(2, "big")
 
 
 def parse_answer(identity: int, data: bytes) -> str | None:
@@ -93,8 +95,8 @@ def parse_answer(identity: int, data: bytes) -> str | None:
         for _ in range(_number(data, 6)):
             at = _skip_name(data, at)
             kind, length = _number(data, at), _number(data, at + 8)
-            if kind == TYPE_A and length == 4 and at + 14 <= len(data):
-                return socket.inet_ntoa(data[at + 10 : at + 14])
+            if TYPES.get(length) == kind and at + 10 + length <= len(data):
+                return format_address(data[at + 10 : at + 10 + length])
             at += 10 + length
     except IndexError:
         raise LookupFailedError("the name server's answer is cut short") from None
@@ -203,9 +205,11 @@ class _Lookup:
     def __init__(self, host: str, nameserver: str, identity: int) -> None:
         self.identity = identity
         self.waiting: list[tuple[Callable[[str], None], Callable[[str], None]]] = []
-        self._query = question(identity, host)
+        # Who has a name server of one IP alone has addresses of that one.
+        self._query = question(identity, host, TYPES[len(pack_address(nameserver))])
         self._asked = 0
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
+        self.socket = socket.socket(family_of(nameserver), kind)
         try:
             self.socket.connect((nameserver, PORT))
             self.ask()

@@ -38,7 +38,7 @@ from testbed.kernel.run.jail import (
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
 from testbed.kernel.run.sandbox import gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Jitter, Trial
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Ip, Jitter, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
 START_NS = 1_700_000_000_000_000_000
@@ -191,10 +191,15 @@ class VirtualKernel:
         """Return the kernel's name and arguments."""
         return (
             "linux",
-            *command_line(trial.seed, self.boot_options, _jitter_of(trial)),
+            *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
             *((TRACE_OPTION,) if self.traced else ()),
-            *(("--", trial.client) if trial.client else ()),
+            *(("--", _whom(trial)) if trial.client else ()),
         )
+
+
+def _whom(trial: Trial) -> str:
+    """Return whom a guest may start before it knows its trial, and over which IP, but for 4."""
+    return f"{trial.client},{trial.ip}" if trial.ip != "4" else str(trial.client)
 
 
 def _jitter_of(trial: Trial) -> Jitter:
@@ -203,9 +208,9 @@ def _jitter_of(trial: Trial) -> Jitter:
 
 
 def command_line(
-    seed: int, boot_options: tuple[str, ...], jitter: Jitter = "none"
+    seed: int, boot_options: tuple[str, ...], jitter: Jitter = "none", ip: Ip = "4"
 ) -> tuple[str, ...]:
-    """Return the guest kernel's command line, by seed, jitter and the pinned options alone."""
+    """Return the guest kernel's command line, by seed, jitter, IP and the pinned options alone."""
     price = (f"tt-syscall-ns={system_call_ns(seed)}",) if jitter == "computing" else ()
     return (
         f"mem={MEMORY}",
@@ -213,7 +218,8 @@ def command_line(
         *("quiet", "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"tt-seed={seed + 1}"),
         *boot_options,
         *price,
-        *("ipv6.disable=1", "con=null", "con0=null,fd:1"),
+        *(("ipv6.disable=1",) if ip == "4" else ()),
+        *("con=null", "con0=null,fd:1"),
         *("uml_dir=/proc/self/cwd/uml/", "umid=guest", "init=/init"),
     )
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from socket import inet_aton
 
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.neighbour_hosts import ADDRESSES, MACS
-from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
+from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.model.traffic import ToldConnection, parse_traffic
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.damage import split_damaged
 from testbed.wire.flows import read_flows
+from testbed.wire.ip_version import check_ip
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_duration
 from testbed.wire.neighbour_flow import LoadWindow
@@ -69,13 +69,13 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
-    capture, client = read_capture(pcap), inet_aton(CLIENT_ADDRESS)
+    capture = read_capture(pcap)
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
     spec = trial.condition_as(LabCommand)
     if spec.link.corrupt_pct:
-        capture, _ = split_damaged(capture, client, CLIENT_MAC)
-    flows = read_flows(capture, client)
+        capture, _ = split_damaged(capture, CLIENT_ENDS, CLIENT_MAC)
+    flows = read_flows(capture, CLIENT_ENDS)
     ran, company = observed.executed, None
     neighbours = parse_traffic(spec.traffic)
     if neighbours and ran is not None:
@@ -90,11 +90,12 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
         *(check_files(ran, out) if ran is not None else ()),
         # The other end's command may have begun before.
         *(
-            check_duration(capture, flows, client, ran.duration_ms)
+            check_duration(capture, flows, CLIENT_ENDS, ran.duration_ms)
             if ran is not None and not spec.peer and not in_real_time(trial.kernel)
             else ()
         ),
         *check_whole(capture),
+        *check_ip(capture, flows, spec.link.ip, whole=False),
         *(check_both_ways(flows, {}) if whole else ()),
         *(
             check_line(

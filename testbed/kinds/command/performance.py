@@ -33,7 +33,7 @@ from testbed.kinds.page_lab import (
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
-from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS
+from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, addresses_in
 from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
 from testbed.model.traffic import lead_s, parse_traffic
@@ -80,7 +80,9 @@ def _execute(
     kept = order.scratch / "out"
     kept.mkdir()
     values = load_values(order, kept)
-    values |= {"client": CLIENT_ADDRESS, "server": SERVER_ADDRESS, "tag": site.tag}
+    ip = spec.link.ip
+    values |= {"client": addresses_in(ip, CLIENT_ADDRESS)[0]}
+    values |= {"server": addresses_in(ip, SERVER_ADDRESS)[0], "tag": site.tag}
     pcap = site.scratch / CAPTURE_FILE
     peer_words = fill_words(split_words(spec.peer), values) if spec.peer else ()
     began = None if site.aligned else read_sample()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
@@ -13,7 +12,7 @@ from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.kinds.page_load.second_judgement import judge_second
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
-from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_MAC
+from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
     SERVER_CAPTURE_FILE,
@@ -34,6 +33,7 @@ from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
+from testbed.wire.ip_version import check_ip, describe_choice
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
@@ -49,7 +49,6 @@ from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
 
-CLIENT = inet_aton(CLIENT_ADDRESS)
 GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
 
@@ -135,8 +134,8 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     link = condition.link
     damaged: tuple[Packet, ...] = ()
     if link.corrupt_pct:
-        capture, damaged = split_damaged(capture, CLIENT, CLIENT_MAC)
-    flows = read_flows(capture, CLIENT)
+        capture, damaged = split_damaged(capture, CLIENT_ENDS, CLIENT_MAC)
+    flows = read_flows(capture, CLIENT_ENDS)
     # The client's kernel counts segments before it looks at what is in them.
     flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
     window = _window(capture, observed, of_command=condition.client == COMMAND)
@@ -148,7 +147,7 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
     return _Seen(
         *(condition, observed, capture, at_server, damaged, flows, company, counted),
         marks=read_marks(flows),
-        transits=read_transits(capture, at_server, CLIENT),
+        transits=read_transits(capture, at_server, CLIENT_ENDS),
         whole=not any(counted.get(f"down.{how}") for how in GONE),
         steady=not (link.changes or is_drawn(without_loss(link))),
         exact=not in_real_time(trial.kernel),
@@ -180,7 +179,7 @@ def _read_company(
 
 def _window(capture: Capture, observed: LoadObservation, *, of_command: bool) -> LoadWindow | None:
     """Return from when to when the page was loaded; ``None``: it was not."""
-    began = next((p.at_ns for p in capture.packets if p.source == CLIENT), None)
+    began = next((p.at_ns for p in capture.packets if p.source in CLIENT_ENDS), None)
     if observed.load is None or began is None:
         return None
     zero_ns = observed.load_ns if of_command else began
@@ -194,7 +193,8 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     seen = _see(trial, observed, out)
     flows, condition, company = seen.flows, seen.condition, seen.company
     lost = sum(seen.counted.get(f"{way}.{how}", 0) for way in WAYS for how in GONE)
-    proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
+    broken = condition.link.ip == "dual-broken"
+    proof = prove_flows(flows, observed.counters, condition.tcp, silent=broken, lost=lost)
     largest, of_flights = check_first_flights(
         *(flows, condition.tcp.initcwnd_segments, fastest(condition.link)),
         count_first_flights(seen.at_server, condition.link),
@@ -203,6 +203,9 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     # Of segments that came in another order nobody can tell which an acknowledgement let go.
     wrong = () if condition.link.reorder_pct else of_flights
     checks = (
+        *check_ip(
+            seen.capture, flows, condition.link.ip, whole=not (lost or condition.link.changes)
+        ),
         *_check_packets(seen, observed.counters["client"], proof.server_retransmits or 0),
         *(_check_times(seen) if seen.exact else ()),
         *_check_conduct(seen, observed.replay),
@@ -216,6 +219,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         ecn=count_marks(seen.marks),
         queueing=describe_queueing(seen.transits, condition.link) if seen.steady else {},
         neighbours=() if company is None else company.flows,
+        ip=describe_choice(flows, condition.link.ip, observed.hosts),
     )
 
 
@@ -256,7 +260,7 @@ def _check_times(seen: _Seen) -> Iterator[str]:
         packets = seen.capture.packets
         if seen.company is not None:
             packets = seen.company.with_packets(packets)
-        yield from check_service(packets, flows, (CLIENT, ADDRESSES[0]), link, most_ms)
+        yield from check_service(packets, flows, (*CLIENT_ENDS, ADDRESSES[0]), link, most_ms)
 
 
 def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
@@ -267,7 +271,7 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
     yield from check_reuse(flows, observed.connections, condition.tcp.requests_per_connection)
     if observed.load is not None:
         yield from check_load_time(
-            *(capture, flows, CLIENT, observed.load, observed.connections),
+            *(capture, flows, CLIENT_ENDS, observed.load, observed.connections),
             real_time=not seen.exact,
         )
         yield from check_counts(observed.load, replay)

@@ -33,6 +33,7 @@ from testbed.model import (
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
+from testbed.server.resolver import Addresses
 from testbed.wire.capture import capture, snap_bytes
 from testbed.wire.counters import difference, read_counters
 from testbed.wire.recorder import recorded
@@ -54,7 +55,7 @@ def _measure(
     trial: Trial,
     site: Site,
     archive: Archive,
-    addresses: dict[str, str],
+    addresses: Addresses,
     lab: Lab,
     observation: dict[str, object],
 ) -> None:

@@ -23,7 +23,7 @@ def judge_second(
     ``capture`` has what the neighbour sent to the second page's servers, and got of them.
     """
     client = ADDRESSES[0]
-    flows, load = read_flows(capture, client), second.load
+    flows, load = read_flows(capture, {client}), second.load
     began_s = window.since_s(min((p.at_ns for p in capture.packets), default=0))
     moved = sum(
         p.payload_bytes for p in capture.packets
@@ -47,6 +47,6 @@ def _check(second: SecondLoad, capture: Capture, flows: Flows) -> Iterator[str]:
     yield from check_strangers(capture, flows, 0)
     yield from check_both_ways(flows, {})
     yield from check_load_time(
-        *(capture, flows, ADDRESSES[0], second.load, second.connections), real_time=False
+        *(capture, flows, ADDRESSES[:1], second.load, second.connections), real_time=False
     )
     yield from check_counts(second.load, second.replay)

@@ -62,7 +62,7 @@ def served_again(trial: Trial, site: Site, archive: Archive, lab: Lab) -> Iterat
         return
     folder = site.scratch / FOLDER
     folder.mkdir()
-    addresses = {host: remote_address(number) for number, host in enumerate(archive.hosts)}
+    addresses = {host: (remote_address(number),) for number, host in enumerate(archive.hosts)}
     listeners = lab_listeners(archive, addresses, "h1")
     ends = topology.role("neighbour"), topology.role("remote")
     with (

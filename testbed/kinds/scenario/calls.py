@@ -15,8 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from socket import inet_aton
 
+from testbed.base.addresses import pack_address
 from testbed.base.errors import MissingError
-from testbed.kinds.scenario.network import DEVICE, Host, Network
+from testbed.kinds.scenario.network import DEFAULT_ROUTES, DEVICE, Host, Network
 from testbed.kinds.scenario.script import Action
 from testbed.kinds.scenario.words import (
     ADDRESSES,
@@ -26,6 +27,7 @@ from testbed.kinds.scenario.words import (
     OPTION_KINDS,
     TARGETS,
     WAIT,
+    address_of,
     describe_data,
     parse_data,
     parse_flags,
@@ -84,7 +86,8 @@ def perform_call(network: Network, action: Action) -> str:
 def _listen(network: Network, host: Host, action: Action) -> str:
     made = _socket_of(host, action.words[0])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.bind(("0.0.0.0", _port(action)))  # noqa: S104  all addresses of its own namespace
+    # All addresses of its own namespace.
+    made.bind(("::" if host.ip == "6" else "0.0.0.0", _port(action)))  # noqa: S104
     if "fastopen" in action.options:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, int(action.options["fastopen"]))
     made.listen(int(action.options.get("backlog", "128")))
@@ -105,7 +108,7 @@ def _connect(network: Network, host: Host, action: Action) -> str:
     made = _socket_of(host, action.words[0])
     if "fastopen" in action.words:
         made.setsockopt(socket.IPPROTO_TCP, _FASTOPEN_CONNECT, 1)
-    result = made.connect_ex(_target(action))
+    result = made.connect_ex(_target(host, action))
     if result != errno.EINPROGRESS or "nowait" in action.words:
         return _name_of(result) if result else OK
     return _finish_connecting(network, made, action) or OK
@@ -116,7 +119,7 @@ def _sendto(network: Network, host: Host, action: Action) -> str:
     made = _socket_of(host, action.words[0])
     data = parse_data(action.words[2]) or b""
     try:
-        sent = made.sendto(data, socket.MSG_FASTOPEN, _target(action))
+        sent = made.sendto(data, socket.MSG_FASTOPEN, _target(host, action))
     except BlockingIOError as error:
         if "nowait" in action.words:
             return _name_of(error.errno or errno.EIO)
@@ -218,7 +221,7 @@ def _key(network: Network, host: Host, action: Action) -> str:
 def _window(network: Network, host: Host, action: Action) -> str:
     with host.namespace.entered(), open_control() as control:
         set_route(
-            control, "default", ADDRESSES[host.name], device=DEVICE,
+            control, DEFAULT_ROUTES[host.ip], address_of(host.name, host.ip), device=DEVICE,
             metrics=encode_metrics({"initcwnd": int(action.words[0])}),
         )  # fmt: skip
     return OK
@@ -245,10 +248,11 @@ def _attack(network: Network, action: Action) -> str:
             return NOTHING
         options.append((OPTION_KINDS["fastopen"], known))
     first = int(action.options.get("port", "40000"))
-    target = (inet_aton(TARGETS[action.words[at + 1]]), 80)
+    ends = [action.words[at - 1], action.words[at + 1]]
+    source, target = (pack_address(address_of(end, network.middlebox.ip)) for end in ends)
     for number in range(int(action.options.get("times", "1"))):
         network.attack(make_segment(
-            (inet_aton(TARGETS[action.words[at - 1]]), first + number), target, flags,
+            (source, first + number), (target, 80), flags,
             seq=_FORGED_SEQUENCE + number * _FORGED_STEP, options=options, payload=payload,
         ))  # fmt: skip
     return OK
@@ -270,7 +274,8 @@ def _socket_of(host: Host, name: str) -> socket.socket:
     if name in host.sockets:
         return host.sockets[name]
     with host.namespace.entered():
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        family = socket.AF_INET6 if host.ip == "6" else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM)
     made.setblocking(False)
     host.sockets[name] = made
     return made
@@ -285,8 +290,8 @@ def _port(action: Action) -> int:
     return int(action.options.get("port", "80"))
 
 
-def _target(action: Action) -> tuple[str, int]:
-    return TARGETS[action.words[1]], _port(action)
+def _target(host: Host, action: Action) -> tuple[str, int]:
+    return address_of(action.words[1], host.ip), _port(action)
 
 
 def _patience(action: Action) -> float:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from socket import inet_aton
 
+from testbed.base.addresses import pack_address
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
@@ -16,7 +16,7 @@ from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
 from testbed.kinds.scenario.script import Script
 from testbed.kinds.scenario.spec import Scenario
-from testbed.kinds.scenario.words import ADDRESSES, ATTACKER
+from testbed.kinds.scenario.words import ATTACKER, address_of
 from testbed.model import CAPTURE_FILE, LabReading, Proof, TcpSpec, Trial
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import Packet, read_capture
@@ -73,7 +73,7 @@ def _prove(
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
-    flows = read_flows(read_capture(pcap), inet_aton(ADDRESSES["client"]))
+    flows = read_flows(read_capture(pcap), [pack_address(address_of("client", promise.ip))])
     counters = {end: observed.counters.get(end, {}) for end in ("client", "server")}
     problems = (
         *observed.problems,

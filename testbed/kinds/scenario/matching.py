@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.kinds.scenario.measurement import Call, Performance
-from testbed.kinds.scenario.middlebox import describe_end
 from testbed.kinds.scenario.script import LOST, TWICE, Expectation, Script, Segment
 from testbed.kinds.scenario.words import (
     ATTACKER,
     OPTION_KINDS,
+    describe_end,
     describe_flags,
 )
 from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option

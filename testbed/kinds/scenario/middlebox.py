@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from socket import inet_aton, inet_ntoa
 
+from testbed.base.addresses import pack_address
 from testbed.kinds.scenario.words import (
-    ADDRESSES,
-    FARM_ADDRESS,
-    NAT_ADDRESS,
     OPTION_KINDS,
+    address_of,
+    describe_end,
     parse_flags,
     parse_time,
 )
 from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
 from testbed.wire.segments import options_of, with_ends, with_options
 
-_NAMES = {inet_aton(address): host for host, address in ADDRESSES.items()} | {
-    inet_aton(FARM_ADDRESS): "farm", inet_aton(NAT_ADDRESS): "nat",
-}  # fmt: skip
 _FIRST_PORT, _LAST_PORT = 1024, 65_535
 
 End = tuple[bytes, int]
@@ -71,9 +67,10 @@ class Crossing:
 class Middlebox:
     """The rules that hold, the NAT's mappings, and the farm's connections."""
 
+    ip: str = "4"
     rules: list[Rule] = field(default_factory=list)
     clients: tuple[str, ...] = ()
-    outside: bytes = inet_aton(NAT_ADDRESS)
+    outside: bytes = b""
     mappings: dict[End, End] = field(default_factory=dict)
     servers: tuple[str, ...] = ()
     connections: dict[End, str] = field(default_factory=dict)
@@ -86,7 +83,7 @@ class Middlebox:
             self.mappings.clear()
         elif verb == "nat":
             self.clients = words
-            self.outside = inet_aton(options.get("address", NAT_ADDRESS))
+            self.outside = pack_address(options.get("address", address_of("nat", self.ip)))
             self.mappings.clear()
         elif verb == "farm":
             self.servers = words
@@ -94,8 +91,8 @@ class Middlebox:
             self.rules.insert(0, _read_rule(verb, words, options))
 
     def pass_on(self, packet: Packet, sender: str) -> Crossing:
-        """Return what becomes of an IPv4 packet (``packet.frame`` has it) that ``sender`` sent."""
-        receiver = _NAMES.get(packet.target, "")
+        """Return what becomes of an IP packet (``packet.frame`` has it) that ``sender`` sent."""
+        receiver = describe_end(packet.target) if packet.target else ""
         data = packet.frame[14:]
         delays = [0.0]
         for rule in self.rules if packet.protocol == "TCP" else ():
@@ -167,8 +164,3 @@ def _change(rule: Rule, data: bytes) -> bytes:
         return with_options(data, [option for option in options if option[0] != rule.kind])
     changed = [(kind, rule.value if kind == rule.kind else value) for kind, value in options]
     return with_options(data, changed)
-
-
-def describe_end(address: bytes) -> str:
-    """Return whose ``address`` it is: a host's name, ``farm``, ``nat``, or the address."""
-    return _NAMES.get(address, inet_ntoa(address))

@@ -19,24 +19,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import inet_aton
 
+from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.kinds.scenario.measurement import Arrival, Passage
 from testbed.kinds.scenario.middlebox import Middlebox
-from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, FARM_ADDRESS
-from testbed.lab.interfaces import add_address, open_tun, set_route, set_up
+from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, address_of, describe_end
+from testbed.lab.interfaces import add_address, mute, open_tun, set_route, set_up
 from testbed.lab.rtnetlink import open_control
-from testbed.lab.topology import IPV6_SYSCTLS
+from testbed.lab.topology import IPV6_SYSCTLS, QUIET_IPV6
 from testbed.wire.counters import read_all_counters
 from testbed.wire.packets import FAST_OPEN, SYN, find_option, read_frame
 
 DEVICE = "wire0"
+DEFAULT_ROUTES = {"4": "default", "6": "::/0"}
 FAST_OPEN_BOTH = {"net.ipv4.tcp_fastopen": "3"}
 """What each host begins with: Fast Open as client and as server, with cookies."""
 _MAGIC = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1)
 _RECORD = struct.Struct("<IIII")
-_IPV4 = b"\x08\x00"
+_TYPES = {4: b"\x08\x00", 6: b"\x86\xdd"}
 _ROOM = 65_536
 _TFD_TIMER_ABSTIME = 1
 
@@ -92,9 +93,13 @@ class Alarm:
 
 @dataclass(slots=True)
 class Host:
-    """A host: its namespace, its device's descriptor, its capture, and its sockets by name."""
+    """A host: its namespace, its device's descriptor, its capture, and its sockets by name.
+
+    ``ip`` says of which IP its address is.
+    """
 
     name: str
+    ip: str
     namespace: Namespace
     device: int
     capture: PacketFile
@@ -151,7 +156,7 @@ class Network:
                 return False
 
     def attack(self, packet: bytes) -> None:
-        """Send an IPv4 packet that no host has sent."""
+        """Send an IP packet that no host has sent."""
         at_ns = time.time_ns()
         frame = _frame(ATTACKER, packet)
         self._carry(ATTACKER, at_ns, self.attacks.add(at_ns, frame), frame)
@@ -193,23 +198,33 @@ class Network:
             os.write(host.device, data)
 
     def _receiver(self, target: bytes, data: bytes) -> str:
-        if target == inet_aton(FARM_ADDRESS) and self.middlebox.servers:
+        if not target:
+            return ""  # what a host says of itself, such as its groups
+        name = describe_end(target)
+        if name == "farm" and self.middlebox.servers:
             return self.middlebox.server_of(read_frame(0, _frame("", data), len(data) + 14))
-        return next((name for name, a in ADDRESSES.items() if inet_aton(a) == target), "")
+        return name if name in ADDRESSES else ""
 
 
 def _frame(sender: str, packet: bytes) -> bytes:
     """Return ``packet`` behind an Ethernet header; the last digits are those of the sender."""
     number = (*ADDRESSES, ATTACKER).index(sender) + 1 if sender else 0
-    return bytes((2, 0, 0, 0, 0, 0xFE, 2, 0, 0, 0, 0, number)) + _IPV4 + packet
+    return bytes((2, 0, 0, 0, 0, 0xFE, 2, 0, 0, 0, 0, number)) + _TYPES[packet[0] >> 4] + packet
 
 
 @contextmanager
-def open_network(hosts: Sequence[str], rtt_ms: float, tag: str, folder: Path) -> Iterator[Network]:
-    """Build the hosts, and keep what each sends and gets in ``folder`` as HOST.pcap.
+def open_network(
+    hosts: Sequence[str], rtt_ms: float, tag: str, folder: Path, ip: str = "4"
+) -> Iterator[Network]:
+    """Build the hosts with ``ip``, and keep what each sends and gets in ``folder`` as HOST.pcap.
 
     The undo removes the namespaces that were made here, and what is in them.
+
+    Raises:
+        MissingError: the kernel has no IPv6, and ``ip`` asks for it.
     """
+    if ip == "6" and not IPV6_SYSCTLS.exists():
+        raise MissingError("ip = 6: this kernel has no IPv6; it needs CONFIG_IPV6=y")
     with ExitStack() as undo:
         alarm = Alarm()
         undo.callback(alarm.close)
@@ -217,19 +232,20 @@ def open_network(hosts: Sequence[str], rtt_ms: float, tag: str, folder: Path) ->
         for name in hosts:
             namespace = undo.enter_context(new_namespace(f"{tag}{name}"))
             if IPV6_SYSCTLS.exists():
-                namespace.write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+                off = {"net.ipv6.conf.default.disable_ipv6": "1"}
+                namespace.write_sysctls(QUIET_IPV6 if ip == "6" else off)
             namespace.write_sysctls(FAST_OPEN_BOTH)
             with namespace.entered():
                 device = open_tun(DEVICE)
                 undo.callback(os.close, device)
                 with open_control() as control:
-                    _address(control, name)
+                    _address(control, name, ip)
             capture = PacketFile(folder / f"{name}.pcap")
             undo.callback(capture.close)
-            made[name] = Host(name, namespace, device, capture, read_all_counters(namespace))
+            made[name] = Host(name, ip, namespace, device, capture, read_all_counters(namespace))
         attacks = PacketFile(folder / f"{ATTACKER}.pcap")
         undo.callback(attacks.close)
-        network = Network(made, alarm, attacks, rtt_ms / 2000)
+        network = Network(made, alarm, attacks, rtt_ms / 2000, Middlebox(ip))
         try:
             yield network
         finally:
@@ -238,10 +254,13 @@ def open_network(hosts: Sequence[str], rtt_ms: float, tag: str, folder: Path) ->
                     opened.close()
 
 
-def _address(control: socket.socket, name: str) -> None:
-    add_address(control, DEVICE, f"{ADDRESSES[name]}/32")
+def _address(control: socket.socket, name: str, ip: str) -> None:
+    mine, length = address_of(name, ip), 128 if ip == "6" else 32
+    if ip == "6":
+        mute(control, DEVICE)
+    add_address(control, DEVICE, f"{mine}/{length}")
     if name.startswith("server"):
-        add_address(control, DEVICE, f"{FARM_ADDRESS}/32")
+        add_address(control, DEVICE, f"{address_of('farm', ip)}/{length}")
     set_up(control, "lo")
     set_up(control, DEVICE)
-    set_route(control, "default", ADDRESSES[name], device=DEVICE)
+    set_route(control, DEFAULT_ROUTES[ip], mine, device=DEVICE)

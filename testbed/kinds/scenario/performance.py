@@ -47,7 +47,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         )
     hosts = promise.script.hosts
     try:
-        with open_network(hosts, promise.rtt_ms, site.tag, site.scratch) as network:
+        with open_network(hosts, promise.rtt_ms, site.tag, site.scratch, promise.ip) as network:
             if site.aligned:
                 begin_stage()
             settle_s = SETTLING_ROUND_TRIPS * promise.rtt_ms / 1000

@@ -6,6 +6,7 @@ A scenario's file is TOML.  Standard library only: guests read it, too.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class Promise:
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
     ``fault`` is lines of a script that break it when they come first, or in place of ``# fault``.
+    ``ip`` is over which IP, 4 or 6.
     """
 
     title: str
@@ -42,6 +44,7 @@ class Promise:
     script: Script
     fault: str
     rtt_ms: float = _DEFAULT_RTT_MS
+    ip: str = "4"
     changed: Change | None = None
 
 
@@ -64,13 +67,16 @@ def read_promise(text: str) -> Promise:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PromiseError([f"not TOML: {error}"]) from None
-    problems = [*_wrong_keys(document, (*_TEXTS, "rtt_ms", "changed"), "")]
+    problems = [*_wrong_keys(document, (*_TEXTS, "rtt_ms", "ip", "changed"), "")]
     problems += _missing_texts(document, _TEXTS, "")
     rtt_ms = document.get("rtt_ms", _DEFAULT_RTT_MS)
     if isinstance(rtt_ms, bool) or not isinstance(rtt_ms, int | float):
         problems.append("rtt_ms: not a number of milliseconds")
     elif not 0 < rtt_ms <= _LONGEST_RTT_MS:
         problems.append(f"rtt_ms: {rtt_ms:g} is not above 0 and up to {_LONGEST_RTT_MS}")
+    ip = str(document.get("ip", 4))
+    if ip not in ("4", "6"):
+        problems.append("ip: neither 4 nor 6")
     change = document.get("changed")
     if change is not None:
         if isinstance(change, dict):
@@ -87,6 +93,8 @@ def read_promise(text: str) -> Promise:
         problems.append("fault: takes lines that do something, and no packets")
     if script is not None and other is not None:
         problems += _other_actions(script, other)
+    if script is not None and ip == "6":
+        problems += _of_ipv4(script)
     if problems or script is None:
         raise PromiseError(problems)
     return Promise(
@@ -96,6 +104,7 @@ def read_promise(text: str) -> Promise:
         },
         script=script,
         rtt_ms=float(rtt_ms),
+        ip=ip,
         changed=_change(change, other),
     )
 
@@ -128,6 +137,13 @@ def _missing_texts(table: dict[str, Any], names: tuple[str, ...], where: str) ->
         for name in names
         if not isinstance(table.get(name), str) or not table[name].strip()
     ]
+
+
+def _of_ipv4(script: Script) -> Iterator[str]:
+    """Yield a problem for each line that is for IPv4 alone."""
+    for action in script.actions:
+        if "address" in action.options or any(word.startswith("md5=") for word in action.words):
+            yield f"steps, line {action.line}: address= and md5= are for IPv4; leave out ip = 6"
 
 
 def _other_actions(script: Script, other: Script) -> list[str]:

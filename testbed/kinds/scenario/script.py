@@ -26,8 +26,8 @@ from testbed.kinds.scenario.words import (
     ACTORS,
     ADDRESSES,
     ATTACKER,
-    NAT_ADDRESS,
     OPTION_KINDS,
+    PEERS,
     TARGETS,
     VERBS,
     WAIT,
@@ -44,8 +44,6 @@ _COOKIES = ("request", "new", "cached", "none", "any")
 _SOCKET = re.compile(r"[a-z][a-z0-9]{0,11}")
 _ADDRESS = re.compile(r"203\.0\.113\.(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-4])")
 _HEX = re.compile(r"(?:[0-9a-f]{2}){1,16}")
-_PEERS = TARGETS | {"nat": NAT_ADDRESS}
-"""Whom a packet may be of or for; ``farm`` and ``nat`` are addresses without a host."""
 _SENDERS = (*ADDRESSES, ATTACKER)
 
 
@@ -275,8 +273,8 @@ def _check_call(action: Action) -> None:
 def _check_packets(action: Action) -> None:
     words = action.words
     at = words.index(">") if ">" in words else -1
-    if at < 1 or len(words) < at + 2 or not {words[at - 1], words[at + 1]} <= _PEERS.keys():
-        raise _WrongLineError(f"{action.verb} takes FROM > TO, each of {', '.join(_PEERS)}")
+    if at < 1 or len(words) < at + 2 or not {words[at - 1], words[at + 1]} <= PEERS.keys():
+        raise _WrongLineError(f"{action.verb} takes FROM > TO, each of {', '.join(PEERS)}")
     before, behind = words[: at - 1], words[at + 2 :]
     if action.verb == "strip" and before[:1] and before[0] not in OPTION_KINDS:
         raise _WrongLineError(f"strip takes an option: {', '.join(OPTION_KINDS)}")
@@ -311,8 +309,8 @@ def _unknown_sockets(actions: list[Action]) -> Iterator[tuple[int, str]]:
 
 def _parse_expectation(number: int, text: str, words: list[str]) -> Expectation:
     sender, receiver = words[0], words[2]
-    if receiver not in _PEERS:
-        raise _WrongLineError(f"{receiver!r} is no host; a packet is for {', '.join(_PEERS)}")
+    if receiver not in PEERS:
+        raise _WrongLineError(f"{receiver!r} is no host; a packet is for {', '.join(PEERS)}")
     rest = words[3:]
     arriving: Segment | str | None = None
     if "=>" in rest:

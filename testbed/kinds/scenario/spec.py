@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from testbed.model.asked import Ip
 from testbed.model.knob import Knob, draws
 
 SINCE = 3
@@ -22,6 +24,11 @@ class Scenario:
     """The scenario's file (TOML), all of it."""
     kind: Literal["scenario"] = "scenario"
     """What tells it from other kinds where it is stored."""
+
+    @property
+    def ip(self) -> Ip:
+        """Over which IP it is, by its file."""
+        return "6" if str(tomllib.loads(self.text).get("ip", 4)) == "6" else "4"
 
     @property
     def draws(self) -> bool:

@@ -1,7 +1,7 @@
 """Words of a scenario's script: hosts, their calls, the middlebox's rules, and sizes and times.
 
 Standard library only: a guest performs scripts, the host checks them and judges what came of them.
-Addresses are those kept for documentation (RFC 5737).
+Addresses are those kept for documentation (RFC 5737, RFC 3849).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import cycle, islice
+
+from testbed.base.addresses import format_address, pack_address
 
 ADDRESSES = {
     "client": "192.0.2.1",
@@ -23,6 +25,12 @@ NAT_ADDRESS = "203.0.113.1"
 """What clients behind a NAT have outside."""
 TARGETS = ADDRESSES | {"farm": FARM_ADDRESS}
 """Whom a call may name."""
+PEERS = TARGETS | {"nat": NAT_ADDRESS}
+"""Whom a packet may be of or for; ``farm`` and ``nat`` are addresses without a host."""
+_IPV6 = {
+    "client": "2001:db8:1::1", "client2": "2001:db8:1::2", "server": "2001:db8:2::1",
+    "server2": "2001:db8:2::2", "farm": "2001:db8:2::100", "nat": "2001:db8:3::1",
+}  # fmt: skip
 MIDDLEBOX, ATTACKER, WAIT = "middlebox", "attacker", "wait"
 ACTORS = (*ADDRESSES, MIDDLEBOX, ATTACKER, WAIT)
 OPTION_KINDS = {
@@ -38,6 +46,19 @@ _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BYTES = re.compile(r"(\d{1,6})B")
 _TEXT = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
 _SHOWN_BYTES = 60
+
+
+def address_of(name: str, ip: str) -> str:
+    """Return the address of one of ``PEERS`` over IPv4 or IPv6 (``ip`` is 4 or 6)."""
+    return _IPV6[name] if ip == "6" else PEERS[name]
+
+
+_NAMES = {pack_address(address_of(name, ip)): name for name in PEERS for ip in ("4", "6")}
+
+
+def describe_end(address: bytes) -> str:
+    """Return whose ``address`` it is: a host's name, ``farm``, ``nat``, or the address."""
+    return _NAMES.get(address) or format_address(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
@@ -19,7 +18,7 @@ from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.spec import ServerLoad
-from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.lab.topology import CLIENT_ENDS
 from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
@@ -73,7 +72,7 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         return None
     client, server = observed.counters["client"], observed.counters["server"]
     capture = read_capture(pcap)
-    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    flows = read_flows(capture, CLIENT_ENDS)
     whole = len(capture.packets) < CAPTURED_MOST
     proof = prove_flows(flows, observed.counters, load.tcp, whole=whole, overload=True)
     traffic = observed.lab.traffic if observed.lab is not None else {}

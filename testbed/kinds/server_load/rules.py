@@ -27,6 +27,9 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
                 "with it; leave it out"
             )
 
+    if set(file.all_of(("link", "ip"), "4")) != {"4"}:
+        yield f"{file.place(('link', 'ip'))}: loads on a server are over IPv4 alone; leave it out"
+
 
 def _of_another_loop(file: ExperimentFile) -> Iterator[str]:
     if file.is_swept("loop"):

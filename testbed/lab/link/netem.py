@@ -66,8 +66,7 @@ INSIDE = "10001"
 KNOBS = frozenset({
     "qdisc", "qdisc_down", "qdisc_up", "delay_up_ms", "loss_up_pct", "loss_down_pct", "loss_bursts",
     "delay_jitter_ms", "delay_distribution", "reorder_pct", "reorder_ms", "duplicate_pct",
-    "corrupt_pct", "changes", "path_mtu_bytes", "path_mtu_discovery", "gso",
-    "gro",
+    "corrupt_pct", "changes", "path_mtu_bytes", "path_mtu_discovery", "gso", "gro", "ip",
 })  # fmt: skip
 
 

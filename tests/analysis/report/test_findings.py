@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from analysis.published.reference import read_reference
@@ -56,3 +57,16 @@ def test_cells_that_lost_draws_say_how_many_and_why(tmp_path: Path) -> None:
     (other,) = (line for line in said if line.startswith("amazon, 100 ms: 3 of 7 count, 4 timeo"))
     assert other.endswith("with these its median might lie outside its interval: it is not safe.")
     assert not [line for line in said if line.startswith("amazon, 200 ms")]
+
+
+def test_what_a_client_chose_that_was_offered_both(tmp_path: Path) -> None:
+    (cell,) = conditions(["amazon"], [20.0], [False])
+    load = record(cell, 0, 1000.0)
+    assert load.proof is not None
+    chosen = {"4": 16, "6": 0, "6.unanswered": 9, "fallback_ms": 300.7}
+    loads = [replace(load, proof=replace(load.proof, ip=chosen))]
+    write_results(tmp_path, loads, experiment(1, conditions=[cell], reference=None))
+    assert (
+        "amazon, 20 ms: 16 connections over IPv4 and 0 connections over IPv6, 9 over IPv6 in vain; "
+        "IPv4 followed after 300.7 ms."
+    ) in findings(make_table(cells_of(read_results(tmp_path)), None))

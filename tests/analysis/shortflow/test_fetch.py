@@ -41,6 +41,15 @@ def test_framing_counts_with_every_packet() -> None:
     assert more == pytest.approx(3 * 14 / 32 + 10 * 14 / 500)
 
 
+def test_ipv6_costs_20_bytes_of_each_packet() -> None:
+    six = replace(ACCESS, ip="6")
+    more = predict_fetch_ms(six, OFF, 490, 10_237) - predict_fetch_ms(ACCESS, OFF, 490, 10_237)
+    # SYN, ACK and request; SYN-ACK, the request's ACK, and 8 packets in both.
+    assert more == pytest.approx(3 * 20 / 32 + 10 * 20 / 500)
+    with pytest.raises(ConfigurationError, match="which IP a client chooses"):
+        predict_fetch_ms(replace(ACCESS, ip="dual"), OFF, 490, 10_237)
+
+
 def test_a_window_of_one_takes_a_round_trip_for_each_doubling() -> None:
     parts = explain_fetch(FAST, TcpSpec(initcwnd_segments=1), 100, 3 * FULL)
     # One segment, its acknowledgement, then two: the second of them waits for the first.
@@ -194,8 +203,9 @@ def test_small_objects_on_the_access_link(house: House) -> None:
     pages = [
         make_page(house.pages, name, size) for name, size in (("kb2", 2_000), ("kb20", 20_000))
     ]
-    ran = house.run(page=pages, client="graph", dns="hosts", rtt_ms=[20.0], tfo=[False, True])
-    assert len(ran.records) == 4
+    knobs = {"rtt_ms": [20.0], "tfo": [False, True], "ip": ["4", "6"]}
+    ran = house.run(page=pages, client="graph", dns="hosts", **knobs)
+    assert len(ran.records) == 8
     for record in ran.records:
         assert_predicted(ran, record)
 

@@ -39,6 +39,9 @@ def test_question() -> None:
 
 def test_the_first_address_behind_any_aliases() -> None:
     assert parse_answer(3, answer(3, ALIAS, ADDRESS)) == "10.0.0.7"
+    six = record(28, bytes.fromhex("20010db8") + bytes(11) + b"\7")
+    assert parse_answer(3, answer(3, ALIAS, six)) == "2001:db8::7"
+    assert question(7, "a.example", 28).endswith(b"\x00\x1c\x00\x01")
 
 
 def test_an_answer_to_another_question_is_no_answer() -> None:
@@ -69,5 +72,6 @@ def test_hosts_file() -> None:
 
 
 def test_resolv_conf() -> None:
-    assert parse_nameserver("search x\nnameserver ::1\nnameserver 10.0.0.2\n") == "10.0.0.2"
+    assert parse_nameserver("search x\nnameserver x\nnameserver 10.0.0.2\n") == "10.0.0.2"
+    assert parse_nameserver("nameserver 2001:db8::53\n") == "2001:db8::53"
     assert parse_nameserver("# nothing\n") is None

@@ -65,7 +65,7 @@ def test_the_proof_leaves_them_out_of_the_client_s_counter(guests: Guests) -> No
     counters = TypeAdapter(dict[str, dict[str, int]]).validate_python(seen)
     assert counters["client"]["TcpExtTCPFastOpenActive"] == KEPT
     assert counters["server"]["TcpExtTCPFastOpenPassive"] == KEPT + GIVEN_UP
-    flows = read_flows(read_capture(out / "client.pcap"), inet_aton(CLIENT_ADDRESS))
+    flows = read_flows(read_capture(out / "client.pcap"), [inet_aton(CLIENT_ADDRESS)])
     proof = prove(flows, counters, TcpSpec(tfo=True))
     assert proof.problems == ()
     assert (proof.connections, proof.syn_data_acked) == (KEPT + GIVEN_UP, KEPT + GIVEN_UP)

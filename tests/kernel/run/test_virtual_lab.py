@@ -37,7 +37,7 @@ entry = Entry(
 archive = Archive("a", "a", entry.url, (entry,), "")
 condition = Condition("p", "c", LinkSpec(**{link}), TcpSpec(tfo={tfo}))
 with open_lab(condition, 1) as lab, serve(
-    lab.topology.server, archive, lab_listeners(archive, {{"a": "10.10.0.1"}}, "as-recorded"),
+    lab.topology.server, archive, lab_listeners(archive, {{"a": ("10.10.0.1",)}}, "as-recorded"),
     Path("/tmp/nginx"), ServerOptions(think={think}),
 ):
     lab.prime_cookies(1)

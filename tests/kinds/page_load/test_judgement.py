@@ -21,6 +21,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.wire.recorder import RECORDED_BYTES
 from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit, write_frames
 from tests.wire.test_lookups import ask, question
 
@@ -140,7 +141,7 @@ def test_what_crossed_the_link_otherwise_than_it_counts(tmp_path: Path) -> None:
     trial = Trial(CONDITION, 0, 0, "virtual", "7.3")
     sentence = "down: 1 packets did not come through, the link counts 0"
     for sent, told in ((own, False), ([*own, *vanished.packets], True)):
-        write_frames(tmp_path / "server.pcap", sent, snap=78)
+        write_frames(tmp_path / "server.pcap", sent, snap=RECORDED_BYTES)
         proof = judge(trial, SEEN, tmp_path).proof
         assert proof is not None
         assert said(proof.problems, sentence) is told

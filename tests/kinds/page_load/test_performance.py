@@ -296,7 +296,7 @@ def test_the_start_is_spread_in_virtual_time_only(
 def prepare(stage: Stage, monkeypatch: pytest.MonkeyPatch, client: object) -> Site:
     """The site of a trial of ``client`` that is not known yet; nothing is kept of it but that."""
     topology = SimpleNamespace(client=SimpleNamespace(name="client"))
-    monkeypatch.setattr(page_lab, "lay_topology", lambda _tag: nullcontext(topology))
+    monkeypatch.setattr(page_lab, "lay_topology", lambda _tag, ip: nullcontext(topology))
     monkeypatch.setattr(page_lab, "CLIENTS", {"c": client})
     monkeypatch.setattr(time, "sleep", lambda _s: None)
     with page_lab.begun_early("c", site_of(stage.folder)) as site:

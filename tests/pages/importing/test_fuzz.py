@@ -134,7 +134,7 @@ def check(data: bytes, *, folder: bool = False) -> None:
 
 def check_sound(archive: Archive, tls: Path) -> None:
     """The server takes it, and nothing reaches nginx that it would read as something else."""
-    hosts = {host: f"10.0.0.{n}" for n, host in enumerate(archive.hosts, 1)}
+    hosts = {host: (f"10.0.0.{n}",) for n, host in enumerate(archive.hosts, 1)}
     tls.mkdir()
     for host in hosts:
         (tls / f"{host}.pem").touch()
