@@ -94,8 +94,17 @@ class _Plan:
         return [p.spec for p, begin, end in self._phases() if begin <= until_ns and since_ns <= end]
 
     def down_kbit(self, before_ns: float, at_ns: float) -> int:
-        """Return the greatest rate that a packet may have had which came behind another."""
-        way_ns = max(ways(phase.spec)["down"].latest_ms for phase, _, _ in self._phases()) * 1e6
+        """Return the greatest rate that a packet may have had which came behind another.
+
+        At a change one may be under way, to which the rate before it applies.
+        """
+        way_ns = max(
+            ways(phase.spec)["down"].latest_ms
+            + serialisation_ms(
+                phase.spec.mtu_bytes, phase.spec.down_kbit, phase.spec.framing_bytes
+            )
+            for phase, _, _ in self._phases()
+        ) * 1e6  # fmt: skip
         return max(spec.down_kbit for spec in self.between(before_ns - way_ns, at_ns))
 
     def silences(self) -> Iterator[tuple[float, float]]:
