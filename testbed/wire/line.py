@@ -80,7 +80,11 @@ def check_line(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which line there was when: by what was asked, from when it was performed."""
+    """Which line there was when: by what was asked, from when it was performed.
+
+    ``latest_ns`` is the longest that a packet takes from the start of its line until it came down,
+    and ``delays_ns`` are all delays of the way down.
+    """
 
     link: LinkSpec
     phases: Sequence[Phase]
@@ -103,7 +107,10 @@ class _Plan:
         return [phase.spec for phase in self._during(since_ns, until_ns)]
 
     def down_kbit(self, before_ns: float, at_ns: float) -> int:
-        """Return the greatest rate that a packet may have had which came behind another."""
+        """Return the greatest rate that a packet may have had which came behind another.
+
+        At a change one may be under way, to which the rate before it applies.
+        """
         specs = self.between(before_ns - self.latest_ns, at_ns)
         return max(spec.down_kbit for spec in specs)
 
@@ -120,11 +127,10 @@ class _Plan:
         """Yield from when to when nothing can have come down, for the line lost it."""
         for phase, begin, end in zip(self.phases, self.begins, self.ends, strict=True):
             way = ways(phase.spec)["down"]
-            line_ms = serialisation_ms(
-                phase.spec.mtu_bytes, phase.spec.down_kbit, phase.spec.framing_bytes
-            )
             if phase.down:
-                since_ns = begin + (way.latest_ms + 2 * line_ms) * 1e6 + SLACK_US * 1e3
+                since_ns = (
+                    begin + (way.latest_ms + 2 * _packet_ms(phase.spec)) * 1e6 + SLACK_US * 1e3
+                )
                 yield since_ns, end + way.earliest_ms * 1e6 - SLACK_US * 1e3
 
 
@@ -135,7 +141,7 @@ def _plan(link: LinkSpec, steps: Sequence[LinkChange]) -> _Plan:
         plan,
         [-inf, *(step.at_ns for step in steps)],
         [*(step.at_ns + step.took_ms * 1e6 for step in steps), inf],
-        max(ways(phase.spec)["down"].latest_ms for phase in plan) * 1e6,
+        max(ways(phase.spec)["down"].latest_ms + _packet_ms(phase.spec) for phase in plan) * 1e6,
         frozenset(delay_ns(phase.spec, "down") for phase in plan),
     )
 
@@ -149,6 +155,10 @@ def _list_waiting(flows: Flows, link: LinkSpec) -> set[int]:
         line_ms = serialisation_ms(ip_bytes, link.up_kbit, link.framing_bytes)
         free_ns = max(free_ns, at_ns) + line_ms * 1e6
     return found
+
+
+def _packet_ms(link: LinkSpec) -> float:
+    return serialisation_ms(link.mtu_bytes, link.down_kbit, link.framing_bytes)
 
 
 def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:

@@ -169,6 +169,20 @@ def test_each_packet_is_held_against_the_line_of_its_time() -> None:
     assert not [*check_line(early, link, ())]
 
 
+@pytest.mark.parametrize(("behind_ms", "early"), [(1, 0), (30, 1)])
+def test_what_is_under_way_at_a_change_has_the_rate_before(behind_ms: int, early: int) -> None:
+    link, steps = changed("at 0.5 s: down_kbit 1000")
+    at_ns = BEGIN_NS + (500 + 10 + behind_ms) * 10**6
+    line_ns = round(serialisation_ms(200, LINK.down_kbit, LINK.framing_bytes) * 1e6)
+    seen = replace(flows(LINK, packets=0), arrivals=((at_ns, 1500), (at_ns + line_ns, 200)))
+    told = [line for line in check_line(seen, link, steps) if "faster" in line]
+    assert told == [
+        f"{n} packets came down faster than 4000 or 1000 kbit/s can bring them"
+        for n in [early]
+        if n
+    ]
+
+
 def test_nothing_comes_down_a_line_that_is_down() -> None:
     link, steps = changed("at 0.1 s: down for 0.2 s")
     for at_ms, came in ((99, 0), (112, 0), (120, 1), (309, 1), (311, 0)):
