@@ -128,6 +128,7 @@ def test_marks_are_held_against_the_queue() -> None:
     seen = flows(*CLASSIC, data(0, 30, CE), told(1, 30, ECE), data(1, 60, flags=CWR))
     of_queue = {"down.marked": 1, "up.marked": 0}
     assert complaints(seen, link=RED, traffic=of_queue) == []
+    assert complaints(seen, link=RED, traffic=of_queue | {"waiting": -2}) == []  # in real time
     assert complaints(seen, link=RED) == []  # a queue whose marks nobody counts
     few, many = {"down.marked": 0}, {"down.marked": 3}
     for traffic, marked in ((few, 0), (many, 3)):
