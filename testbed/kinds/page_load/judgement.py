@@ -93,9 +93,9 @@ class _Seen:
     """What is known of a load before it is judged.
 
     ``capture`` is the client's without the packets that came ``damaged``, and ``at_server`` the
-    server's; the arrivals of ``flows``
-    are all that came down the line, to neighbours too.  ``counted`` is what the link counted,
-    ``marks`` are those of congestion, ``transits`` the packets that both ends have.
+    server's; the arrivals of ``flows`` are all that came down the line, to neighbours too.
+    ``counted`` is what the link counted, ``marks`` are those of congestion, ``transits`` the
+    packets that both ends have.
 
     ``whole``: no packet was dropped on its way down.  ``steady``: all had the same delay.
     ``exact``: nothing but the lab and the load takes time.
