@@ -16,6 +16,9 @@ def check_traffic(file: ExperimentFile) -> Iterator[str]:
     texts = file.all_of(("traffic",), NO_TRAFFIC)
     if file.in_real_time and any(text != NO_TRAFFIC for text in texts):
         yield f'{place}: neighbours are in virtual time alone; take kernel.name = "virtual"'
+    ip = ("link", "ip")
+    if any(text != NO_TRAFFIC for text in texts) and set(file.all_of(ip, "4")) != {"4"}:
+        yield f"{file.place(ip)}: neighbours are on IPv4 alone; leave it out, or traffic"
     for text in texts:
         try:
             neighbours = parse_traffic(text)
