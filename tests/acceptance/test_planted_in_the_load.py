@@ -89,7 +89,7 @@ def test_names_from_a_file(house: House, plant: Plant, client: str) -> None:
     old = 'if mode == "hosts":'
     all_but_one = (
         'with (ETC_NETNS / client.name / "hosts").open("a") as hosts:\n            '
-        'hosts.writelines(f"{a} {host}\\n" for host, a in list(addresses.items())[1:])\n        '
+        'hosts.writelines(f"{a} {host}\\n" for host, (a,) in list(addresses.items())[1:])\n        '
     )
     plant("server/resolver.py", old, all_but_one + old)
     ran = house.run(**KNOBS | {"page": SEVERAL_HOSTS, "client": client})
