@@ -57,7 +57,7 @@ def test_a_disk_that_a_guest_fills_is_no_failed_load(tmp_path: Path) -> None:
     # Room for the capture of one trial, but not of both.
     again = f"room; {PROGRAM} --resume {tmp_path}/r"
     script = f"{RUN} -o {tmp_path}/r; echo $?; ls -A {tmp_path}/r/trials; {again}"
-    told = on_small_disk(tmp_path, "450k", script)
+    told = on_small_disk(tmp_path, "560k", script)
     before, _, after = told.partition("\n4\n")
     *_, first, error = before.splitlines()
     assert first.startswith("[1/2] ok ")

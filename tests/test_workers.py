@@ -180,6 +180,7 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
     assert {name for name in left_out if not name.startswith(image)} == {
         "tests/acceptance/test_bare_machine.py::test_the_same_bits_without_anything",
         "tests/acceptance/test_impairments.py::test_older_kernels",
+        "tests/acceptance/test_neighbours.py::test_older_kernels_have_neighbours",
         "tests/acceptance/test_packs.py::"
         "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none",
         "tests/analysis/verdicts/kernels/test_virtual.py::test_an_older_kernel_sends_other_packets",
