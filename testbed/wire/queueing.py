@@ -227,7 +227,8 @@ def _check_times(
     early = [wait for wait in waits if wait < -SLACK_US]
     if early:
         yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
-    if not alone or link.queues[way] != FIFO or is_lossy(link):
+    hop = way == "down" and link.hop_down  # whose queue is another
+    if not alone or link.queues[way] != FIFO or is_lossy(link) or hop:
         return
     if running is not None:
         yield from _check_opportunities(packets, link, way, running)
