@@ -179,9 +179,7 @@ def without_draws(delay: Discipline) -> Discipline:
     return replace(delay, settings=kept | {"loss_pct": 0.0, "corrupt_pct": 0.0}, table=b"")
 
 
-def by_trace(
-    trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int | None
-) -> Discipline:
+def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int | None) -> Discipline:
     """The buffer out of which packets leave at the opportunities of ``trace``.
 
     Inside another the kernel lets no overhead be told: ``None``.
