@@ -65,6 +65,14 @@ def test_loads_over_a_last_hop_are_proven(house: House, knobs: dict[str, object]
     assert_ok(run(house, **knobs).one())
 
 
+def test_a_long_request_leaves_packet_by_packet(house: House) -> None:
+    """Each at an opportunity of its own, though TCP hands it to the device at once."""
+    fetch = '/usr/bin/curl -sS -o {out}/page -H "X-Long: $(printf %06000d 0)" {url}'
+    ran = run(house, client="command", command=f"sh -c '{fetch}; echo plt_ms=1'", allow_misses=True)
+    reason = str(ran.records[0].reason)
+    assert "the load ended after 1.000 ms" in reason and "opportunities" not in reason, reason
+
+
 LATE = (
     ("lab/link/discipline.py", PACKED, PACKED.replace(
         "wanted.origin_ns", "wanted.origin_ns and wanted.origin_ns + 10**6")),
