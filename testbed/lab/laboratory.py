@@ -313,8 +313,10 @@ def open_lab(
             }
         link.complete()
         if not exactness.real_time:
-            measurements += probe(topology, spec, idle_traces(spec))
+            link.draw_nothing()
             measurements += probe_hops(topology, spec, idle_traces(spec))
+            link.draw_anew()
+            measurements += probe(topology, spec, idle_traces(spec))
             link.draw_anew()
         state = _read_state(topology, condition)
         checks = (

@@ -24,7 +24,10 @@ CHANCES = (
 """The knobs of a link by which packets are drawn."""
 NOT_TRACED = ("delay_jitter_ms", "reorder_pct")
 """The knobs of a link with which no packet could be held against an opportunity."""
-NOT_BEFORE_A_HOP = (*CHANCES, "trace_down", "trace_up", "changes", "path_mtu_bytes", "ip", "gso")
+NOT_BEFORE_A_HOP = (
+    *("delay_jitter_ms", "reorder_pct", "duplicate_pct", "corrupt_pct", "changes"),
+    *("trace_down", "trace_up", "path_mtu_bytes", "ip", "gso"),
+)
 """The knobs of a link with which nothing is proven of a last hop."""
 LEAST_REORDER_PCT = 0.01
 IPV6_LEAST_MTU = 1280

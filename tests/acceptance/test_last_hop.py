@@ -55,9 +55,10 @@ def test_equal_boots(ran: Ran, house: House) -> None:
     "knobs",
     [
         {"client": "chromium"},
-        {"client": "wget2"},
+        {"client": "wget2", "link.loss_pct": 1},
         {"link.hop_up": "", "link.qdisc": "fq_codel"},
-        {"link.hop_down": "", "link.framing_bytes": 14, "link.delay_up_ms": 15},
+        {"link.framing_bytes": 14, "link.delay_up_ms": 15},
+        {"link.hop_down": "", "link.delay_up_ms": 0},
         {"tcp.tfo": True, "tcp.cookies": "cold", "link.hop_down": "wifi-contention-down"},
     ],
 )
@@ -79,16 +80,16 @@ LATE = (
     ("lab/link/discipline.py", READ, READ.replace(
         "origin_ns=origin_ns", "origin_ns=origin_ns and origin_ns - 10**6")),
 )  # fmt: skip
+SET = "self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})"
 NAMES = 'names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")'
 FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str]] = {
     "missing": (
-        (("lab/link/netem.py", "self._set({HOPS[way]: hop})", "hop"),),
+        (("lab/link/netem.py", SET, "way"),),
         {},
         "hop_down_trace: measured ",
     ),
     "one direction": (
-        (("lab/link/netem.py", "self._set({HOPS[way]: hop})",
-          'self._set({HOPS[way]: hop} if way == "hop_down" else {})'),),
+        (("lab/link/netem.py", SET, f'if way == "hop_down": {SET}'),),
         {},
         "hop_up_trace: measured ",
     ),
@@ -100,8 +101,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "hop_up_trace of the link was not measured",
     ),
     "the trace of the other way": (
-        (("lab/link/netem.py", "file=str(TRACES / trace))\n            self",
-          "file=str(TRACES / self.spec.hop_up))\n            self"),),
+        (("lab/link/netem.py", "path = TRACES / trace", "path = TRACES / self.spec.hop_up"),),
         {},
         "hop_down_trace: measured ",
     ),

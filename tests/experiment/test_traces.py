@@ -57,8 +57,8 @@ def test_without_a_trace_ids_are_what_they_were(tmp_path: Path) -> None:
             "x.toml:3: link.hop_down: neighbours are not behind a last hop",
         ),
         (
-            'link = { hop_down = "lte-drive-down", loss_pct = 1 }',
-            "link.hop_down: a last hop has no loss_pct beside it; leave one of the two out",
+            'link = { hop_down = "lte-drive-down", duplicate_pct = 1 }',
+            "link.hop_down: a last hop has no duplicate_pct beside it; leave one of the two out",
         ),
     ],
 )

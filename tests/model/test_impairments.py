@@ -147,7 +147,7 @@ def test_the_phases_of_a_load() -> None:
                 "trace_up": "x",
                 "changes": "at 1 s: rtt_ms 9",
                 "path_mtu_bytes": 1400,
-                "loss_up_pct": 1.0,
+                "corrupt_pct": 1.0,
                 "delay_jitter_ms": 1.0,
                 "gso": True,
                 "ip": "6",

@@ -225,8 +225,8 @@ class NetemLink:
             with self.topology.client.entered(), open_control() as control:
                 cut_segments(control, HOPS["hop_up"][1])
         for way, trace in hops(self.spec).items():
-            hop = replace(_wanted_trace(self.spec, way), file=str(TRACES / trace))
-            self._set({HOPS[way]: hop})
+            path = TRACES / trace
+            self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})
         for each in directions(self.spec):
             text = self.spec.queues[each.name]
             if text == FIFO:
@@ -293,9 +293,10 @@ class NetemLink:
         wanted = wanted_disciplines(self.spec, self.seed)
         places = self._places()
         wanted |= {places[way]: _wanted_trace(self.spec, way) for way in hops(self.spec)}
-        once = self.spec.trace_end == "once"
         for way, origin_ns in self.begun.items():
-            wanted[places[way]] = replace(wanted[places[way]], origin_ns=origin_ns, once=once)
+            wanted[places[way]] = replace(
+                wanted[places[way]], origin_ns=origin_ns, once=self.spec.trace_end == "once"
+            )
         return wanted | self.queues
 
     def _places(self) -> dict[str, tuple[str, str]]:
@@ -317,7 +318,9 @@ class NetemLink:
                 places = (each.delay_device, f"{each.delay_device} {INSIDE}")
                 here = (disciplines[place] for place in places if place in disciplines)
                 told[f"{each.name}.netem"] = "; ".join(
-                    one.text if is_drawn(self.spec) else replace(one, drawn="").text for one in here
+                    one.text if is_drawn(self.spec) else replace(one, drawn="").text
+                    for one in here
+                    if one.kind == "netem"
                 )
         for way, (_, place) in self._places().items():
             read = disciplines.get(place, Discipline(NONE))
