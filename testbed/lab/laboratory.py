@@ -43,7 +43,7 @@ from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
-from testbed.model.trace import hops, trace_origins, traced
+from testbed.model.trace import trace_origins, traced
 from testbed.model.traffic import Neighbour, second_page
 
 SECOND_NS = 1_000_000_000
@@ -304,8 +304,7 @@ def open_lab(
             connection = read_connection(topology)
         else:
             connection = None
-            lines = {way: each for way, each in idle_traces(spec).items() if way not in hops(spec)}
-            measurements = calibrate(topology, spec, exactness, lines)
+            measurements = calibrate(topology, spec, exactness, idle_traces(spec))
             report = link.read_report()
             passed = {
                 f"{way}.calibration": describe_passed(each.delivered, each.dropped)
