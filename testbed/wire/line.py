@@ -29,6 +29,14 @@ SHARED_SLACK_US = 200.0
 64 us, and the next one then seems to come too soon."""
 
 
+def slack_behind_us(link: LinkSpec) -> float:
+    """Return by how much what the client sent may come late to the line.
+
+    What leaves a last hop does so by a timer, and a browser's calls may go before it.
+    """
+    return SHARED_SLACK_US if link.hop_up else SLACK_US
+
+
 def check_line(
     flows: Flows,
     link: LinkSpec,
@@ -76,7 +84,7 @@ def check_line(
     drawn = is_lossy(link) or link.delay_jitter_ms or link.reorder_pct
     waited = _list_waiting(flows, link)
     alone = bool(link.trace_up) or any(at_ns not in waited for at_ns, _ in timed_us)
-    if least > SLACK_US and alone and not (drawn or link.changes or shared):
+    if least > slack_behind_us(link) and alone and not (drawn or link.changes or shared):
         yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 
@@ -229,13 +237,13 @@ def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> f
         back_ns = answered_ns(plan.link, syn.at_ns, *sizes, traces) if known else None
         if back_ns is None:
             return None
-        slack_ns = round(SLACK_US * 1000)
+        slack_us = (-SLACK_US, slack_behind_us(plan.link))
         hop = traces.get("hop_down")
         # Of two opportunities it had the one or the other, if it came when the first was.
         due = (
             [back_ns]
             if hop is None
-            else [hop.next_ns(back_ns + each) for each in (-slack_ns, slack_ns)]
+            else [hop.next_ns(back_ns + round(us * 1000)) for us in slack_us]
         )
         excess = [(synack.at_ns - each) / 1000 for each in due if each is not None]
         return min(excess, key=abs, default=None)
