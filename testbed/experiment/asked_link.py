@@ -61,12 +61,13 @@ class AskedLink:
             found.update(dict.fromkeys(find_problems(spec, timeout_s)))
             if spec.changes and not page_load:
                 found["changes", "only page loads have a start to count from; leave it out"] = None
-            if spec.path_mtu_bytes is not None and not page_load:
-                found["path_mtu_bytes", "only page loads prove what it does; leave it out"] = None
+            for name in ("path_mtu_bytes", "hop_down", "hop_up") if not page_load else ():
+                if getattr(spec, name):
+                    found[name, "only page loads prove what it does; leave it out"] = None
             for name in ("gso", "gro"):
                 if getattr(spec, name) and real_time:
                     found[name, "in real time no capture would show the wire; leave it out"] = None
-            for knob in ("changes", "ip") if real_time else ():
+            for knob in ("changes", "ip", "hop_down", "hop_up") if real_time else ():
                 if getattr(spec, knob) != getattr(LinkSpec(), knob):
                     found[knob, "takes virtual time; leave it out, or run on --kernel virtual"] = (
                         None
@@ -79,7 +80,8 @@ class AskedLink:
 
         ``beside`` is the folder of the file.
         """
-        named = {knob: [*filter(None, self._all_of(knob))] for knob in ("trace_down", "trace_up")}
+        knobs = ("trace_down", "trace_up", "hop_down", "hop_up")
+        named = {knob: [*filter(None, self._all_of(knob))] for knob in knobs}
         for knob, names in named.items():
             for name in names:
                 problem = find_problem(name, beside, places.TRACES)

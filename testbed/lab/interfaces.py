@@ -37,6 +37,7 @@ from testbed.lab.rtnetlink import (
 
 READY_S = 60.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
+_SEGMENTS = 40  # IFLA_GSO_MAX_SEGS
 _ADDRESS, _NAME, _MTU, _MASTER, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 10, 13, 16, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
 _UP, _NO_ARP, _MULTICAST = 0x1, 0x80, 0x1000
@@ -153,6 +154,12 @@ def set_mtu(control: socket.socket, device: str, mtu_bytes: int) -> None:
     """Set the longest IP packet of ``device``, in bytes."""
     mtu = attribute(_MTU, struct.pack("=I", mtu_bytes))
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), 0, 0) + mtu)
+
+
+def cut_segments(control: socket.socket, device: str) -> None:
+    """Have TCP give ``device`` segments of one packet each, which a discipline there counts so."""
+    one = attribute(_SEGMENTS, struct.pack("=I", 1))
+    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), 0, 0) + one)
 
 
 def wait_until_running(namespace: Namespace, device: str) -> None:

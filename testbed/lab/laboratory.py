@@ -29,7 +29,7 @@ from testbed.lab.path import (
     read_strays,
     read_taken,
 )
-from testbed.lab.probe import probe
+from testbed.lab.probe import probe, probe_hops
 from testbed.lab.readback import (
     State,
     changed,
@@ -43,7 +43,7 @@ from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
-from testbed.model.trace import trace_of, trace_origins, traced
+from testbed.model.trace import trace_origins, traced
 from testbed.model.traffic import Neighbour, second_page
 
 SECOND_NS = 1_000_000_000
@@ -165,7 +165,7 @@ class Lab:
         if load_ns is None:
             now_ns = time.time_ns()
             load_ns = now_ns if self.exactness.real_time else now_ns // SECOND_NS * SECOND_NS
-        traces = {trace_of(spec, way): each.trace for way, each in idle_traces(spec).items()}
+        traces = {traced(spec)[way]: each.trace for way, each in idle_traces(spec).items()}
         roles = self.link.begin(trace_origins(spec, traces, seed, load_ns))
         own = {f"{role}: a discipline changed during the load" for role in roles}
         self.earlier.extend(line for line in seen.read(self.state.table) if line not in own)
@@ -312,6 +312,9 @@ def open_lab(
             }
         link.complete()
         if not exactness.real_time:
+            link.draw_nothing()
+            measurements += probe_hops(topology, spec, idle_traces(spec))
+            link.draw_anew()
             measurements += probe(topology, spec, idle_traces(spec))
             link.draw_anew()
         state = _read_state(topology, condition)

@@ -23,13 +23,15 @@ from testbed.lab.chance import (
     share_in_time,
 )
 from testbed.lab.ends import headers_bytes, open_ends, receive
+from testbed.lab.exactness import VIRTUAL
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
 from testbed.model.impairments import Way, is_drawn, ways
-from testbed.model.line import line_ms
-from testbed.model.trace import RunningTrace
+from testbed.model.line import delay_ns, line_ms
+from testbed.model.trace import MS_NS, RunningTrace, hops
 
 QUIET_S = 1.0
+HOP_PROBES, HOP_STEPS = 50, 7
 CALLS_MS = 0.005
 """What system calls may add to a delay, and by how much more probes are apart."""
 _NUMBER = struct.Struct(f"=I{PROBE_IP_BYTES - headers_bytes('4') - 4}x")
@@ -84,6 +86,41 @@ def probe(
 def expect_probed(spec: LinkSpec) -> tuple[Measurement, ...]:
     """What probes of ``spec`` come to on the mean: a judge compares theory and tolerances."""
     return tuple(m for name, way in ways(spec).items() for m in _theory(name, way))
+
+
+def expect_hops(spec: LinkSpec) -> tuple[Measurement, ...]:
+    """What probes of the last hop of ``spec`` come to: each at its opportunity."""
+    return tuple(VIRTUAL.judge_trace(name, 0.0) for name in hops(spec))
+
+
+def probe_hops(
+    topology: Topology, spec: LinkSpec, traces: Mapping[str, RunningTrace]
+) -> tuple[Measurement, ...]:
+    """Measure by how much a lone packet came otherwise than the last hop lets it, at most.
+
+    Each is sent so that it comes to the hop half a millisecond from any opportunity.
+    """
+    probe_bytes = headers_bytes(spec.ip) + _NUMBER.size
+    found = []
+    with open_ends(topology) as ends:
+        pairs = {"hop_down": (ends.server, ends.client), "hop_up": (ends.client, ends.server)}
+        for name in hops(spec):
+            (sender, receiver), running = pairs[name], traces[name]
+            way = name.removeprefix("hop_")
+            took_ns = round(line_ms(spec, way, probe_bytes) * 1e6) + delay_ns(spec, way)
+            before_ns, behind_ns = (took_ns, 0) if way == "down" else (0, took_ns)
+            wait_s = (took_ns + running.trace.longest_wait_ms * MS_NS) / 1e9 + QUIET_S
+            worst_ns = 0
+            for number in range(HOP_PROBES):
+                half_ns = (time.time_ns() + before_ns) % MS_NS
+                time.sleep((number % HOP_STEPS * MS_NS + 3 * MS_NS // 2 - half_ns) / 1e9)
+                due_ns = running.next_ns(time.time_ns() + before_ns)
+                sender.send(_NUMBER.pack(number))
+                arrived = receive(receiver, wait_s)
+                came_ns = 0 if arrived is None else arrived[0] - behind_ns
+                worst_ns = max(worst_ns, abs(came_ns - (due_ns or 0)))
+            found.append(VIRTUAL.judge_trace(name, worst_ns / 1000))
+    return tuple(found)
 
 
 def _theory(name: str, way: Way) -> Iterator[Measurement]:

@@ -201,6 +201,17 @@ class LinkSpec:
         "both, but nothing that is sent over IPv6 is ever answered (RFC 8305).",
         label="IP", since=3,
     )] = "4"  # fmt: skip
+    hop_down: Annotated[str, Knob(
+        "A radio between the access line and the client, such as Wi-Fi: moments at which it takes "
+        "a packet to the client, a trace.",
+        label="Last hop down", pattern=_TRACE, allowed=_A_TRACE, since=3,
+        words=MappingProxyType({"": "none"}),
+    )] = ""  # fmt: skip
+    hop_up: Annotated[str, Knob(
+        "The same from the client, before the line: packets wait in the client's own queue.",
+        label="Last hop up", pattern=_TRACE, allowed=_A_TRACE, since=3,
+        words=MappingProxyType({"": "none"}),
+    )] = ""  # fmt: skip
 
     @property
     def queues(self) -> dict[str, str]:

@@ -24,6 +24,11 @@ CHANCES = (
 """The knobs of a link by which packets are drawn."""
 NOT_TRACED = ("delay_jitter_ms", "reorder_pct")
 """The knobs of a link with which no packet could be held against an opportunity."""
+NOT_BEFORE_A_HOP = (
+    *("delay_jitter_ms", "reorder_pct", "duplicate_pct", "corrupt_pct", "changes"),
+    *("trace_down", "trace_up", "path_mtu_bytes", "ip", "gso"),
+)
+"""The knobs of a link with which nothing is proven of a last hop."""
 LEAST_REORDER_PCT = 0.01
 IPV6_LEAST_MTU = 1280
 """RFC 8200 section 5."""
@@ -226,6 +231,7 @@ def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
         yield "ip", f"IPv6 has no link.mtu_bytes below {IPV6_LEAST_MTU}; take that or more"
     if spec.ip != "4" and spec.corrupt_pct:
         yield "corrupt_pct", "whose damage is seen over IPv4 alone; leave it out, or ip"
+    yield from _find_hops(spec)
     yield from _find_delays(spec)
     yield from _find_changes(spec, timeout_s)
     if spec.line_mtu_bytes > spec.mtu_bytes:
@@ -241,6 +247,13 @@ def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]
     if spec.path_mtu_bytes is None and spec.path_mtu_discovery != LinkSpec().path_mtu_discovery:
         sentence = "nothing is too long; set link.path_mtu_bytes, or leave it out"
         yield "path_mtu_discovery", sentence
+
+
+def _find_hops(spec: LinkSpec) -> Iterator[tuple[str, str]]:
+    others = {each.name for each, _ in changed(spec) if each.name in NOT_BEFORE_A_HOP}
+    for hop in ("hop_down", "hop_up"):
+        for other in sorted(others) if getattr(spec, hop) else ():
+            yield hop, f"a last hop has no {other} beside it; leave one of the two out"
 
 
 def _find_delays(spec: LinkSpec) -> Iterator[tuple[str, str]]:

@@ -86,10 +86,11 @@ class LabReading:
     initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, in
     virtual time `calibration`, the packets that it was measured by as the kernel counted them, of a
     queue that is no plain FIFO `qdisc`, as tc(8) shows it, and of a link with impairments `netem`,
-    its delay and its draws, with their seed where the kernel tells it; of a trace `trace`,
-    what the kernel says of it, `trace_end` and `trace_origin_ns`, when it began), `link.` (its
-    backend, and a path MTU), `congestion_control.` (what pinned it) and `stray_packets` (packets
-    that reached an end around the link)."""
+    its delay and its draws, with their seed where the kernel tells it; of a trace `trace`, what the
+    kernel says of it, `trace_end` and `trace_origin_ns`, when it began, and of the last hop the
+    same with `hop_down.` and `hop_up.`), `link.` (its backend, and a path MTU),
+    `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
+    the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()

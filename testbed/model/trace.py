@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import inf
 
 from testbed.base.seeding import trace_phase_ms
@@ -23,6 +23,8 @@ from testbed.model.asked import LinkSpec
 PACKET_BYTES = 1500
 MS_NS = 1_000_000
 WAYS = ("down", "up")
+ETHERNET_BYTES = 14
+HOP_BUFFER_BYTES = 10_000_000
 
 
 def trace_of(spec: LinkSpec, way: str) -> str:
@@ -31,16 +33,32 @@ def trace_of(spec: LinkSpec, way: str) -> str:
 
 
 def traced(spec: LinkSpec) -> dict[str, str]:
-    """Return the names of the traces of ``spec`` by direction."""
-    return {way: name for way in WAYS if (name := trace_of(spec, way))}
+    """Return the names of the traces of ``spec`` by direction, and of its last hop."""
+    return {way: name for way in WAYS if (name := trace_of(spec, way))} | hops(spec)
 
 
-def room_bytes(spec: LinkSpec) -> int:
+def hops(spec: LinkSpec) -> dict[str, str]:
+    """Return the traces of the last hop, ``hop_down`` and ``hop_up``, which have no line."""
+    both = {"hop_down": spec.hop_down, "hop_up": spec.hop_up}
+    return {way: name for way, name in both.items() if name}
+
+
+def held_bytes(spec: LinkSpec, way: str) -> int:
+    """Return what may wait for opportunities; before a last hop no page fills it."""
+    return HOP_BUFFER_BYTES if way in hops(spec) else spec.buffer_bytes
+
+
+def framing_of(spec: LinkSpec, way: str = "down") -> int:
+    """Return what a packet costs beyond its IP bytes: on a last hop an Ethernet header."""
+    return ETHERNET_BYTES if way in hops(spec) else spec.framing_bytes
+
+
+def room_bytes(spec: LinkSpec, way: str = "down") -> int:
     """Return what leaves at one opportunity: a packet of 1500 bytes with its framing.
 
     With a framing of 4 bytes that is mahimahi, which counts those of a TUN device.
     """
-    return PACKET_BYTES + spec.framing_bytes
+    return PACKET_BYTES + framing_of(spec, way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +156,13 @@ class RunningTrace:
         """Return the first opportunity after ``at_ns``; ``None``: there is none any more."""
         left = next(self.trace.after(at_ns - self.origin_ns, once=self.once), None)
         return None if left is None else left + self.origin_ns
+
+    def before_ns(self, at_ns: int) -> int:
+        """Return the last opportunity before ``at_ns``, or when the trace began."""
+        since_ns = at_ns - (self.trace.longest_wait_ms + 1) * MS_NS
+        moments = self.trace.after(max(0, since_ns - self.origin_ns), once=self.once)
+        earlier = takewhile(lambda moment: moment + self.origin_ns < at_ns, moments)
+        return self.origin_ns + max(earlier, default=0)
 
 
 def trace_origins(

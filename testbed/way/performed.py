@@ -27,18 +27,18 @@ from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.changes import describe_phase
 from testbed.lab.link.discipline import by_trace
-from testbed.lab.link.netem import describe_drawn
-from testbed.lab.link.protocol import ETHERNET_HEADER_BYTES, WAYS
+from testbed.lab.link.netem import describe_drawn, describe_room
+from testbed.lab.link.protocol import WAYS
 from testbed.lab.link.words import differ
 from testbed.lab.neighbour_hosts import HOSTS
 from testbed.lab.offloads import wanted_offloads
-from testbed.lab.probe import expect_probed
+from testbed.lab.probe import expect_hops, expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.settings import of_end
-from testbed.model.trace import MS_NS, Trace, room_bytes, trace_origins, traced
+from testbed.model.trace import MS_NS, Trace, trace_origins, traced
 from testbed.model.traffic import NO_TRAFFIC
 
 START_NS = 1_000_000_000
@@ -96,7 +96,7 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
     Theory and tolerances must be those of the asked link.  In virtual time the kernel's counters
     show the packets that were measured by: no number came without them.
     """
-    probed = () if real_time else expect_probed(link)
+    probed = () if real_time else (*expect_probed(link), *expect_hops(link))
     wanted = {m.name: m for m in (*expect(link, HOST if real_time else VIRTUAL), *probed)}
     found = {m.name: m for m in lab.measurements}
     if len(found) != len(lab.measurements) or found.keys() - wanted.keys():
@@ -200,8 +200,7 @@ def check_traces(
     offset_ns = start_offset_ns(trial.seed, getattr(trial.condition, "start_spread_ms", 0.0))
     before_ns = trace_origins(link, traces, trial.seed, offset_ns)
     for way, name in traced(link).items():
-        overhead = link.framing_bytes - ETHERNET_HEADER_BYTES
-        wanted = by_trace(traces[name], link.buffer_bytes, room_bytes(link), overhead).text
+        wanted = by_trace(traces[name], *describe_room(link, way)).text
         told = knobs.get(f"{way}.trace", "none")
         if told != wanted:
             yield f"{way}.trace was read back as {told!r}, {name} is {wanted!r}"

@@ -46,8 +46,11 @@ def check_load_time(
     served: Sequence[ServedConnection],
     *,
     real_time: bool,
+    held_ms: float = 0.0,
 ) -> Iterator[str]:
     """Yield a sentence for each time of ``load`` that its packets contradict.
+
+    Before its first packet was seen it may have waited for ``held_ms``.
 
     ``clients`` are the client's addresses; ``served`` is what the server's log says, since a spare
     connection, on which only TLS spoke, is not of the load.  The last byte of all responses came
@@ -70,6 +73,7 @@ def check_load_time(
     if real_time:
         late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
         slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
+    slack = slack._replace(late_ms=slack.late_ms + held_ms)
     ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms

@@ -18,7 +18,7 @@ from testbed.model import FIFO, LinkSpec, Queueing
 from testbed.model.impairments import is_lossy, ways
 from testbed.model.line import delay_ns, line_ms
 from testbed.model.trace import RunningTrace, room_bytes, trace_of
-from testbed.wire.line import SLACK_US
+from testbed.wire.line import SLACK_US, slack_behind_us
 from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet
 from testbed.wire.recorder import MOST, RECORDED_BYTES
 
@@ -227,12 +227,14 @@ def _check_times(
     early = [wait for wait in waits if wait < -SLACK_US]
     if early:
         yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
-    if not alone or link.queues[way] != FIFO or is_lossy(link):
+    hop = way == "down" and link.hop_down  # whose queue is another
+    if not alone or link.queues[way] != FIFO or is_lossy(link) or hop:
         return
     if running is not None:
         yield from _check_opportunities(packets, link, way, running)
         return
     idle_us, before, otherwise = 0.0, 0, 0
+    slack_us = slack_behind_us(link) if way == "up" else SLACK_US
     for transit in packets:
         wait_us = _wait_us(transit, link, way)
         if wait_us is None:
@@ -240,7 +242,7 @@ def _check_times(
         sent_us = transit.sent_ns / 1000
         before = before + 1 if idle_us > sent_us else 0
         theory_us = max(idle_us - sent_us, 0.0)
-        otherwise += abs(wait_us - theory_us) > SLACK_US + before * _PACKET_US
+        otherwise += abs(wait_us - theory_us) > slack_us + before * _PACKET_US
         idle_us = sent_us + theory_us + _line_us(transit.ip_bytes, link, way)
     if otherwise:
         yield f"{way}: {otherwise} packets waited otherwise than in a FIFO"

@@ -249,8 +249,8 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets came down at no opportunity of the trace short.trace, the first at",
     ),
     "up without": (
-        (("lab/link/netem.py", "    trace = trace_of(spec, each.name)\n",
-          '    trace = spec.trace_down * (each.name == "down")\n'),
+        (("lab/link/netem.py", "    if trace_of(spec, each.name):\n",
+          '    if spec.trace_down and each.name == "down":\n'),
          ("lab/link/netem.py", "0 if trace_of(spec, each.name) else each.rate_kbit",
           '0 if spec.trace_down and each.name == "down" else each.rate_kbit'),
          ("lab/link/netem.py", "if trace := trace_of(self.spec, each.name):",

@@ -31,6 +31,7 @@ def test_a_file_of_ones_own_is_beside_the_experiment(tmp_path: Path) -> None:
     of_the_tree = load(tmp_path, '[link]\ntrace_down = "starlink-down"\ntrace_phase = "seed"')
     assert (of_the_tree.traces, of_the_tree.trace_folder) == (("starlink-down",), None)
     assert of_the_tree.conditions[0].draws
+    assert load(tmp_path, 'link.hop_up = "my.trace"').traces == ("my.trace",)
 
 
 def test_without_a_trace_ids_are_what_they_were(tmp_path: Path) -> None:
@@ -49,6 +50,16 @@ def test_without_a_trace_ids_are_what_they_were(tmp_path: Path) -> None:
         ('[link]\ntrace_down = ".trace"', 'link.trace_down: ".trace" is not a'),
         ('[link]\ntrace_end = "once"', "x.toml:4: link.trace_end: there is no trace; set"),
         ('[sweep]\ntrace_phase = ["start", "seed"]', "sweep.trace_phase: there is no trace; set"),
+        ('link.hop_up = "no.trace"', "link.hop_up: there is no file "),
+        ('link.hop_up = "lte-drive-up"\nkernel.name = "host"', "link.hop_up: takes virtual time"),
+        (
+            'link.hop_down = "lte-drive-down"\ntraffic = "call"',
+            "x.toml:3: link.hop_down: neighbours are not behind a last hop",
+        ),
+        (
+            'link = { hop_down = "lte-drive-down", duplicate_pct = 1 }',
+            "link.hop_down: a last hop has no duplicate_pct beside it; leave one of the two out",
+        ),
     ],
 )
 def test_what_is_refused(tmp_path: Path, text: str, says: str) -> None:

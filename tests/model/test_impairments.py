@@ -140,6 +140,19 @@ def test_the_phases_of_a_load() -> None:
                 "reorder_pct": 1.0,
             }.items()
         ),
+        *(
+            ({hop: "x", name: value}, hop, f"a last hop has no {name} beside it")
+            for hop in ("hop_down", "hop_up")
+            for name, value in {
+                "trace_up": "x",
+                "changes": "at 1 s: rtt_ms 9",
+                "path_mtu_bytes": 1400,
+                "corrupt_pct": 1.0,
+                "delay_jitter_ms": 1.0,
+                "gso": True,
+                "ip": "6",
+            }.items()
+        ),
         (
             {"trace_up": "lte-drive-up", "changes": "at 1 s: down_kbit 9, up_kbit 1000"},
             "changes",

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.model import LinkSpec
-from testbed.model.trace import MS_NS, RunningTrace, Trace, room_bytes, trace_origins, traced
+from testbed.model.trace import (
+    MS_NS,
+    RunningTrace,
+    Trace,
+    held_bytes,
+    hops,
+    room_bytes,
+    trace_origins,
+    traced,
+)
 from tests.model.mahimahi import serve
 
 ROOM = 1500
@@ -83,6 +92,23 @@ def test_an_opportunity_is_a_packet_with_its_framing() -> None:
     assert room_bytes(LinkSpec()) == 1500
     assert room_bytes(LinkSpec(framing_bytes=4, mtu_bytes=9000)) == 1504  # mahimahi's
     assert traced(LinkSpec(trace_up="x")) == {"up": "x"}
+
+
+def test_a_last_hop_counts_frames_and_holds_all() -> None:
+    spec = LinkSpec(hop_up="x", framing_bytes=4)
+    assert (traced(spec), hops(spec)) == ({"hop_up": "x"}, {"hop_up": "x"})
+    assert (room_bytes(spec), room_bytes(spec, "hop_up")) == (1504, 1514)
+    assert (held_bytes(spec, "up"), held_bytes(spec, "hop_up")) == (131072, 10**7)
+    assert trace_origins(spec, {"x": trace(9)}, 1, 7) == {"hop_up": 7}
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "once", "before_ms"), [(2, True, 0), (3, True, 0), (4, True, 3), (9, True, 3),
+                                     (9, False, 3), (10, False, 9), (13, False, 12)],
+)  # fmt: skip
+def test_the_opportunity_before(at_ms: int, once: bool, before_ms: int) -> None:
+    running = RunningTrace(trace(3, 9), 10**18, once)
+    assert running.before_ns(10**18 + at_ms * MS_NS) == 10**18 + before_ms * MS_NS
 
 
 @pytest.mark.parametrize("once", [True, False])

@@ -121,6 +121,49 @@ def test_packets_come_at_opportunities_of_a_trace(packets: Flows, says: str) -> 
     assert says in told and bool(says) == bool(told)
 
 
+HOP = replace(LINK, hop_down="h", hop_up="u")
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "says"),
+    [
+        ((3, 3, 10), (3, 20), ""),
+        ((3, 11), (3,), "1 of 2 packets came down at no opportunity of the trace h, the first at"),
+        ((3,), (4, 20), "1 of 2 packets left at no opportunity of the trace u, the first at 4.000"),
+        ((10, 10, 10), (), "1 times more came down than opportunities of h let through"),
+        ((), (3, 3, 20, 20, 20), "1 times more left than opportunities of u let through"),
+    ],
+)
+def test_packets_pass_a_last_hop_at_its_opportunities(
+    down: tuple[int, ...], up: tuple[int, ...], says: str
+) -> None:
+    seen = Flows(
+        *((), 0, 0),
+        *(tuple((BEGIN_NS + ms * 10**6, 1500) for ms in moments) for moments in (down, up)),
+    )
+    told = "; ".join(check_line(seen, HOP, (), {"hop_down": RUNNING, "hop_up": RUNNING}))
+    assert says in told and bool(says) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "came_ms", "says"),
+    [
+        (5.0, 10.0, ""),
+        (7.995, 10.0, ""),  # it may have come to the hop at 10 ms, or just behind
+        (7.995, 20.0, ""),
+        (5.0, 20.0, "each SYN-ACK came 10000.0 us or more later than over 5 ms, 256 kbit/s up"),
+        (8.1, 10.0, "a SYN-ACK came 10000.0 us sooner than over 8.1 ms"),
+    ],
+)
+def test_an_answer_waits_for_the_last_hop(rtt_ms: float, came_ms: float, says: str) -> None:
+    link = LinkSpec(rtt_ms=rtt_ms, hop_down="h")
+    syn = Packet(BEGIN_NS, b"", 74, "TCP", ip_bytes=60, flags=SYN)
+    synack = Packet(BEGIN_NS + round(came_ms * 1e6), b"", 74, "TCP", ip_bytes=60, flags=SYN | ACK)
+    seen = Flows((Flow(syn, [(True, syn), (False, synack)], synack),), 0, 0, ())
+    told = "; ".join(check_line(seen, link, (), {"hop_down": RUNNING}))
+    assert says in told and bool(says) == bool(told)
+
+
 def test_a_trace_that_comes_again() -> None:
     again = replace(RUNNING, once=False)
     assert not [*check_line(come(23, 43), TRACED, (), {"down": again})]

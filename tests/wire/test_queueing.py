@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +88,26 @@ def test_what_waits_otherwise_than_in_a_fifo(tmp_path: Path) -> None:
     # A queue of one direction says nothing of the other.
     assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, qdisc_up="sfq")) != []
     assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, loss_pct=1)) == []
+
+
+@pytest.mark.parametrize(("late_ms", "otherwise"), [(0.1, False), (0.3, True)])
+def test_what_leaves_a_last_hop_may_come_late_to_the_line(
+    tmp_path: Path, late_ms: float, otherwise: bool
+) -> None:
+    link = Link()
+    link.cross(0, late_ms, up=True)
+    plain = ["up: 1 packets waited otherwise than in a FIFO"]
+    assert link.said(tmp_path) == plain
+    assert link.said(tmp_path, replace(LINK, hop_up="x")) == (plain if otherwise else [])
+
+
+def test_packets_wait_for_a_last_hop_behind_the_line(tmp_path: Path) -> None:
+    link = Link()
+    link.cross(0, 5)
+    assert link.said(tmp_path, replace(LINK, hop_down="x")) == []
+    link.cross(50, -1)
+    (sooner,) = link.said(tmp_path, replace(LINK, hop_down="x"))
+    assert "down: 1 packets came up to 1000.0 us sooner than they can" in sooner
 
 
 def test_what_comes_sooner_than_it_can(tmp_path: Path) -> None:

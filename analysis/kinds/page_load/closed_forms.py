@@ -21,7 +21,7 @@ from analysis.words import number
 from testbed.model import CAPTURE_FILE, FIFO, SERVER_CAPTURE_FILE, Condition, LinkSpec, Record
 from testbed.model.impairments import is_drawn
 from testbed.model.line import burst_bytes, delay_ns, line_ms
-from testbed.model.trace import trace_of
+from testbed.model.trace import hops, trace_of
 from testbed.model.traffic import NO_TRAFFIC
 from testbed.wire.packets import read_capture
 from testbed.wire.queueing import Transit, read_transits
@@ -73,7 +73,7 @@ def list_closed_forms(folder: Path, cells: Sequence[Cell]) -> tuple[ClosedForm, 
         if record is None or record.lab is None:
             continue
         link = record.trial.linked.link
-        if is_drawn(link) or link.changes:
+        if is_drawn(link) or link.changes or hops(link):
             continue
         found += _full_fifos(cell, record, link)
         queues = {way: record.lab.knobs.get(f"{way}.qdisc", "") for way in ("down", "up")}

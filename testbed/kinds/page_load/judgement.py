@@ -34,7 +34,7 @@ from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.ip_version import check_ip, describe_choice
-from testbed.wire.line import check_line
+from testbed.wire.line import SLACK_US, check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.neighbour_flow import LoadWindow
@@ -273,5 +273,15 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
         yield from check_load_time(
             *(capture, flows, CLIENT_ENDS, observed.load, observed.connections),
             real_time=not seen.exact,
+            held_ms=_held_ms(seen),
         )
         yield from check_counts(observed.load, replay)
+
+
+def _held_ms(seen: _Seen) -> float:
+    """For how long the client's first packet may have waited for the last hop."""
+    hop = seen.observed.running_traces(seen.condition.link).get("hop_up")
+    first = next((p.at_ns for p in seen.capture.packets if p.source in CLIENT_ENDS), None)
+    if hop is None or first is None:
+        return 0.0
+    return (first - hop.before_ns(first - round(SLACK_US * 1000))) / 1e6

@@ -14,6 +14,7 @@ from testbed.model.traffic import NO_TRAFFIC
 def find_problems(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each thing in ``file`` that no page load could do."""
     yield from _check_path_mtu(file)
+    yield from _check_hops(file)
     yield from check_traffic(file)
     if CLIENT not in file.all_of(("client",), None):
         return
@@ -23,6 +24,16 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
             'set command = "PROGRAM ..."'
         )
     yield from check_commands(file, "command", LOAD_PLACEHOLDERS)
+
+
+def _check_hops(file: ExperimentFile) -> Iterator[str]:
+    if any(text != NO_TRAFFIC for text in file.all_of(("traffic",), NO_TRAFFIC)):
+        for name in ("hop_down", "hop_up"):
+            if any(file.all_of(("link", name), "")):
+                yield (
+                    f"{file.place(('link', name))}: neighbours are not behind a last hop, and "
+                    "nothing is proven of both; leave it out, or traffic"
+                )
 
 
 def _check_path_mtu(file: ExperimentFile) -> Iterator[str]:

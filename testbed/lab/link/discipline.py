@@ -179,12 +179,16 @@ def without_draws(delay: Discipline) -> Discipline:
     return replace(delay, settings=kept | {"loss_pct": 0.0, "corrupt_pct": 0.0}, table=b"")
 
 
-def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
-    """The buffer out of which packets leave at the opportunities of ``trace``."""
+def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int | None) -> Discipline:
+    """The buffer out of which packets leave at the opportunities of ``trace``.
+
+    Inside another the kernel lets no overhead be told: ``None``.
+    """
+    told = {} if overhead_bytes is None else {"overhead_bytes": float(overhead_bytes)}
     return Discipline("trace", {
         "limit_bytes": float(buffer_bytes), "room_bytes": float(room),
         "opportunities": float(len(trace.times)), "end_ms": float(trace.end_ms),
-        "crc": float(trace.crc), "overhead_bytes": float(overhead_bytes),
+        "crc": float(trace.crc), **told,
     })  # fmt: skip
 
 
@@ -258,7 +262,7 @@ def encode_discipline(wanted: Discipline) -> bytes:
         body += attribute(_OPTIONS, written)
     if wanted.kind == "trace":
         body += attribute(_OPTIONS, _write_trace(wanted))
-    if wanted.kind in ("tbf", "trace"):
+    if wanted.kind in ("tbf", "trace") and "overhead_bytes" in settings:
         sizes = _SIZES.pack(0, 0, 0, round(settings["overhead_bytes"]), _ETHERNET, 0, 0, 0)
         body += attribute(_STAB, attribute(1, sizes))
     return body

@@ -25,6 +25,7 @@ from functools import cache
 
 from testbed.base.errors import MissingError
 from testbed.base.seeding import seed_of
+from testbed.lab.interfaces import cut_segments
 from testbed.lab.link.bundled import TRACES, read_trace
 from testbed.lab.link.discipline import (
     NONE,
@@ -55,7 +56,7 @@ from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
 from testbed.model.impairments import is_drawn, ways, without_chance
 from testbed.model.line import burst_bytes
-from testbed.model.trace import room_bytes, trace_of
+from testbed.model.trace import held_bytes, hops, room_bytes, trace_of, traced
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
@@ -63,10 +64,13 @@ MODULES = ("veth", "sch_netem", "sch_tbf")
 DEVICES = ("n0", "n1", "f0", "f1")
 INSIDE = "10001"
 """The class of a netem, which holds another."""
+HOPS = {"hop_down": ("near", f"n0 {INSIDE}"), "hop_up": ("client", "c0")}
+"""Where packets wait for the last hop: behind their delay, and at the client itself."""
 KNOBS = frozenset({
     "qdisc", "qdisc_down", "qdisc_up", "delay_up_ms", "loss_up_pct", "loss_down_pct", "loss_bursts",
     "delay_jitter_ms", "delay_distribution", "reorder_pct", "reorder_ms", "duplicate_pct",
     "corrupt_pct", "changes", "path_mtu_bytes", "path_mtu_discovery", "gso", "gro", "ip",
+    "hop_down", "hop_up",
 })  # fmt: skip
 
 
@@ -109,15 +113,24 @@ def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
 
 def _wanted_buffer(spec: LinkSpec, each: Direction) -> Discipline:
     overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
-    trace = trace_of(spec, each.name)
-    if trace:
-        return _traced_buffer(trace, spec.buffer_bytes, room_bytes(spec), overhead)
+    if trace_of(spec, each.name):
+        return _wanted_trace(spec, each.name)
     return tbf(each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
 
 
+def describe_room(spec: LinkSpec, way: str) -> tuple[int, int, int | None]:
+    """What waits for opportunities at most, what one lets through, and the overhead, in bytes."""
+    overhead = None if way in hops(spec) else spec.framing_bytes - ETHERNET_HEADER_BYTES
+    return held_bytes(spec, way), room_bytes(spec, way), overhead
+
+
+def _wanted_trace(spec: LinkSpec, way: str) -> Discipline:
+    return _traced_buffer(traced(spec)[way], *describe_room(spec, way))
+
+
 @cache  # its check sum takes a while, and there may be thousands of changes
-def _traced_buffer(trace: str, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
-    return by_trace(read_trace(trace), buffer_bytes, room, overhead_bytes)
+def _traced_buffer(trace: str, held: int, room: int, overhead: int | None) -> Discipline:
+    return by_trace(read_trace(trace), held, room, overhead)
 
 
 def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
@@ -208,6 +221,12 @@ class NetemLink:
         """
         self._refuse_uncounted()
         self.draw_anew()
+        if self.spec.hop_up:
+            with self.topology.client.entered(), open_control() as control:
+                cut_segments(control, HOPS["hop_up"][1])
+        for way, trace in hops(self.spec).items():
+            path = TRACES / trace
+            self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})
         for each in directions(self.spec):
             text = self.spec.queues[each.name]
             if text == FIFO:
@@ -223,7 +242,7 @@ class NetemLink:
         """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
         self.begun.update(origins_ns)
         wanted = self.wanted_disciplines()
-        own = {place: wanted[place] for place in wanted if wanted[place].kind == "trace"}
+        own = {place: wanted[place] for place in self._places().values()}
         self._set(own)
         return tuple(role for role, _ in own)
 
@@ -272,15 +291,19 @@ class NetemLink:
     def wanted_disciplines(self) -> Disciplines:
         """Those of each direction, with all that is drawn, and queues as they were set."""
         wanted = wanted_disciplines(self.spec, self.seed)
-        for each in directions(self.spec):
-            if each.name in self.begun:
-                place = each.buffer_role, each.buffer_device
-                wanted[place] = replace(
-                    wanted[place],
-                    origin_ns=self.begun[each.name],
-                    once=self.spec.trace_end == "once",
-                )
+        places = self._places()
+        wanted |= {places[way]: _wanted_trace(self.spec, way) for way in hops(self.spec)}
+        for way, origin_ns in self.begun.items():
+            wanted[places[way]] = replace(
+                wanted[places[way]], origin_ns=origin_ns, once=self.spec.trace_end == "once"
+            )
         return wanted | self.queues
+
+    def _places(self) -> dict[str, tuple[str, str]]:
+        """Where the traces of the link are, by direction, and of the last hop."""
+        lines = {each.name: (each.buffer_role, each.buffer_device)
+                 for each in directions(self.spec)}  # fmt: skip
+        return {way: (lines | HOPS)[way] for way in traced(self.spec)}
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, and queues, as the kernel has them."""
@@ -295,15 +318,16 @@ class NetemLink:
                 places = (each.delay_device, f"{each.delay_device} {INSIDE}")
                 here = (disciplines[place] for place in places if place in disciplines)
                 told[f"{each.name}.netem"] = "; ".join(
-                    one.text if is_drawn(self.spec) else replace(one, drawn="").text for one in here
+                    one.text if is_drawn(self.spec) else replace(one, drawn="").text
+                    for one in here
+                    if one.kind == "netem"
                 )
-        for each in directions(self.spec):
-            read = disciplines[each.buffer_device]
-            if trace_of(self.spec, each.name):
-                told[f"{each.name}.trace"] = read.text
-            if each.name in self.begun:
-                told[f"{each.name}.trace_origin_ns"] = str(read.origin_ns)
-                told[f"{each.name}.trace_end"] = "once" if read.once else "loop"
+        for way, (_, place) in self._places().items():
+            read = disciplines.get(place, Discipline(NONE))
+            told[f"{way}.trace"] = read.text
+            if way in self.begun:
+                told[f"{way}.trace_origin_ns"] = str(read.origin_ns)
+                told[f"{way}.trace_end"] = "once" if read.once else "loop"
         return told, ()
 
     def read_report(self) -> LinkReport:
@@ -333,12 +357,13 @@ class NetemLink:
         """
         queues = (each.queue_place for each in directions(self.spec))
         disciplines = {device: Discipline(NONE) for device in (*DEVICES, *queues)}
-        for role in ("near", "far"):
+        here = {*DEVICES, *(place for _, place in self._places().values())}
+        for role in ("near", "far", *(("client",) if self.spec.hop_up else ())):
             with self.topology.role(role).entered(), open_control() as control:
-                devices = {index: name for index, name in socket.if_nameindex() if name in DEVICES}
+                devices = {index: name for index, name in socket.if_nameindex() if name in here}
                 present = read_disciplines(control, devices)
                 late = {f"{name} {INSIDE}" for name in ("n0", "f1")}
-                known = (disciplines.keys() | late) & present.keys()
+                known = (disciplines.keys() | late | here) & present.keys()
                 disciplines |= {name: present[name] for name in known}
         return disciplines
 
