@@ -31,7 +31,7 @@ def measure(work: Work) -> Result:
         f"bytes within {worst_pct:.4f} %",
         judge(met, in_full=not work.quick),
         1,
-        "six packages, HTTP/1.1 and HTTP/2: recorded from loopback, replayed, recorded again",
+        "twenty pages, HTTP/1.1 and HTTP/2: recorded from loopback, replayed, recorded again",
         details={comparison.page: describe(comparison) for comparison in comparisons},
     )
 
