@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping
 from testbed.wire.capture import SNAP_BYTES
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.lookups import DNS_PORT
-from testbed.wire.packets import ACK, ETHERNET_BYTES, FIN, RST, Capture, Packet, behind
+from testbed.wire.packets import (
+    ACK,
+    FIN,
+    PORT_UNREACHABLE,
+    RST,
+    TOO_LONG,
+    Capture,
+    Packet,
+    behind,
+    read_unreachable,
+)
 
 
 def check_both_ways(flows: Flows, counters: Mapping[str, int]) -> tuple[str, ...]:
@@ -38,8 +48,9 @@ def check_strangers(
     """
     ends = {(flow.syn.sender, flow.syn.receiver) for flow in flows.flows}
     strangers = [packet for packet in capture.packets if _is_strange(packet, ends)]
-    refusals = [packet for packet in strangers if _is_unreachable(packet, 3)][:copies]
-    refusals += [packet for packet in strangers if narrow and _is_unreachable(packet, 4)]
+    told = [(packet, read_unreachable(packet)) for packet in strangers]
+    refusals = [packet for packet, code in told if code == PORT_UNREACHABLE][:copies]
+    refusals += [packet for packet, code in told if narrow and code == TOO_LONG]
     strangers = [packet for packet in strangers if packet not in refusals]
     if strangers:
         first = strangers[0]
@@ -103,19 +114,6 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
         total += max(0, last - max(offset, reached))
         reached = max(reached, last)
     return total
-
-
-def _is_unreachable(packet: Packet, code: int) -> bool:
-    """Whether it says that nobody listens at a port (3), or what it quotes is too long (4).
-
-    The latter over IPv4 alone (RFC 792, RFC 4443).
-    """
-    at, number, begin, said = (
-        (6, 58, 40, b"\1\4") if packet.ip == "6" else (9, 1, 20, bytes((3, code)))
-    )
-    header = packet.frame[ETHERNET_BYTES:]
-    is_icmp = packet.protocol in ("IP", "IP6") and header[at] == number
-    return is_icmp and header[begin : begin + 2] == said
 
 
 def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:

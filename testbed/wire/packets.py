@@ -31,6 +31,9 @@ _IP6 = struct.Struct("!IHBx16s16s")  # class and flow, length behind it, next he
 _TCP = struct.Struct("!HHIIHH4x")  # ports, sequence, acknowledgement, offset and flags, window
 _UDP = struct.Struct("!HHH2x")  # ports, length
 _IP_TCP, _IP_UDP = 6, 17
+PORT_UNREACHABLE, TOO_LONG = 3, 4
+"""Codes of ICMP's destination unreachable."""
+_UNREACHABLE = 3
 _FRAGMENT_OFFSET = 0x1FFF
 _END_OF_OPTIONS, _NO_OPERATION = 0, 1
 _HALF = 1 << 31
@@ -154,6 +157,23 @@ def read_frame(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
                 source_port, target_port, frame[start + _UDP.size : end], length - _UDP.size,
             )  # fmt: skip
     return Packet(at_ns, frame, frame_bytes, name, source, target, ip_bytes, traffic_class)
+
+
+def read_unreachable(packet: Packet) -> int | None:
+    """Return why a packet says that what it quotes could not be delivered; ``None``: it does not.
+
+    That is the code of ICMP's destination unreachable, such as ``PORT_UNREACHABLE`` (RFC 792).
+    Over IPv6 that is the only one which is read, by another number (RFC 4443).
+    """
+    at, number, begin = (6, 58, 40) if packet.ip == "6" else (9, 1, 20)
+    header = packet.frame[ETHERNET_BYTES:]
+    said = header[begin : begin + 2]
+    is_icmp = packet.protocol in ("IP", "IP6") and header[at : at + 1] == bytes((number,))
+    if not is_icmp or len(said) < 2:
+        return None
+    if packet.ip == "6":
+        return PORT_UNREACHABLE if said == b"\1\4" else None
+    return said[1] if said[0] == _UNREACHABLE else None
 
 
 def read_options(options: bytes) -> Iterator[tuple[int | None, bytes]]:

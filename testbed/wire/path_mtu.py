@@ -13,12 +13,17 @@ from math import inf
 from typing import NamedTuple
 
 from testbed.model import LinkSpec
-from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet, behind
+from testbed.wire.packets import (
+    ETHERNET_BYTES,
+    TOO_LONG,
+    Capture,
+    Packet,
+    behind,
+    read_unreachable,
+)
 from testbed.wire.queueing import Transit
 
-_ICMP = 1
 _IP_BYTES, _ICMP_BYTES = 20, 8
-_FRAGMENTATION_NEEDED = b"\x03\x04"
 _MESSAGE_AT = ETHERNET_BYTES + _IP_BYTES
 _QUOTED_AT = _MESSAGE_AT + _ICMP_BYTES
 
@@ -39,8 +44,7 @@ def read_messages(capture: Capture) -> list[Message]:
     found = []
     for packet in capture.packets:
         frame = packet.frame
-        is_icmp = packet.protocol == "IP" and frame[ETHERNET_BYTES + 9] == _ICMP
-        if is_icmp and frame[_MESSAGE_AT : _MESSAGE_AT + 2] == _FRAGMENTATION_NEEDED:
+        if read_unreachable(packet) == TOO_LONG:
             (mtu_bytes,) = struct.unpack_from("!H", frame, _MESSAGE_AT + 6)
             source, target = struct.unpack_from("!4s4s", frame, _QUOTED_AT + 12)
             ports = struct.unpack_from("!HH", frame, _QUOTED_AT + _IP_BYTES)
