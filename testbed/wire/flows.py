@@ -44,8 +44,8 @@ class Flows:
 
     ``up`` and ``down`` count packets by and to the clients; ``arrivals`` are the times and the
     IP bytes of every IP packet that came down the link, in order, ``departures`` those of the
-    client's own.  What belongs to a connection
-    whose SYN was not captured, a late farewell, is only counted.
+    client's own.  What belongs to a connection whose SYN was not captured, a late farewell, is only
+    counted.
     """
 
     flows: tuple[Flow, ...]
@@ -98,6 +98,11 @@ def _refuse_hidden(packet: Packet, pcap: Path) -> None:
     place = _PROTOCOL_AT.get(packet.protocol)
     if place is not None and packet.frame[place : place + 1] == bytes((_TCP,)):
         raise ValueError(f"{pcap}: a TCP header was not captured")
+
+
+def first_packet_ns(capture: Capture, clients: Collection[bytes]) -> int | None:
+    """Return when the client sent its first packet, which may be a look-up's."""
+    return next((packet.at_ns for packet in capture.packets if packet.source in clients), None)
 
 
 def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from testbed.model import PageLoad, Replay, ServedConnection
-from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.flows import Flow, Flows, first_packet_ns, payloads
 from testbed.wire.packets import FIN, RST, Capture, behind
 
 
@@ -57,7 +57,7 @@ def check_load_time(
     when the client says that its load ended, or, of a browser, its last request: its load ended
     with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
     """
-    began = _first_packet_ns(capture, clients)
+    began = first_packet_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6
@@ -104,7 +104,7 @@ def check_duration(
 
     ``clients`` are the client's addresses.  A command may do other things before and behind.
     """
-    began = _first_packet_ns(capture, clients)
+    began = first_packet_ns(capture, clients)
     ended = max((at_ns for flow in flows.flows for at_ns in _new_bytes(flow)), default=None)
     if began is not None and ended is not None and duration_ms < (ended - began) / 1e6:
         yield (
@@ -126,11 +126,6 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
         )
     if load.requests and answered > len(load.requests):
         yield f"the server answered {answered} requests, the client names {len(load.requests)}"
-
-
-def _first_packet_ns(capture: Capture, clients: Collection[bytes]) -> int | None:
-    """Return when the client sent its first packet, which may be a look-up's."""
-    return next((packet.at_ns for packet in capture.packets if packet.source in clients), None)
 
 
 def _new_bytes(flow: Flow) -> Iterator[int]:

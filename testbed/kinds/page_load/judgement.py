@@ -32,7 +32,7 @@ from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
-from testbed.wire.flows import Flows, read_flows
+from testbed.wire.flows import Flows, first_packet_ns, read_flows
 from testbed.wire.ip_version import check_ip, describe_choice
 from testbed.wire.line import SLACK_US, check_line
 from testbed.wire.load_time import check_counts, check_load_time
@@ -179,7 +179,7 @@ def _read_company(
 
 def _window(capture: Capture, observed: LoadObservation, *, of_command: bool) -> LoadWindow | None:
     """Return from when to when the page was loaded; ``None``: it was not."""
-    began = next((p.at_ns for p in capture.packets if p.source in CLIENT_ENDS), None)
+    began = first_packet_ns(capture, CLIENT_ENDS)
     if observed.load is None or began is None:
         return None
     zero_ns = observed.load_ns if of_command else began
@@ -281,7 +281,7 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
 def _held_ms(seen: _Seen) -> float:
     """For how long the client's first packet may have waited for the last hop."""
     hop = seen.observed.running_traces(seen.condition.link).get("hop_up")
-    first = next((p.at_ns for p in seen.capture.packets if p.source in CLIENT_ENDS), None)
+    first = first_packet_ns(seen.capture, CLIENT_ENDS)
     if hop is None or first is None:
         return 0.0
     return (first - hop.before_ns(first - round(SLACK_US * 1000))) / 1e6
