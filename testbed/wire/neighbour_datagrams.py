@@ -34,7 +34,7 @@ def read_datagrams(
     sent, arrived = (seen.out, seen.arrived) if flow.way == "up" else (seen.left, seen.back)
     if not sent:
         return None, ["it never began"]
-    wrong = [*check_began(flow, sent[0].at_ns, window), *_paced(flow, sent, window)]
+    wrong = [*check_began(flow.neighbour, sent[0].at_ns, window), *_paced(flow, sent, window)]
     came = {_number(packet): packet for packet in reversed(arrived)}  # the first of copies
     during = [p for p in sent if window.start_ns <= p.at_ns <= window.end_ns]
     delays = [(came[_number(p)].at_ns - p.at_ns) / 1e6 for p in during if _number(p) in came]

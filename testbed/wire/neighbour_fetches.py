@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import median
 
 from testbed.model import NeighbourFlow
 from testbed.model.fetches import REQUEST_BYTES, PlannedFetch, plan_fetches
 from testbed.model.traffic import PlannedFlow, ToldConnection
 from testbed.wire.neighbour_flow import (
+    IDLE_S,
     SLACK_S,
     LoadWindow,
     SeenFlow,
     check_algorithm,
     check_began,
+    first_byte,
     list_progress,
     rate_kbit,
 )
-from testbed.wire.packets import ACK, FIN, RST, SYN, Packet, behind
+from testbed.wire.packets import ACK, FIN, RST, Packet, behind
 
 _SLACK_NS = round(SLACK_S * 1e9)
-IDLE_NS = 100_000_000
-"""For how long a fetch may have nothing under way."""
 
 
 @dataclass(slots=True)
@@ -40,11 +42,13 @@ class _Connection:
 
     def reached(self, at_ns: int) -> int:
         """Return how many bytes were there at a time."""
-        return max((count for then, count in self.progress if then <= at_ns), default=0)
+        behind_it = bisect_right(self.progress, at_ns, key=itemgetter(0))
+        return self.progress[behind_it - 1][1] if behind_it else 0
 
     def complete_ns(self, count: int) -> int | None:
         """Return when so many bytes were there."""
-        return next((at_ns for at_ns, there in self.progress if there >= count), None)
+        first = bisect_left(self.progress, count, key=itemgetter(1))
+        return self.progress[first][0] if first < len(self.progress) else None
 
 
 @dataclass(slots=True)
@@ -109,9 +113,8 @@ def _read_connections(seen: SeenFlow) -> dict[int, _Connection]:
             if packet.payload_bytes:
                 number = behind(packet.seq, start) // REQUEST_BYTES
                 each.asked.setdefault(number, packet.at_ns)
-        first = next((p.seq + 1 for p in each.seen.back if p.flags & SYN), 0)
         data = (p for p in each.seen.back if p.payload_bytes)
-        each.progress.extend(list_progress(data, first))
+        each.progress.extend(list_progress(data, first_byte(each.seen.back)))
     return connections
 
 
@@ -128,7 +131,7 @@ def _follow(
             account.wrong.append("it never began")
         return account
     account.began_ns = opened.opened_ns - first.pause_ns
-    account.wrong += check_began(flow, account.began_ns, window)
+    account.wrong += check_began(flow.neighbour, account.began_ns, window)
     _follow_fetches(flow, connections, account, window, seed)
     requests = sum(
         at < window.end_ns for each in connections.values() for at in each.asked.values()
@@ -196,9 +199,9 @@ def _check_under_way(connection: _Connection, number: int, window: LoadWindow) -
     came = [p.at_ns for p in arrived if p.payload_bytes and p.at_ns >= asked_ns]
     if not came or not sent:
         return
-    first = next((p.seq + 1 for p in sent if p.flags & SYN), 0)
+    first = first_byte(sent)
     last = max(behind(p.seq, first) + p.payload_bytes for p in sent)
     acknowledged = [p.at_ns for p in arrived if p.flags & ACK and behind(p.ack, first) >= last]
     idle_ns = end_ns - max(*came, *acknowledged, *(p.at_ns for p in sent))
-    if acknowledged and idle_ns > IDLE_NS:
+    if acknowledged and idle_ns > IDLE_S * 1e9:
         yield f"fetch {number} had nothing under way for {idle_ns / 1e9:.3f} s"

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection
-from testbed.wire.packets import Packet, behind
+from testbed.wire.packets import SYN, Packet, behind
 
 SLACK_S = 0.005
 """By how much a flow, a fetch or a datagram may begin beside its time."""
+IDLE_S = 0.1
+"""For how long a connection that has data to send or to get may have none under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,9 @@ class SeenFlow:
     left: list[Packet] = field(default_factory=list)
 
 
-def check_began(flow: PlannedFlow, at_ns: int, window: LoadWindow) -> Iterator[str]:
-    """Yield a sentence if ``flow`` began at another time than it was to."""
-    asked, began = flow.neighbour.from_s, window.since_s(at_ns)
+def check_began(neighbour: Neighbour, at_ns: int, window: LoadWindow) -> Iterator[str]:
+    """Yield a sentence if ``neighbour`` began at another time than it was to."""
+    asked, began = neighbour.from_s, window.since_s(at_ns)
     if abs(began - asked) > SLACK_S:
         yield f"it began at {began:.3f} s, asked was {asked:g} s"
 
@@ -59,6 +61,11 @@ def check_began(flow: PlannedFlow, at_ns: int, window: LoadWindow) -> Iterator[s
 def rate_kbit(payload_bytes: int, window: LoadWindow) -> float:
     """Return the rate of what arrived during the load."""
     return payload_bytes * 8e6 / max(1, window.end_ns - window.start_ns)
+
+
+def first_byte(sent: Iterable[Packet]) -> int:
+    """Return the number of the first byte that who sent this sends, behind its SYN."""
+    return next((packet.seq + 1 for packet in sent if packet.flags & SYN), 0)
 
 
 def list_progress(data: Iterable[Packet], first: int) -> Iterator[tuple[int, int]]:

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from testbed.model import NeighbourFlow
 from testbed.model.traffic import PlannedFlow, ToldConnection
 from testbed.wire.neighbour_flow import (
+    IDLE_S,
     SLACK_S,
     LoadWindow,
     SeenFlow,
     check_algorithm,
     check_began,
+    first_byte,
     list_progress,
     rate_kbit,
 )
-from testbed.wire.packets import FIN, RST, SYN, Packet, behind
-
-IDLE_S = 0.1
-"""For how long a connection that always has data to send may have had none acknowledged or due."""
+from testbed.wire.packets import FIN, RST, Packet, behind
 
 
 def read_connection(
@@ -28,7 +27,7 @@ def read_connection(
     syn = next((packet for packet in seen.out if packet.opens), None)
     if syn is None:
         return None, ["it never began"]
-    wrong = [*check_began(flow, syn.at_ns, window)]
+    wrong = [*check_began(flow.neighbour, syn.at_ns, window)]
     until_ns = window.end_of(flow.neighbour)
     wrong += _ended(flow, (*seen.out, *(seen.left if flow.way == "down" else ())), window)
     data = [p for p in (seen.out if flow.way == "up" else seen.back) if p.payload_bytes]
@@ -73,9 +72,9 @@ def _acknowledged(seen: SeenFlow, window: LoadWindow) -> int:
 
 def _received(seen: SeenFlow, window: LoadWindow) -> int:
     """How many bytes came to the neighbour during the load, none of them twice."""
-    first = next((p.seq + 1 for p in seen.back if p.flags & SYN), 0)
     reached, before = 0, 0
-    for at_ns, bytes_there in list_progress((p for p in seen.back if p.payload_bytes), first):
+    data = (p for p in seen.back if p.payload_bytes)
+    for at_ns, bytes_there in list_progress(data, first_byte(seen.back)):
         if at_ns <= window.end_ns:
             reached = bytes_there
         if at_ns < window.start_ns:

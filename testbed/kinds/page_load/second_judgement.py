@@ -11,7 +11,7 @@ from testbed.model.traffic import Neighbour
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.load_time import check_counts, check_load_time
-from testbed.wire.neighbour_flow import SLACK_S, LoadWindow, rate_kbit
+from testbed.wire.neighbour_flow import LoadWindow, check_began, rate_kbit
 from testbed.wire.packets import Capture
 
 
@@ -24,22 +24,17 @@ def judge_second(
     """
     client = ADDRESSES[0]
     flows, load = read_flows(capture, {client}), second.load
-    began_s = window.since_s(min((p.at_ns for p in capture.packets), default=0))
+    began_ns = min((p.at_ns for p in capture.packets), default=0)
     moved = sum(
         p.payload_bytes for p in capture.packets
         if p.target == client and window.start_ns <= p.at_ns <= window.end_ns
     )  # fmt: skip
-    problems = (*_check_begin(neighbour, began_s), *_check(second, capture, flows))
+    problems = (*check_began(neighbour, began_ns, window), *_check(second, capture, flows))
     return NeighbourFlow(
-        *(neighbour.text, 1, "down", began_s, rate_kbit(moved, window)),
+        *(neighbour.text, 1, "down", window.since_s(began_ns), rate_kbit(moved, window)),
         fetches=len(load.requests),
         plt_ms=load.plt_ms,
     ), problems
-
-
-def _check_begin(neighbour: Neighbour, began_s: float) -> Iterator[str]:
-    if abs(began_s - neighbour.from_s) > SLACK_S:
-        yield f"it began at {began_s:.3f} s, asked was {neighbour.from_s:g} s"
 
 
 def _check(second: SecondLoad, capture: Capture, flows: Flows) -> Iterator[str]:
