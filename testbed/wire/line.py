@@ -50,9 +50,8 @@ def check_line(
     Packets that came too fast are a proof whatever the load, but where some are held back to be
     reordered; a round trip that is too long is one only if none of the handshakes had the asked
     one, nothing but the line takes time, not each SYN waited for what the client had sent before
-    it, and nobody ``shared`` it.  ``steps`` are the changes that
-    were performed: a packet is held against the fastest line that there was while it was on its
-    way.
+    it, and nobody ``shared`` it.  ``steps`` are the changes that were performed: a packet is held
+    against the fastest line that there was while it was on its way.
     """
     plan = _plan(link, steps)
     for way in ("down", "hop_down", "hop_up"):
@@ -73,8 +72,7 @@ def check_line(
     ]
     if not timed_us:
         return
-    excess_us = [us for _, us in timed_us]
-    least = min(excess_us)
+    least = min(us for _, us in timed_us)
     rates = {"up": f"{link.up_kbit} kbit/s", "down": f"{link.down_kbit} kbit/s"}
     rates |= {way: f"the trace {name}" for way, name in traced(link).items()}
     hop = f", and the last hop {link.hop_down}" if link.hop_down else ""
@@ -82,9 +80,10 @@ def check_line(
     if least < -SLACK_US:
         yield f"a SYN-ACK came {-least:.1f} us sooner than over {asked}"
     drawn = is_lossy(link) or link.delay_jitter_ms or link.reorder_pct
-    waited = _list_waiting(flows, link)
-    alone = bool(link.trace_up) or any(at_ns not in waited for at_ns, _ in timed_us)
-    if least > slack_behind_us(link) and alone and not (drawn or link.changes or shared):
+    if least <= slack_behind_us(link) or drawn or link.changes or shared:
+        return
+    waited = () if link.trace_up else _list_waiting(flows, link)
+    if any(at_ns not in waited for at_ns, _ in timed_us):
         yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 

@@ -1,8 +1,8 @@
 """TCP segments over IPv4 or IPv6, made and changed as a middlebox or an attacker does.
 
 Each function returns a whole packet with its length and checksums right (RFC 791, RFC 8200, RFC
-9293).  By ``struct``: a library
-that could do as much takes a guest longer to import than a scenario takes to run.
+9293).  By ``struct``: a library that could do as much takes a guest longer to import than a
+scenario takes to run.
 """
 
 from __future__ import annotations
