@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,15 +29,15 @@ from testbed.model import (
     Record,
 )
 from testbed.model.traffic import list_flows, parse_traffic
-from testbed.wire.packets import Packet, read_capture
+from testbed.wire.packets import Capture, read_capture
+from testbed.wire.queueing import read_transits
 
 STEP_NS = 100_000_000
 SUFFIX = ".flent.gz"
 PAIRS = ((CAPTURE_FILE, SERVER_CAPTURE_FILE), (NEIGHBOUR_FILE, REMOTE_FILE))
 """Captures at both ends of the line, of the page and of its neighbours."""
-_KNOWN = slice(34, 74)
-"""Of a frame: what is behind IP's addresses is the same at both ends, and of no other packet."""
-WAYS = ("download", "upload")
+WAYS = {"down": "download", "up": "upload"}
+"""Directions in flent's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,10 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
     flows = list_flows(parse_traffic(condition.traffic))
     owners = {flow.port: flow.neighbour.text for flow in flows}
     title = f"{condition.page}, {link.rtt_ms:g} ms, {condition.traffic}, seed {record.trial.seed}"
-    arrivals = sorted(_list_arrivals(trial, owners), key=lambda arrival: arrival.at_ns)
-    load_ns = read_capture(trial / CAPTURE_FILE).packets[0].at_ns
+    there = (trial / name for pair in PAIRS for name in pair)
+    captures = {path.name: read_capture(path) for path in there if path.exists()}
+    arrivals = sorted(_list_arrivals(captures, owners), key=lambda arrival: arrival.at_ns)
+    load_ns = captures[CAPTURE_FILE].packets[0].at_ns
     first_ns = min(load_ns, arrivals[0].at_ns if arrivals else load_ns)
     steps = 1 + (arrivals[-1].at_ns - first_ns) // STEP_NS if arrivals else 1
     began = datetime.fromtimestamp(first_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -104,7 +106,7 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
             "HOST": "server",
             "HOSTS": ["server"],
             "LOCAL_HOST": "client",
-            "IP_VERSION": 4,
+            "IP_VERSION": 6 if link.ip == "6" else 4,
             "TEST_PARAMETERS": {},
             "DATA_FILENAME": f"{record.trial_id}{SUFFIX}",
         },
@@ -121,32 +123,28 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
     }
 
 
-def _list_arrivals(trial: Path, owners: Mapping[int, str]) -> Iterator[_Arrival]:
+def _list_arrivals(
+    captures: Mapping[str, Capture], owners: Mapping[int, str]
+) -> Iterator[_Arrival]:
     """Yield all packets that were sent at one end and came at the other."""
-    for near_file, far_file in PAIRS:
-        if not ((trial / near_file).exists() and (trial / far_file).exists()):
+    for near, far in PAIRS:
+        if near not in captures or far not in captures:
             continue
-        near, far = (read_capture(trial / name).packets for name in (near_file, far_file))
-        address = _address_of(near)
-        other = "page" if near_file == CAPTURE_FILE else "second page"
-        for way, (sent, came) in zip(WAYS, ((far, near), (near, far)), strict=True):
-            waiting: dict[bytes, deque[int]] = defaultdict(deque)
-            for packet in sent:
-                if (packet.source == address) == (way == "upload"):
-                    waiting[packet.frame[_KNOWN]].append(packet.at_ns)
-            for packet in came:
-                times = waiting[packet.frame[_KNOWN]]
-                if (packet.source == address) == (way == "upload") and times:
-                    port = packet.target_port if way == "upload" else packet.source_port
-                    owner = owners.get(port, other) if other != "page" else other
-                    delay_ns = packet.at_ns - times.popleft()
-                    yield _Arrival(packet.at_ns, delay_ns, packet.ip_bytes, way, owner)
+        of_page = near == CAPTURE_FILE
+        transits = read_transits(captures[near], captures[far], _addresses_of(captures[near]))
+        for way, packets in transits.items():
+            for each in packets:
+                if each.came_ns is not None:
+                    owner = "page" if of_page else owners.get(each.far_port, "second page")
+                    delay_ns = each.came_ns - each.sent_ns
+                    yield _Arrival(each.came_ns, delay_ns, each.ip_bytes, WAYS[way], owner)
 
 
-def _address_of(packets: Sequence[Packet]) -> bytes:
-    """Return the address of the host where a capture was made: each packet has it."""
-    both = Counter(address for p in packets for address in (p.source, p.target))
-    return both.most_common(1)[0][0] if both else b""
+def _addresses_of(capture: Capture) -> list[bytes]:
+    """Return the addresses of the host where a capture was made: each packet has one of them."""
+    both = Counter(address for p in capture.packets for address in (p.source, p.target) if address)
+    found = {len(address): address for address, _ in reversed(both.most_common())}
+    return list(found.values())
 
 
 def _list_series(
@@ -154,13 +152,13 @@ def _list_series(
 ) -> Iterator[tuple[str, list[float | None]]]:
     """Yield flent's series: rates in Mbit/s, of all and of each; the ping in ms."""
     moved: dict[str, list[float | None]] = defaultdict(lambda: [0.0] * steps)
-    delays: dict[str, list[list[int]]] = {way: [[] for _ in range(steps)] for way in WAYS}
+    delays: dict[str, list[list[int]]] = {way: [[] for _ in range(steps)] for way in WAYS.values()}
     for each in arrivals:
         step = (each.at_ns - first_ns) // STEP_NS
         for name in (f"TCP {each.way}", f"{each.owner} {each.way}"):
             moved[name][step] = (moved[name][step] or 0.0) + each.ip_bytes * 8e3 / STEP_NS
         delays[each.way][step].append(each.delay_ns)
-    for way in WAYS:
+    for way in WAYS.values():
         moved[f"TCP {way}"]  # there, even if nothing came
     yield from moved.items()
     yield (

@@ -34,12 +34,16 @@ _PACKET_US = 1.0
 
 
 class Transit(NamedTuple):
-    """A packet of the link: when it was sent, when it came (``None``: it did not), and how."""
+    """A packet of the link: when it was sent, when it came (``None``: it did not), and how.
+
+    ``far_port`` is its port at the server's end; 0: it has none.
+    """
 
     sent_ns: int
     came_ns: int | None
     ip_bytes: int
     marked: bool
+    far_port: int = 0
 
 
 Transits = dict[str, list[Transit]]
@@ -58,10 +62,10 @@ def read_transits(client: Capture, server: Capture, addresses: Collection[bytes]
         [[p for p in end.packets if (p.source if up else p.target) in addresses]
          for end in (client, server)] for up in (True, False)
     )  # fmt: skip
-    return {"down": _match(downs[1], downs[0]), "up": _match(ups[0], ups[1])}
+    return {"down": _match(downs[1], downs[0], up=False), "up": _match(ups[0], ups[1], up=True)}
 
 
-def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Transit]:
+def _match(sent: Sequence[Packet], came: Sequence[Packet], *, up: bool) -> list[Transit]:
     waiting: defaultdict[bytes, deque[Packet]] = defaultdict(deque)
     for packet in came:
         waiting[_name(packet)].append(packet)
@@ -71,7 +75,8 @@ def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Transit]:
         there = found.popleft() if found else None
         marked = there is not None and _is_marked(there) and not _is_marked(packet)
         at_ns = None if there is None else there.at_ns
-        transits.append(Transit(packet.at_ns, at_ns, packet.ip_bytes, marked))
+        far_port = packet.target_port if up else packet.source_port
+        transits.append(Transit(packet.at_ns, at_ns, packet.ip_bytes, marked, far_port))
     return transits
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from analysis.records.results import read_results
-from analysis.report.flent import write_flent
+from analysis.report.flent import describe_load, write_flent
+from testbed.base.addresses import pack_address
+from testbed.wire.segments import make_segment
 from tests.analysis.sample import conditions, experiment, record, write_results
-from tests.wire.packets import ACK, Capture
+from tests.wire.packets import ACK, Capture, write_frames
 
 OFF, _ = conditions(["amazon"], [100.0])
 NEAR, FAR = ("10.0.3.2", 5001), ("10.0.4.2", 5001)
@@ -87,6 +89,26 @@ def test_what_is_lost_has_no_delay(tmp_path: Path) -> None:
     whole = sum(exported(tmp_path / "whole")["results"]["bulk up upload"])
     partly = sum(exported(tmp_path / "partly", lost=7)["results"]["bulk up upload"])
     assert partly == pytest.approx(whole * 19 / 20)
+
+
+def test_packets_of_both_ips_are_matched(tmp_path: Path) -> None:
+    ends = {ip: tuple(map(pack_address, of)) for ip, of in {
+        "4": ("10.0.0.2", "10.10.0.1"), "6": ("2001:db8::2", "2001:db8:10::1"),
+    }.items()}  # fmt: skip
+    types = {"4": b"\x08\x00", "6": b"\x86\xdd"}
+    near, far = [], []
+    for number in range(10):
+        for ip, (client, server) in ends.items():
+            packet = make_segment((client, 2000), (server, 80), ACK, seq=number, ack=1)
+            frame = bytes(12) + types[ip] + packet
+            near.append((number * 10**8, frame))
+            far.append((number * 10**8 + 40 * 10**6, frame))
+    write_frames(tmp_path / "client.pcap", near)
+    write_frames(tmp_path / "server.pcap", far)
+    content = describe_load(record(OFF), tmp_path)
+    assert sum(content["results"]["page upload"]) == pytest.approx(10 * (40 + 60) * 8 / 1e5)
+    over_ipv6 = replace(OFF, link=replace(OFF.link, ip="6"))
+    assert describe_load(record(over_ipv6), tmp_path)["metadata"]["IP_VERSION"] == 6
 
 
 def test_loads_that_do_not_count_are_left_out(tmp_path: Path) -> None:
