@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
+from testbed.traces.reading import name_first
 
 MOST_BYTES = 1_000_000
 MOST_MS = 30_000
-_MOST_NAMED = 20
 _DELAY = re.compile(r"[0-9]{1,5}(\.[0-9]{1,6})?")
 
 
@@ -30,16 +30,14 @@ def read_delays(path: Path) -> list[float]:
     except OSError as error:
         raise ConfigurationError([f"{path}: {error.strerror}"]) from None
     allowed = f"a line has one delay in ms, above 0 and up to {MOST_MS}"
-    problems = [
-        f"{path}:{number}: {line[:40]!r}; {allowed}"
+    if not lines:
+        raise ConfigurationError([f"{path}: empty; {allowed}"])
+    wrong = (
+        f"{number}: {line[:40]!r}; {allowed}"
         for number, line in enumerate(lines, 1)
         if not _DELAY.fullmatch(line) or not 0 < float(line) <= MOST_MS
-    ]
-    if len(problems) > _MOST_NAMED:
-        problems[_MOST_NAMED:] = ["and more like these"]
-    if not lines:
-        problems = [f"{path}: empty; {allowed}"]
-    if problems:
+    )
+    if problems := name_first(path, wrong):
         raise ConfigurationError(problems)
     return [float(line) for line in lines]
 

@@ -7,8 +7,8 @@ the same ms are as many opportunities.  Lines may end in CRLF (mm-link(1)).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
@@ -51,13 +51,15 @@ def parse_text(data: bytes, path: Path) -> Trace:
         times = array("I", map(int, lines))
         if 0 < times[-1] <= MOST_MS and all(a <= b for a, b in pairwise(times)):
             return Trace(times)
-    problems: list[str] = []
-    for problem in _find_problems(lines):
-        if len(problems) == _MOST_NAMED:
-            problems.append("and more like these")
-            break
-        problems.append(problem)
-    raise ConfigurationError([f"{path}:{problem}" for problem in problems])
+    raise ConfigurationError(name_first(path, _find_problems(lines)))
+
+
+def name_first(path: Path, problems: Iterable[str]) -> list[str]:
+    """Return the first of ``problems`` of lines, each with its place in ``path``."""
+    found = list(islice(problems, _MOST_NAMED + 1))
+    if len(found) > _MOST_NAMED:
+        found[_MOST_NAMED:] = ["and more like these"]
+    return [f"{path}:{problem}" for problem in found]
 
 
 def _is_short(line: bytes) -> bool:
