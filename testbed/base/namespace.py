@@ -64,6 +64,8 @@ class Namespace:
         Raises:
             OSError: the kernel has no such sysctl, or refuses the value.
         """
+        if not values:
+            return
         with self.entered():
             for name, value in values.items():
                 try:

@@ -26,7 +26,6 @@ from testbed.lab.rtnetlink import open_control
 from testbed.lab.sysctls import describe_sysctls, judge_sysctls, pin_sysctls
 from testbed.lab.tcp import PINNED
 from testbed.lab.topology import (
-    IPV6_SYSCTLS,
     MIDDLE,
     ORIGIN_NETWORK,
     SENDERS,
@@ -35,6 +34,7 @@ from testbed.lab.topology import (
     Topology,
     Wire,
     address,
+    ipv6_sysctls,
     mac_of,
 )
 from testbed.model.traffic import Neighbour
@@ -99,9 +99,8 @@ def share(laid: Topology, tag: str, mtu_bytes: int, origins: int = 0) -> Iterato
                 *((host, host) for host in HOSTS),
             )
         }
-        if IPV6_SYSCTLS.exists():
-            for namespace in made.values():
-                namespace.write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+        for namespace in made.values():
+            namespace.write_sysctls(ipv6_sysctls("4", "link.ip"))
         with laid.near.entered(), open_control() as control:
             delete_device(control, WIRES[MIDDLE].left_device)
         others = {host: made[host] for host in HOSTS} | {"home": laid.near, "edge": laid.far}

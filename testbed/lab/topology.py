@@ -168,6 +168,19 @@ def to_ipv6(address: str) -> str:
     return format_address(packed) + _BITS[length]
 
 
+def ipv6_sysctls(ip: str, knob: str) -> dict[str, str]:
+    """Return what a new namespace needs to be without IPv6, or to have it without announcements.
+
+    Raises:
+        MissingError: the kernel has no IPv6, and ``ip``, of a ``knob``, asks for it.
+    """
+    if IPV6_SYSCTLS.exists():
+        return {"net.ipv6.conf.default.disable_ipv6": "1"} if ip == "4" else QUIET_IPV6
+    if ip != "4":
+        raise MissingError(f"{knob} = {ip}: this kernel has no IPv6; it needs CONFIG_IPV6=y")
+    return {}
+
+
 def addresses_in(ip: Ip, address: str) -> tuple[str, ...]:
     """Return the addresses of a host in a lab with ``ip``; one of IPv4 comes first."""
     return {"4": (address,), "6": (to_ipv6(address),)}.get(ip, (address, to_ipv6(address)))
@@ -242,18 +255,15 @@ def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
 @contextmanager
 def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire, ip: Ip = "4") -> Iterator[Topology]:
     """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
-    if ip != "4" and not IPV6_SYSCTLS.exists():
-        raise MissingError(f"link.ip = {ip}: this kernel has no IPv6; it needs CONFIG_IPV6=y")
+    sysctls = ipv6_sysctls(ip, "link.ip")
     with ExitStack() as undo:
         topology = Topology(
             *(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES),
             plan=replace(ROW, ip=ip),
         )
         # Before there is a device: none may announce itself.
-        if IPV6_SYSCTLS.exists():
-            off = {"net.ipv6.conf.default.disable_ipv6": "1"} if ip == "4" else QUIET_IPV6
-            for role in ROLES:
-                topology.role(role).write_sysctls(off)
+        for role in ROLES:
+            topology.role(role).write_sysctls(sysctls)
         _connect(topology, mtu_bytes, middle)
         yield topology
 

@@ -20,14 +20,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.kinds.scenario.measurement import Arrival, Passage
 from testbed.kinds.scenario.middlebox import Middlebox
 from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, address_of, describe_end
 from testbed.lab.interfaces import add_address, mute, open_tun, set_route, set_up
 from testbed.lab.rtnetlink import open_control
-from testbed.lab.topology import IPV6_SYSCTLS, QUIET_IPV6
+from testbed.lab.topology import ipv6_sysctls
 from testbed.wire.counters import read_all_counters
 from testbed.wire.packets import FAST_OPEN, SYN, find_option, read_frame
 
@@ -223,18 +222,14 @@ def open_network(
     Raises:
         MissingError: the kernel has no IPv6, and ``ip`` asks for it.
     """
-    if ip == "6" and not IPV6_SYSCTLS.exists():
-        raise MissingError("ip = 6: this kernel has no IPv6; it needs CONFIG_IPV6=y")
+    sysctls = ipv6_sysctls(ip, "ip")
     with ExitStack() as undo:
         alarm = Alarm()
         undo.callback(alarm.close)
         made = {}
         for name in hosts:
             namespace = undo.enter_context(new_namespace(f"{tag}{name}"))
-            if IPV6_SYSCTLS.exists():
-                off = {"net.ipv6.conf.default.disable_ipv6": "1"}
-                namespace.write_sysctls(QUIET_IPV6 if ip == "6" else off)
-            namespace.write_sysctls(FAST_OPEN_BOTH)
+            namespace.write_sysctls(sysctls | FAST_OPEN_BOTH)
             with namespace.entered():
                 device = open_tun(DEVICE)
                 undo.callback(os.close, device)
