@@ -78,7 +78,7 @@ def begun_early(name: str, site: Site, ip: Ip = "4") -> Iterator[Site]:
             return
         launch_ns = next_launch()
         prefix = start_argv(site.bundle, topology.client.name, CLIENT_USER, launch_ns)
-        seat = Seat(prefix, site.bundle, *_make_folders(site), CLIENT_USER)
+        seat = Seat(prefix, site.bundle, *make_folders(site.scratch), CLIENT_USER)
         with client.started(seat) as started:
             time.sleep(SETTLE_S)
             yield replace(there, early=EarlyStart(started, launch_ns))
@@ -180,7 +180,7 @@ def accompanied(
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
     """Return the order of what runs in ``namespace`` as ``user``; its folders are made."""
-    scratch, out = _make_folders(site)
+    scratch, out = make_folders(site.scratch)
     condition = trial.condition_as(Condition)
     launched_ns = None if site.early is None else site.early.launched_ns
     neighbours = parse_traffic(condition.traffic)
@@ -233,9 +233,9 @@ def _with_neighbours(order: LoadOrder, client: str, moments: Moments, lead: floa
     )
 
 
-def _make_folders(site: Site) -> tuple[Path, Path]:
-    """Return the client's folders, its own and that of what it leaves; they are there then."""
-    folders = site.scratch / "client", site.scratch / "client-out"
+def make_folders(scratch: Path) -> tuple[Path, Path]:
+    """Return a client's folders, its own and that of what it leaves; they are there then."""
+    folders = scratch / "client", scratch / "client-out"
     for folder in folders:
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)

@@ -6,10 +6,9 @@ library only: this is what a guest executes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Thread
 
 from testbed.archive.reading import Archive
@@ -17,7 +16,7 @@ from testbed.base.errors import TestbedError
 from testbed.client.coverage import judge_coverage
 from testbed.client.graph import Graph
 from testbed.client.interface import LoadOrder
-from testbed.kinds.page_lab import CLIENT_USER, server_options, start_argv
+from testbed.kinds.page_lab import CLIENT_USER, make_folders, server_options, start_argv
 from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.kinds.workspace import Site
 from testbed.lab.laboratory import Lab
@@ -83,7 +82,7 @@ def loaded_again(condition: Condition, site: Site, lab: Lab, order: LoadOrder) -
     if neighbour is None or order.load_ns is None:
         yield loading
         return
-    scratch, out = _make_folders(site.scratch / FOLDER)
+    scratch, out = make_folders(site.scratch / FOLDER)
     second = replace(
         order,
         prefix=start_argv(site.bundle, lab.topology.role("neighbour").name, CLIENT_USER),
@@ -108,11 +107,3 @@ def _load(loading: Loading, order: LoadOrder) -> None:
         loading.load = Graph().load(order)
     except (TestbedError, OSError) as error:
         loading.problems.append(str(error))
-
-
-def _make_folders(folder: Path) -> Sequence[Path]:
-    folders = folder / "client", folder / "out"
-    for each in folders:
-        each.mkdir()
-        each.chmod(0o777)
-    return folders
