@@ -41,7 +41,6 @@ from testbed.lab.link.discipline import (
 )
 from testbed.lab.link.protocol import (
     COMMON_KNOBS,
-    ETHERNET_HEADER_BYTES,
     TRACE_KNOBS,
     Link,
     LinkReport,
@@ -56,7 +55,7 @@ from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
 from testbed.model.impairments import is_drawn, ways, without_chance
 from testbed.model.line import burst_bytes
-from testbed.model.trace import held_bytes, hops, room_bytes, trace_of, traced
+from testbed.model.trace import ETHERNET_BYTES, held_bytes, hops, room_bytes, trace_of, traced
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
@@ -112,7 +111,7 @@ def wanted_disciplines(spec: LinkSpec, seed: int = 0) -> Disciplines:
 
 
 def _wanted_buffer(spec: LinkSpec, each: Direction) -> Discipline:
-    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+    overhead = spec.framing_bytes - ETHERNET_BYTES
     if trace_of(spec, each.name):
         return _wanted_trace(spec, each.name)
     return tbf(each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
@@ -120,7 +119,7 @@ def _wanted_buffer(spec: LinkSpec, each: Direction) -> Discipline:
 
 def describe_room(spec: LinkSpec, way: str) -> tuple[int, int, int | None]:
     """What waits for opportunities at most, what one lets through, and the overhead, in bytes."""
-    overhead = None if way in hops(spec) else spec.framing_bytes - ETHERNET_HEADER_BYTES
+    overhead = None if way in hops(spec) else spec.framing_bytes - ETHERNET_BYTES
     return held_bytes(spec, way), room_bytes(spec, way), overhead
 
 
@@ -137,7 +136,7 @@ def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
     """What delays and draws, for which nobody needs to have the traces."""
     way = ways(spec)[each.name]
     rate_kbit = 0 if trace_of(spec, each.name) else each.rate_kbit
-    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+    overhead = spec.framing_bytes - ETHERNET_BYTES
     chances = {
         "jitter_ns": _to_ns(way.jitter_ms),
         "duplicate_pct": way.duplicate_pct,

@@ -18,7 +18,6 @@ from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
 from testbed.model.knob import changed
 
-ETHERNET_HEADER_BYTES = 14
 WAYS = ("down", "up")
 COMMON_KNOBS = frozenset({
     "rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "loss_pct",

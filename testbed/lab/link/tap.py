@@ -21,7 +21,6 @@ from testbed.lab.link.bundled import TRACES
 from testbed.lab.link.discipline import NONE, Discipline, Disciplines, set_discipline
 from testbed.lab.link.protocol import (
     COMMON_KNOBS,
-    ETHERNET_HEADER_BYTES,
     TRACE_KNOBS,
     WAYS,
     Link,
@@ -35,7 +34,7 @@ from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MIDDLE, WIRES, MiddleWire, Topology
 from testbed.model import LinkSpec
 from testbed.model.line import burst_bytes
-from testbed.model.trace import traced
+from testbed.model.trace import ETHERNET_BYTES, traced
 
 PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 """Where a bundle has the program, beside the package."""
@@ -123,7 +122,7 @@ class TapLink:
         values["link.scheduler"] = "fifo" if self.claims["fifo"] else "normal"
         values["link.memory"] = "locked" if self.claims["locked"] else "pageable"
         told = json.loads(self._order(b"r")) if traced(self.spec) else {}
-        overhead = float(self.spec.framing_bytes - ETHERNET_HEADER_BYTES)
+        overhead = float(self.spec.framing_bytes - ETHERNET_BYTES)
         for way in traced(self.spec):
             settings = {name: float(value) for name, value in told[way]["trace"].items()}
             read = Discipline("trace", settings | {"overhead_bytes": overhead})
