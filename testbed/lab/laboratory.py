@@ -43,7 +43,7 @@ from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
 from testbed.model.impairments import is_lossy
-from testbed.model.trace import trace_origins, traced
+from testbed.model.trace import hops, trace_origins, traced
 from testbed.model.traffic import Neighbour, second_page
 
 SECOND_NS = 1_000_000_000
@@ -106,7 +106,7 @@ class Lab:
     def drain(self) -> None:
         """Wait until nothing is on the link any more, for ``DRAIN_S`` at most."""
         until = time.monotonic() + DRAIN_S
-        while self.read_link().waiting_packets and time.monotonic() < until:
+        while self.link.read_report().waiting_packets and time.monotonic() < until:
             time.sleep(DRAIN_POLL_S)
 
     def read_settings(self) -> Lab:
@@ -295,16 +295,17 @@ def open_lab(
         pinned = knobs.set_knobs(topology, tcp, own)
         neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
+        traces = idle_traces(spec)
         if exactness.real_time:
             from testbed.lab.real_time_calibration import (
                 calibrate_bounded,  # nothing that a guest imports
             )
 
-            measurements = calibrate_bounded(topology, spec, link, exactness, idle_traces(spec))
+            measurements = calibrate_bounded(topology, spec, link, exactness, traces)
             connection = read_connection(topology)
         else:
             connection = None
-            measurements = calibrate(topology, spec, exactness, idle_traces(spec))
+            measurements = calibrate(topology, spec, exactness, traces)
             report = link.read_report()
             passed = {
                 f"{way}.calibration": describe_passed(each.delivered, each.dropped)
@@ -312,10 +313,11 @@ def open_lab(
             }
         link.complete()
         if not exactness.real_time:
-            link.draw_nothing()
-            measurements += probe_hops(topology, spec, idle_traces(spec))
-            link.draw_anew()
-            measurements += probe(topology, spec, idle_traces(spec))
+            if hops(spec):
+                link.draw_nothing()
+                measurements += probe_hops(topology, spec, traces)
+                link.draw_anew()
+            measurements += probe(topology, spec, traces)
             link.draw_anew()
         state = _read_state(topology, condition)
         checks = (
