@@ -356,7 +356,7 @@ DURING = """
         ),
         pytest.param(
             "lab/laboratory.py",
-            "measurements = calibrate(topology, spec, exactness, idle_traces(spec))",
+            "measurements = calibrate(topology, spec, exactness, traces)",
             "from testbed.lab.calibration import expect; measurements = expect(spec, exactness)",
             "passed 0 delivered, 0 dropped when it was measured",
             id="computed, not measured",
