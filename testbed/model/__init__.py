@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from testbed.model.asked import (
     FIFO,
+    Between,
     Condition,
     Cookies,
     Distribution,
     Dns,
     Ip,
     Jitter,
+    KeyShare,
     LinkSpec,
     Protocol,
     Randomness,
     TcpSpec,
     ThinkTime,
     TlsVersion,
+    WebServer,
 )
 from testbed.model.canonical import (
     canonical,
@@ -39,6 +42,7 @@ from testbed.model.measured import (
     RequestTiming,
     ServedConnection,
     Substitution,
+    VisitProof,
     Waits,
 )
 from testbed.model.planned import (
@@ -86,6 +90,7 @@ __all__ = [
     "SERVER_CAPTURE_FILE",
     "SERVER_LOG_FILE",
     "TRIAL_FILE",
+    "Between",
     "Condition",
     "Cookies",
     "Cost",
@@ -94,6 +99,7 @@ __all__ = [
     "Experiment",
     "Ip",
     "Jitter",
+    "KeyShare",
     "LabReading",
     "LinkChange",
     "LinkSpec",
@@ -116,7 +122,9 @@ __all__ = [
     "ThinkTime",
     "TlsVersion",
     "Trial",
+    "VisitProof",
     "Waits",
+    "WebServer",
     "canonical",
     "digest",
     "in_real_time",

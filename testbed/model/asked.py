@@ -16,7 +16,10 @@ from testbed.model.traffic import PATTERN as TRAFFIC_PATTERN
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
 ThinkTime = Literal["recorded", "none"]
-Protocol = Literal["as-recorded", "h1", "h2"]
+Protocol = Literal["as-recorded", "h1", "h2", "h3"]
+WebServer = Literal["nginx", "nginx-quic"]
+KeyShare = Literal["browser", "x25519", "x25519mlkem768"]
+Between = Literal["clear-cache", "keep"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
 Jitter = Literal["none", "computing"]
@@ -304,9 +307,11 @@ class Condition:
         label="Think time",
     )] = "recorded"  # fmt: skip
     protocol: Annotated[Protocol, Knob(
-        "What origins recorded over TLS speak: HTTP/2 where it was recorded, or one of the two "
+        "What origins recorded over TLS speak: HTTP/2 where it was recorded, or one of the three "
         "everywhere. Plain HTTP stays plain.",
-        label="Protocol", words=MappingProxyType(_AS_RECORDED | {"h1": "HTTP/1.1", "h2": "HTTP/2"}),
+        label="Protocol", words=MappingProxyType(
+            _AS_RECORDED | {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
+        ),
     )] = "as-recorded"  # fmt: skip
     tls_version: Annotated[TlsVersion, Knob(
         "The only version of TLS that the server offers.",
@@ -349,6 +354,46 @@ class Condition:
         label="Neighbours", pattern=TRAFFIC_PATTERN, allowed=TRAFFIC_WORDS, since=3,
         draws=True, draws_of="the web", draws_where="web",
     )] = NO_TRAFFIC  # fmt: skip
+
+    web_server: Annotated[WebServer, Knob(
+        "What serves the page: the root's own nginx, or a newer one, of Debian sid, which speaks "
+        "HTTP/3 as well.",
+        label="Web server", words=MappingProxyType({"nginx-quic": "nginx of sid"}), since=3,
+    )] = "nginx"  # fmt: skip
+    visits: Annotated[int, Knob(
+        "How often the page is loaded in one process of the browser; the last visit is the load "
+        "that counts.",
+        label="Visits", low=1, high=20, since=3,
+    )] = 1  # fmt: skip
+    between: Annotated[Between, Knob(
+        "Whether the browser's cache is emptied between visits. Names, connections, cookies and "
+        "tickets are kept as long as the browser keeps them.",
+        label="Between visits", since=3,
+        words=MappingProxyType({"clear-cache": "cache emptied", "keep": "cache kept"}),
+    )] = "clear-cache"  # fmt: skip
+    idle_s: Annotated[float, Knob(
+        "For how long the browser is idle between visits, at least: the next one begins at a round "
+        "instant (virtual time).",
+        label="Idle", unit="s", low=0, high=2_592_000, since=3,
+    )] = 600.0  # fmt: skip
+    tls_resumption: Annotated[bool, Knob(
+        "Whether servers give tickets, with which a client resumes a session on its next "
+        "connection (RFC 8446 section 2.2).",
+        label="TLS resumption", since=3,
+    )] = False  # fmt: skip
+    early_data: Annotated[bool, Knob(
+        "Whether client and servers use early data: requests in the first flight of a resumed "
+        "session, over TCP (RFC 8446 section 2.3) and QUIC (0-RTT, RFC 9001 section 4.6).",
+        label="Early data", since=3,
+    )] = False  # fmt: skip
+    key_share: Annotated[KeyShare, Knob(
+        "Key shares: the client's own choice, of which servers take X25519; or that one group "
+        "alone, at both ends. Chromium always sends a post-quantum one; for x25519 it is modified "
+        "as it runs.",
+        label="Key share", words=MappingProxyType(
+            {"browser": "the client's", "x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
+        ), since=3,
+    )] = "browser"  # fmt: skip
 
     @property
     def draws(self) -> bool:

@@ -185,6 +185,11 @@ class PageLoad:
     """Largest contentful paint until the load owed nothing more."""
     cls: float | None = None
     """Cumulative layout shift, without a unit: 0 when nothing moved."""
+    began_ns: int | None = None
+    """When the load began, in ns of CLOCK_REALTIME of the trial's kernel, where there are several
+    visits."""
+    earlier: tuple[PageLoad, ...] = ()
+    """The visits before this one, in their order, each like a load of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +328,46 @@ class NeighbourFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class VisitProof:
+    """How the connections of one visit were opened, by the capture at the client, over TLS."""
+
+    tcp: int
+    """TCP connections that were opened during the visit."""
+    quic: int
+    """QUIC connections that were opened during the visit."""
+    hellos: int
+    """ClientHellos on them, over TCP and QUIC (RFC 8446 section 4.1.2)."""
+    hello_bytes: int
+    """The bytes of all these messages, with their record header over TCP."""
+    offered: dict[str, int]
+    """How many hellos had a key share of a group, by the group's name."""
+    agreed: dict[str, int]
+    """On how many connections the server chose a group, by its name."""
+    resumed: int
+    """Connections that resumed a session: the server took the offered ticket."""
+    early: int
+    """Connections on which the client sent early data."""
+    early_bytes: int
+    """That early data: TLS records over TCP, 0-RTT packets of QUIC (their UDP payload)."""
+    accepted: int
+    """Connections whose early data the server answered before the handshake had ended."""
+    early_requests: int
+    """Requests that the server's log says came as early data."""
+    round_trips: float | None
+    """Round trips (`rtt_ms`) from the first packet until the first request left, look-ups
+    included; null where that cannot be told."""
+    up_bytes: int
+    """IP bytes from the client during the visit."""
+    down_bytes: int
+    """IP bytes to the client during the visit."""
+    packets: dict[str, int] = field(default_factory=dict)
+    """QUIC packets by direction and type, such as `up.initial`, `up.0-rtt`, `down.handshake`,
+    `down.1-rtt` and `down.retry` (RFC 9000 section 17)."""
+    versions: tuple[str, ...] = ()
+    """Versions of QUIC that were spoken, such as `1`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
@@ -381,6 +426,9 @@ class Proof:
     """Of a page load whose client is offered IPv4 and IPv6: the connections that opened over each
     (`4`, `6`), those over IPv6 without an answer (`6.unanswered`), and `fallback_ms`, the longest
     time after which a SYN over IPv4 followed one over IPv6 that had no answer yet."""
+
+    visits: tuple[VisitProof, ...] = ()
+    """Of a page load over TLS: each visit's, the last one's at the end; empty in older records."""
 
     @property
     def proven(self) -> bool:
