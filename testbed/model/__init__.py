@@ -45,6 +45,7 @@ from testbed.model.measured import (
     VisitProof,
     Waits,
 )
+from testbed.model.opening import NO_OPENING, Opening, parse_opening
 from testbed.model.planned import (
     DEFAULT_KIND,
     DEFAULT_ROOT,
@@ -62,6 +63,7 @@ from testbed.model.record import (
     CAPTURE_FILE,
     HAR_FILE,
     HISTOGRAMS_FILE,
+    KEYS_FILE,
     NEIGHBOUR_FILE,
     OBSERVATION_FILE,
     REMOTE_FILE,
@@ -81,8 +83,10 @@ __all__ = [
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",
+    "KEYS_FILE",
     "MAX_REPETITIONS",
     "NEIGHBOUR_FILE",
+    "NO_OPENING",
     "OBSERVATION_FILE",
     "REMOTE_FILE",
     "RESOLUTION_MS",
@@ -106,6 +110,7 @@ __all__ = [
     "Linked",
     "Measurement",
     "NeighbourFlow",
+    "Opening",
     "Outcome",
     "PageLoad",
     "Proof",
@@ -129,5 +134,6 @@ __all__ = [
     "digest",
     "in_real_time",
     "kind_of",
+    "parse_opening",
     "stored_kind",
 ]

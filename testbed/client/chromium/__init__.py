@@ -102,6 +102,8 @@ class Chromium:
                 filter_calls=filters_calls(),
                 authority=LAB_AUTHORITY if seat.trusting else None,
                 in_memory=True,
+                opening=seat.opening,
+                keys=seat.keys,
             ),
             PIPE,
             FIRST_PAGE,
