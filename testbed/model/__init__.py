@@ -29,6 +29,7 @@ from testbed.model.canonical import (
     digest,
 )
 from testbed.model.measured import (
+    MODIFIED,
     RESOLUTION_MS,
     Cost,
     LabReading,
@@ -85,6 +86,7 @@ __all__ = [
     "HISTOGRAMS_FILE",
     "KEYS_FILE",
     "MAX_REPETITIONS",
+    "MODIFIED",
     "NEIGHBOUR_FILE",
     "NO_OPENING",
     "OBSERVATION_FILE",
