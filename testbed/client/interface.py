@@ -46,11 +46,6 @@ class Seat:
     trusting: bool = True
     opening: Opening = NO_OPENING
 
-    @property
-    def keys(self) -> Path | None:
-        """The file for the secrets of the client's sessions; ``None``: they are not to be kept."""
-        return self.out / KEYS_FILE if self.opening.keys else None
-
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
@@ -71,8 +66,9 @@ class LoadOrder:
     notes when that starts, in ns of CLOCK_REALTIME, ``None`` when it does not.  ``restart`` is
     called in virtual time at ``wait_until_ns``, by a client whose process was started long before,
     and returns a second later: the guest then has forgotten what was.  ``load_ns`` is the
-    CLOCK_REALTIME at which neighbours may expect the load, where there are any.  ``resumption``
-    says whether sessions are resumed, by a client that chooses.
+    CLOCK_REALTIME at which neighbours may expect the load, where there are any.  ``opening``
+    is what a process had to know at its start; ``resumption`` says whether sessions are resumed,
+    by a client that chooses.
     """
 
     archive: Archive
@@ -162,9 +158,16 @@ NO_RDRAND = "~0x4000000000000000"
 SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM"
 
 
+KEYS_VARIABLE = "SSLKEYLOGFILE"
+
+
 def client_environment(order: LoadOrder | Seat) -> dict[str, str]:
-    """Return the environment of a client's processes: the same for all users, without settings."""
-    return {
+    """Return the environment of a client's processes: the same for all users, without settings.
+
+    ``SSLKEYLOGFILE`` is the name by which Chromium, curl, GnuTLS's wget2 and ours know the file.
+    """
+    keys = {KEYS_VARIABLE: str(order.out / KEYS_FILE)} if order.opening.keys else {}
+    return keys | {
         "GLIBC_TUNABLES": SAME_PROCESSOR,
         "HOME": str(order.scratch),
         "LANG": "C.UTF-8",

@@ -108,7 +108,6 @@ class Chromium:
                 authority=LAB_AUTHORITY if seat.trusting else None,
                 in_memory=True,
                 opening=seat.opening,
-                keys=seat.keys,
             ),
             PIPE,
             FIRST_PAGE,

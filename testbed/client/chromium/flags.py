@@ -104,7 +104,6 @@ def browser_arguments(
     authority: str | None,
     in_memory: bool = False,
     opening: Opening = NO_OPENING,
-    keys: Path | None = None,
 ) -> list[str]:
     """Return the arguments of a browser with its own ``profile`` folder.
 
@@ -116,7 +115,6 @@ def browser_arguments(
             send; ``None``: no more trust than usual.
         in_memory: whether to keep nothing in files.
         opening: what else it has to know at its start.
-        keys: where to write its sessions' secrets.
     """
     features = ENABLED_FEATURES + (EARLY_DATA_FEATURES if opening.early_data else ())
     flags = [*FLAGS, *(IN_MEMORY if in_memory else ())]
@@ -127,7 +125,6 @@ def browser_arguments(
     return [
         *(flag for flag, _ in flags),
         *([f"{TRUST}={authority}"] if authority else []),
-        *([f"--ssl-key-log-file={keys}"] if keys else []),
         f"--enable-features={_join(features)}",
         f"--disable-features={_join(DISABLED_FEATURES)}",
         f"--user-data-dir={profile}",
