@@ -67,8 +67,8 @@ __attribute__((constructor)) static void start(int count, char **arguments)
 	dl_iterate_phdr(look, &found);
 	if (found.times != 1) {
 		fprintf(stderr,
-			"keyshare: %s has the list of TLS groups %d times, not once: "
-			"key_share = \"x25519\" is for Chromium 131 to 156\n",
+			"keyshare: %s has Chromium 156's list of TLS groups %d times, not once: "
+			"it cannot be modified for key_share = \"x25519\"\n",
 			arguments[0], found.times);
 		_exit(FAILED);
 	}
