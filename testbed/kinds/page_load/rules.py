@@ -14,13 +14,7 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each thing in ``file`` that no page load could do."""
     yield from _check_path_mtu(file)
     yield from check_traffic(file)
-    clients = file.all_of(("client",), None)
-    if "wget2" in clients and "x25519mlkem768" in file.all_of(("key_share",), "browser"):
-        yield (
-            f"{file.place(('key_share',))}: wget2's GnuTLS has no X25519MLKEM768; "
-            "choose another client"
-        )
-    if CLIENT not in clients:
+    if CLIENT not in file.all_of(("client",), None):
         return
     if not any(file.all_of(("command",), "")):
         yield (
