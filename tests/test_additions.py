@@ -57,6 +57,7 @@ class Curl:
     name = "curl"
     programs = (Program("curl", packages="curl"),)
     tcp_alone = True
+    honours = frozenset()
 
     def load(self, order: LoadOrder) -> PageLoad:
         raise LoadError("this test never loads")

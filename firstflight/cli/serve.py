@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -17,6 +18,7 @@ from testbed.model import DEFAULT_ROOT, Protocol, Replay
 from testbed.root.cache import ensure_named
 from testbed.root.interpreter import nginx_argv
 from testbed.server.loopback import LAST_PORT, LoopbackSite, serve_loopback
+from testbed.server.nginx import PROGRAMS
 
 LOOK_S = 1.0
 MOST_LINES = 20
@@ -44,7 +46,9 @@ def serve(services: Services, /, page: str, protocol: str, port: int | None, as_
     with places.using_cache(cache):
         built = built_page(page, cache)
         # From here on an interrupt is no failure: it is how this ends.
-        nginx = nginx_argv(ensure_named(DEFAULT_ROOT, cache, _log.info).usr)
+        usr = ensure_named(DEFAULT_ROOT, cache, _log.info).usr
+        program = Path(PROGRAMS["nginx-quic" if protocol == "h3" else "nginx"][0])
+        nginx = nginx_argv(usr / program.parents[1].relative_to("/usr"))
         with interruptible() as interruption, serve_loopback(built, protocol, port, nginx) as site:
             _show_site(page, site, as_json)
             while not interruption.stop.wait(LOOK_S):
@@ -59,6 +63,8 @@ def browser_argv(site: LoopbackSite) -> tuple[str, ...]:
     if site.authority is not None:
         # Chromium heeds the list only where the profile is named, too.
         trust = (f"--ignore-certificate-errors-spki-list={site.authority.read_text().strip()}",)
+    if forced := [f"{each.host}:{each.port}" for each in site.listeners if each.h3]:
+        trust += (f"--origin-to-force-quic-on={','.join(forced)}",)
     return (
         "chromium",
         f"--user-data-dir={site.scratch / 'profile'}",

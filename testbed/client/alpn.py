@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from testbed.archive.reading import Archive
 from testbed.client.interface import LoadError, LoadOrder
 
-H1, H2 = "http/1.1", "h2"
-EVERYWHERE = {"h1": H1, "h2": H2}
+H1, H2, H3 = "http/1.1", "h2", "h3"
+EVERYWHERE = {"h1": H1, "h2": H2, "h3": H3}
 DEFAULT_PORT = ":443"
 
 
@@ -21,14 +21,14 @@ def wanted_protocols(page: Archive, protocol: str) -> dict[str, str]:
 
     Args:
         page: the recorded page; an origin was recorded over HTTP/2 if any of its responses was.
-        protocol: "as-recorded", "h1" or "h2".
+        protocol: "as-recorded", "h1", "h2" or "h3".
     """
     protocols: dict[str, str] = {}
     for entry in page.entries:
         if entry.scheme == "https":
-            recorded = EVERYWHERE.get(protocol, entry.protocol)
+            wanted = EVERYWHERE.get(protocol, H2 if entry.protocol == H2 else H1)
             key = entry.host if entry.port == 443 else f"{entry.host}:{entry.port}"
-            protocols[key] = H2 if H2 in (recorded, protocols.get(key)) else H1
+            protocols[key] = protocols.get(key, H1) if wanted == H1 else wanted
     return protocols
 
 

@@ -46,6 +46,7 @@ class Command:
 
     name = "command"
     programs = ()
+    honours: frozenset[str] = frozenset()
     tcp_alone = False  # nobody knows what a user's program does
 
     def load(self, order: LoadOrder) -> PageLoad:

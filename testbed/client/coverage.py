@@ -26,7 +26,6 @@ BODILESS = (204, 304)
 UNREACHED = "(unreached)"
 PORTS = {"http": 80, "https": 443}
 SHOWN = 3
-SPOKEN = {True: "HTTP/2.0", False: "HTTP/1.1"}
 REMEDY = "record the page again, or set allow_misses = true"
 
 
@@ -138,19 +137,18 @@ def unreached(
     return tuple(f"{UNREACHED} {url}" for url in urls if _leads_nowhere(url, served))
 
 
-def check_protocols(replay: Replay, offers: Mapping[str, bool]) -> tuple[str, ...]:
+def check_protocols(replay: Replay, offers: Mapping[str, str]) -> tuple[str, ...]:
     """Return a sentence for each TLS origin that did not speak the protocol which it offers.
 
-    ``offers`` says of each origin (``https://host``, with the port if it is not 443) whether it
-    speaks HTTP/2.  Its server then prefers that to HTTP/1.1; a client that does not speak it
-    misses the experiment's conditions.
+    ``offers`` says of each origin (``https://host``, with the port if it is not 443) what it is to
+    speak, such as ``HTTP/2.0``.  Its server then prefers that to HTTP/1.1; a client that does not
+    speak it misses the experiment's conditions.
     """
     problems = []
     for line, number in replay.protocols.items():
         origin, _, spoken = line.rpartition(" ")
-        if origin in offers and spoken != SPOKEN[offers[origin]]:
-            offered = SPOKEN[offers[origin]]
-            problems.append(f"{origin}: {number} requests came over {spoken}, asked was {offered}")
+        if spoken != (asked := offers.get(origin, spoken)):
+            problems.append(f"{origin}: {number} requests came over {spoken}, asked was {asked}")
     return tuple(problems)
 
 

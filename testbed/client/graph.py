@@ -19,7 +19,7 @@ from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
 from testbed.base.har_format import UNKNOWN
 from testbed.base.seeding import think_factor
-from testbed.client.alpn import H2, wanted_protocols
+from testbed.client.alpn import H1, wanted_protocols
 from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
@@ -45,6 +45,7 @@ class Graph:
     name = "graph"
     programs = ()
     tcp_alone = True
+    honours = frozenset({"tls_resumption", "key_share"})
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:
@@ -195,10 +196,12 @@ def _digest(resource: Entry) -> str:
 
 def _require_able(order: LoadOrder) -> None:
     by_origin = wanted_protocols(order.archive, order.protocol)
-    only_h2 = [origin for origin, protocol in by_origin.items() if protocol == H2]
-    if only_h2:
+    other = [
+        f"{origin} is to speak {spoken}" for origin, spoken in by_origin.items() if spoken != H1
+    ]
+    if other:
         raise MissingError(
-            f"graph speaks HTTP/1.1 only, and {only_h2[0]} is to speak HTTP/2: "
+            f"graph speaks HTTP/1.1 only, and {other[0]}: "
             "set protocol = h1, or choose another client"
         )
     if by_origin and order.tls is None:

@@ -133,6 +133,10 @@ class Client(PageLoader, Protocol):
     def tcp_alone(self) -> bool:
         """Whether its requests follow from the network alone: a difference is then TCP's."""
 
+    @property
+    def honours(self) -> frozenset[str]:
+        """What not every client can do: knobs of a condition by their names, and ``h3``."""
+
 
 @runtime_checkable
 class EarlyClient(Client, Protocol):

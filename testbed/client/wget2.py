@@ -57,6 +57,7 @@ class Wget2:
 
     name = "wget2"
     programs = (Program("wget2", packages="wget2"),)
+    honours: frozenset[str] = frozenset()
     tcp_alone = True  # but for the order of its threads
 
     def load(self, order: LoadOrder) -> PageLoad:

@@ -44,7 +44,7 @@ from testbed.model import (
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
+from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions, serve
 from testbed.server.resolver import Addresses, name_files, resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture, snap_bytes
@@ -149,9 +149,15 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
     condition = trial.condition_as(Condition)
     return ServerOptions(
         condition.tcp.requests_per_connection,
-        condition.tls_version,
+        Handshakes(
+            condition.tls_version,
+            condition.tls_resumption,
+            condition.early_data,
+            condition.key_share,
+        ),
         _tls_of(site.page),
         think=_think_of(trial),
+        program=PROGRAMS[condition.web_server],
     )
 
 

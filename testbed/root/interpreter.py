@@ -21,7 +21,7 @@ def program_argv(usr: Path, program: str) -> tuple[str, ...]:
 
 
 def nginx_argv(usr: Path) -> tuple[str, ...]:
-    """Return the words that start ``usr``'s nginx on this machine."""
+    """Return the words that start ``usr``'s nginx on this machine; it may be a component's."""
     return program_argv(usr, "sbin/nginx")
 
 

@@ -33,6 +33,9 @@ MISS_URI = "//miss"
 # Cookies are primed before a load: the server does not think then, however long a think time is.
 PRIMING_KEYS = tuple(f"{KEY_MARK}{method}:prime/" for method in ("GET", "HEAD"))
 
+# A datagram is a packet, and a connection costs no round trip more than its handshake.
+QUIC = "    http3 on;\n    quic_gso off;\n    quic_retry off;\n"
+
 EMPTY_FILE = "empty"
 """A file of no bytes in the server's folder: the body of responses that have none."""
 BODY_SINK = "//body"
@@ -56,6 +59,9 @@ def server_block(
     listens = "".join(
         f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
     )
+    if listener.h3:
+        listens += "".join(f"    listen {each} quic reuseport;\n" for each in listener.sockets)
+        listens += QUIC
     has_head = any(entry.method == "HEAD" for _, entry in mine)
     method = "$request_method" if has_head else "$answered_method"
     full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}

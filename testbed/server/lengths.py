@@ -1,9 +1,9 @@
 """Checks of the server's log: lengths against the page and the client, and its connections.
 
 A response is the recorded one only if its head and its body have their lengths, to the byte; over
-HTTP/2 heads are compressed (RFC 7541), and the body alone is held against the page.  It arrived
-only if the client counts the body at least, and no more than the server sent: after a redirect
-Chromium leaves the head out of what it reports.
+HTTP/2 and 3 heads are compressed (RFC 7541, RFC 9204), and the body alone is held against the page.
+It arrived only if the client counts the body at least, and no more than the server sent: after a
+redirect Chromium leaves the head out of what it reports.
 """
 
 from __future__ import annotations
@@ -105,6 +105,9 @@ def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection
             announced_close=any(map(says_close, requests)),
             asked_close=any(answer.asked_close for answer in requests),
             missed=any(answer.entry is None for answer in requests),
+            early=sum(answer.early for answer in requests),
+            resumed=requests[0].resumed,
+            group=requests[0].group,
         )
         for requests in by_number.values()
     )

@@ -17,8 +17,8 @@ class Listener:
     """One listening socket and the origin that it serves.
 
     ``host`` and ``port`` are those of the origin's URLs, at ``addresses`` the server listens.
-    ``tls`` and ``h2`` say which protocols it offers.  ``bound_port`` is the port it listens on;
-    ``None``: the same.
+    ``tls``, ``h2`` and ``h3`` say which protocols it offers, the last by UDP as well.
+    ``bound_port`` is the port it listens on; ``None``: the same.
     """
 
     host: str
@@ -27,6 +27,12 @@ class Listener:
     tls: bool
     h2: bool
     bound_port: int | None = None
+    h3: bool = False
+
+    @property
+    def speaks(self) -> str:
+        """What it is to speak, as logs have it."""
+        return "HTTP/3.0" if self.h3 else "HTTP/2.0" if self.h2 else "HTTP/1.1"
 
     @property
     def scheme(self) -> str:
@@ -40,6 +46,15 @@ class Listener:
         return tuple(with_port(address, port) for address in self.addresses)
 
 
+def list_plain(archive: Archive) -> list[str]:
+    """Return the page's origins without TLS, as their URLs begin."""
+    return [
+        f"http://{with_port(origin.host, origin.port)}"
+        for origin in archive.origins
+        if origin.scheme == "http"
+    ]
+
+
 def lab_listeners(
     archive: Archive, addresses: Mapping[str, tuple[str, ...]], protocol: str
 ) -> tuple[Listener, ...]:
@@ -47,7 +62,7 @@ def lab_listeners(
 
     Every host listens on plain port 80, where cookies are primed, and for each of its origins.
     ``protocol`` is what TLS origins speak: ``as-recorded`` (HTTP/2 where any response came over
-    it), ``h1`` or ``h2``.
+    it), ``h1``, ``h2``, or ``h3`` beside HTTP/2 over TCP.
 
     Raises:
         ConfigurationError: a host has no address, or http and https on one port.
@@ -55,20 +70,23 @@ def lab_listeners(
     listeners: dict[tuple[str, int], Listener] = {}
     problems = []
 
-    def add(origin: ServedOrigin, h2: bool) -> None:
+    def add(origin: ServedOrigin, h2: bool = False, h3: bool = False) -> None:
         tls = origin.scheme == "https"
-        listener = Listener(origin.host, addresses[origin.host], origin.port, tls, h2 and tls)
+        listener = Listener(
+            *(origin.host, addresses[origin.host], origin.port, tls, h2 and tls), h3=h3 and tls
+        )
         if listeners.setdefault((origin.host, origin.port), listener).tls != tls:
             problems.append(f"{origin.host}: port {origin.port} has both http and https")
 
     for host in archive.hosts:
         if host in addresses:
-            add(ServedOrigin("http", host, PRIMING_PORT, False), False)
+            add(ServedOrigin("http", host, PRIMING_PORT, False))
         else:
             problems.append(f"{host}: has no address")
     if not problems:
         for origin in archive.origins:
-            add(origin, protocol == "h2" or (protocol == "as-recorded" and origin.h2))
+            h2 = protocol in ("h2", "h3") or (protocol == "as-recorded" and origin.h2)
+            add(origin, h2, h3=protocol == "h3")
     if problems:
         raise ConfigurationError(
             [f"{archive.name} cannot be served: {problem}" for problem in problems]

@@ -7,7 +7,7 @@ response answers a request, and ``replay_log`` how requests were answered.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
-from testbed.server.replay_log import log_directives
+from testbed.server.replay_log import EARLY, log_directives
 from testbed.server.think import Think, load_directive, require_module
 
 READY_S = 60.0
@@ -82,16 +82,55 @@ TLS = """\
     ssl_certificate_key {key};
     ssl_protocols TLSv{version};
     # One curve and few ciphers, and every connection shakes hands in full: equal loads are equal.
-    ssl_ecdh_curve X25519:prime256v1;
+    ssl_ecdh_curve {curves};
     ssl_ciphers ECDHE+AESGCM:ECDHE+CHACHA20;
     ssl_session_cache off;
+"""
+NO_TICKETS = """\
     ssl_session_tickets off;
     ssl_conf_command NumTickets 0;
+"""
+# As many as OpenSSL gives, for as long as tickets may live (RFC 8446 section 4.6.1).
+TICKETS = """\
+    ssl_session_tickets on;
+    ssl_session_timeout 7d;
+    ssl_conf_command NumTickets 2;
+"""
+# What nginx says of it holds until a handshake ends, so it is asked before the answer.
+EARLY_DATA = f"""\
+    ssl_early_data on;
+    set ${EARLY} $ssl_early_data;
 """
 
 
 NGINX = ("/usr/sbin/nginx",)
 """Where each root has it, and Debian."""
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "nginx": NGINX,
+    "nginx-quic": ("/usr/lib/firstflight/nginx-quic/usr/sbin/nginx",),
+}
+"""The words that start each web server: the root's own, or that of one of its components."""
+CURVES = {
+    "browser": "X25519:prime256v1",
+    "x25519": "X25519:prime256v1",
+    "x25519mlkem768": "X25519MLKEM768",
+}
+"""The groups that a server takes, by the key shares asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshakes:
+    """How a server opens connections over TLS.
+
+    ``version`` ("1.2" or "1.3") is the only one offered.  ``tickets`` says whether sessions can be
+    resumed, ``early_data`` whether requests may come in the first flight of such a one, and
+    ``key_share`` is as in a condition.
+    """
+
+    version: str = "1.3"
+    tickets: bool = False
+    early_data: bool = False
+    key_share: str = "browser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +138,24 @@ class ServerOptions:
     """Options of the server, the same for every page.
 
     ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
-    ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
-    with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
-    the log is written when the server ends, and not for each request.  ``think`` is how long the
-    server thinks before it answers; ``None``: not at all.  ``program`` are the words that start
-    nginx.
+    ``handshakes`` are those over TLS.  ``tls`` is the built page's folder with ``key.pem`` and
+    ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log`` the log is written
+    when the server ends, and not for each request.  ``think`` is how long the server thinks before
+    it answers; ``None``: not at all.  ``program`` are the words that start nginx, the last of them
+    its place in the ``usr`` that has its modules.
     """
 
     keepalive_requests: int | None = None
-    tls_version: str = "1.3"
+    handshakes: Handshakes = Handshakes()
     tls: Path | None = None
     buffered_log: bool = True
     think: Think | None = None
     program: tuple[str, ...] = NGINX
+
+    @property
+    def usr(self) -> Path:
+        """Where nginx and its modules are."""
+        return Path(self.program[-1]).parents[1]
 
 
 def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
@@ -127,7 +171,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
             listener,
             archive.entries,
             constants,
-            tls_directives(listener.host, terms.tls, terms.tls_version) if listener.tls else "",
+            tls_directives(listener.host, terms.tls, terms.handshakes) if listener.tls else "",
             terms.think,
         )
         for listener in listeners
@@ -137,11 +181,11 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         pid=PID_FILE,
         error_log=ERROR_LOG,
         condition=CONDITION,
-        log=log_directives(terms.buffered_log),
+        log=log_directives(terms.buffered_log, terms.handshakes.early_data),
         constants=constants.definitions(),
         keepalive_requests=request_limit,
     )
-    modules = "" if terms.think is None else load_directive()
+    modules = "" if terms.think is None else load_directive(terms.usr)
     return modules + head + "".join(blocks) + "}\n"
 
 
@@ -165,7 +209,7 @@ def serve(
         MissingError: nginx is not installed, or not the module that thinks.
     """
     if terms.think is not None:
-        require_module()
+        require_module(terms.usr)
     text = configuration(archive, listeners, terms)
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()
@@ -199,10 +243,8 @@ def _has_content(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def tls_directives(host: str, folder: Path | None, version: str) -> str:
+def tls_directives(host: str, folder: Path | None, handshakes: Handshakes) -> str:
     """Return the directives of a server for ``host``, whose certificate is in ``folder``.
-
-    ``version`` is the only one offered, as "1.3".
 
     Raises:
         ConfigurationError: there is no certificate.
@@ -211,8 +253,11 @@ def tls_directives(host: str, folder: Path | None, version: str) -> str:
         raise ConfigurationError(
             [f"https://{host}: {folder} has no certificate for it; build the page anew"]
         )
-    return TLS.format(
+    text = TLS.format(
         certificate=quote(f"{TLS_LINK}/{host}.pem"),
         key=quote(f"{TLS_LINK}/key.pem"),
-        version=version,
+        version=handshakes.version,
+        curves=CURVES[handshakes.key_share],
     )
+    text += TICKETS if handshakes.tickets else NO_TICKETS
+    return text + (EARLY_DATA if handshakes.early_data else "")

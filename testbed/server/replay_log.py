@@ -38,7 +38,11 @@ _FIELDS = {
     "client": '"$remote_addr:$remote_port"',
     "server": '"$server_addr:$server_port"',
     "asked": '"$http_connection"',
+    "resumed": '"$ssl_session_reused"',
+    "group": '"$ssl_curve"',
 }
+EARLY = "early"
+"""The variable, and the field, that says whether a request came as early data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,9 @@ class LoggedAnswer:
     ``entry`` is the recorded exchange that answered; ``None``: a miss.  ``complete`` says that all
     of the answer went to the kernel, ``asked_close`` that the client wanted no further request on
     the connection.  ``client`` and ``server`` are its ends (``address:port``), and ``connection``
-    is nginx's number of it; ``status`` is that of HTTP.
+    is nginx's number of it, or its ends; ``status`` is that of HTTP.  ``early`` says that the
+    request came as early data, ``resumed`` that its connection resumed a session; ``group`` is the
+    one of the key exchange, as OpenSSL names it, or empty.
     """
 
     request: str
@@ -62,14 +68,19 @@ class LoggedAnswer:
     client: str
     server: str
     status: int = 0
+    early: bool = False
+    resumed: bool = False
+    group: str = ""
 
 
-def log_directives(buffered: bool) -> str:
+def log_directives(buffered: bool, early_data: bool = False) -> str:
     """Return the directives of ``http`` that write the log, without requests to the host ``prime``.
 
-    Buffered it costs no system call for each request, and is complete when nginx has ended.
+    With ``early_data`` there is a variable ``EARLY``.  Buffered it costs no system call for each
+    request, and is complete when nginx has ended.
     """
-    fields = ",".join(f'"{name}":{value}' for name, value in _FIELDS.items())
+    written = _FIELDS | {EARLY: f'"${EARLY}"' if early_data else '""'}
+    fields = ",".join(f'"{name}":{value}' for name, value in written.items())
     buffer = f" buffer={BUFFER}" if buffered else ""
     return f"""\
   map $http_host $counted {{ default 1; prime 0; }}
@@ -115,10 +126,13 @@ def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, 
             body_bytes=int(fields["body"]),
             complete=fields["complete"] == "OK",
             asked_close=_asks_close(fields),
-            connection=fields["connection"],
+            connection=_connection(fields),
             client=fields["client"],
             server=fields["server"],
             status=int(fields["status"]),
+            early=bool(fields[EARLY]),
+            resumed=fields["resumed"] == "r",
+            group=fields["group"],
         )
         for line in log.splitlines(keepends=False)
         if (fields := _parse_line(line)) is not None and fields["request"]
@@ -145,7 +159,7 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
         if fields["upgrade"].lower() == WEBSOCKET:
             sockets.append(_asked(fields).partition(" ")[2].replace("http", "ws", 1))
             continue
-        connections[fields["connection"]] += 1
+        connections[_connection(fields)] += 1
         protocols[_spoken(fields)] += 1
         request = _asked(fields)
         answered = answers.get(fields["answer"])
@@ -166,9 +180,16 @@ def _parse_line(line: bytes) -> dict[str, str] | None:
         fields = json.loads(line.decode("utf-8", "surrogateescape"))
     except ValueError:
         return None
-    if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+    if not isinstance(fields, dict) or set(fields) != {*_FIELDS, EARLY}:
         return None
     return {name: str(value) for name, value in fields.items()}
+
+
+def _connection(fields: Mapping[str, str]) -> str:
+    """Return what tells a connection from others: over QUIC nginx numbers each of its streams."""
+    if fields["request"].endswith(" HTTP/3.0"):
+        return f"{fields['client']} {fields['server']}"
+    return fields["connection"]
 
 
 def _asked(fields: Mapping[str, str]) -> str:

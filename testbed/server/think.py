@@ -13,8 +13,8 @@ from testbed.base.errors import MissingError
 from testbed.base.seeding import think_factor
 from testbed.server.quoting import quote
 
-MODULE = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
-"""Where Debian has it."""
+MODULE = "lib/nginx/modules/ngx_http_echo_module.so"
+"""Where Debian has it below a ``usr``; each build of nginx has its own."""
 PACKAGE = "libnginx-mod-http-echo"
 
 
@@ -40,19 +40,19 @@ class Think:
         return f"echo_read_request_body; echo_sleep {delay_s}; echo_exec {quote(uri)};"
 
 
-def load_directive() -> str:
-    """Return the directive, before all blocks, that loads nginx's echo module."""
-    return f"load_module {quote(str(MODULE))};\n"
+def load_directive(usr: Path) -> str:
+    """Return the directive, before all blocks, that loads the echo module of ``usr``'s nginx."""
+    return f"load_module {quote(str(usr / MODULE))};\n"
 
 
-def require_module() -> None:
-    """Check that nginx has its echo module.
+def require_module(usr: Path) -> None:
+    """Check that the nginx of ``usr`` has its echo module.
 
     Raises:
         MissingError: its module is not installed.
     """
-    if not MODULE.is_file():
+    if not (usr / MODULE).is_file():
         raise MissingError(
-            f"server_think_ms needs nginx's echo module, and there is no {MODULE}: "
+            f"server_think_ms needs nginx's echo module, and there is no {usr / MODULE}: "
             f"install the package {PACKAGE}"
         )

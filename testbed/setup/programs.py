@@ -9,6 +9,7 @@ from pathlib import Path
 from testbed.client import CLIENTS
 from testbed.client.program import Program
 from testbed.kernel.run.enclosure import PATH
+from testbed.server.nginx import NGINX, PROGRAMS
 
 USR = Path("/usr")
 
@@ -16,10 +17,11 @@ BASE = (
     Program("dnsmasq", packages="dnsmasq-base"),
     Program("ip", packages="iproute2"),
     Program("nginx", packages="nginx, libnginx-mod-http-echo"),
+    *(Program(name, "", (Path(argv[-1]),)) for name, argv in PROGRAMS.items() if argv != NGINX),
     Program("python3", packages="python3"),
     Program("tcpdump", packages="tcpdump"),
 )
-"""What every trial runs; what a client runs besides, it declares itself."""
+"""What every trial may run; what a client runs besides, it declares itself."""
 
 
 def find(program: Program, usr: Path) -> Path | None:

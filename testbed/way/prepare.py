@@ -38,6 +38,7 @@ from testbed.results.environment import Environment, read_environment
 from testbed.results.store import TRACES_FOLDER
 from testbed.root.cache import Root, ensure_named
 from testbed.root.spec import guest_root_names
+from testbed.server.listeners import list_plain
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
@@ -101,7 +102,7 @@ def prepare(
     traces = read_all(experiment.traces, trace_home(experiment, home), places.TRACES)
     commands = commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
-    problems = check_programs(commands, own)
+    problems = check_programs(commands, own) + refuse_plain(experiment, pages)
     if problems:
         raise ConfigurationError(problems)
     root = roots.get(experiment.root) or ensure_named(experiment.root, cache, _log.info)
@@ -128,6 +129,18 @@ def prepare(
         *(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,), traces)
     )
     return setup, replace(environment, facts=facts)
+
+
+def refuse_plain(experiment: Experiment, pages: Mapping[str, Path]) -> list[str]:
+    """Return a sentence for each page that is to come over HTTP/3 and has origins without TLS."""
+    conditions = (each for each in experiment.conditions if isinstance(each, Condition))
+    names = dict.fromkeys(each.page for each in conditions if each.protocol == "h3")
+    return [
+        f'page {name}: protocol = "h3" is for origins with TLS, and {plain[0]} has none; take a '
+        "page that was recorded over https, such as one whose name ends with -h2"
+        for name in names
+        if (plain := list_plain(read_archive(pages[name])))
+    ]
 
 
 def trace_home(experiment: Experiment, home: Path | None) -> Path | None:

@@ -16,7 +16,7 @@ GONE = "https://a.test/gone"
 LOAD = PageLoad("graph", "1", 100.0, ())
 ALL = Replay(2)
 SWAPPED = Replay(1, (Substitution(f"GET {NEW}", f"GET {OLD}"),))
-OFFERS = {"https://a.test": True, "https://b.test:8443": False}
+OFFERS = {"https://a.test": "HTTP/2.0", "https://b.test:8443": "HTTP/1.1"}
 
 
 def asked(url: str, status: int = 200) -> RequestTiming:

@@ -35,6 +35,9 @@ def line(**changes: Any) -> bytes:
         "client": "10.0.0.2:40000",
         "server": "10.10.0.1:80",
         "asked": "keep-alive",
+        "resumed": "",
+        "group": "",
+        "early": "",
     }
     return json.dumps(seen | changes).encode() + b"\n"
 

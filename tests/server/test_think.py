@@ -157,7 +157,7 @@ def test_without_a_think_time_nothing_of_it_is_written() -> None:
 def test_without_the_module_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thinking, "MODULE", tmp_path / "none.so")
+    monkeypatch.setattr(thinking, "MODULE", "lib/none.so")
     archive = make_archive(make_entry("/"))
     with (
         pytest.raises(MissingError, match=r"none\.so: install the package libnginx-mod-http-echo"),

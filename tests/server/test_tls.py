@@ -11,7 +11,7 @@ from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.pages.authority import make_authority
-from testbed.server.nginx import ServerOptions
+from testbed.server.nginx import Handshakes, ServerOptions
 from tests.server.pages import HOST, OTHER_HOST, Served, make_entry, on_loopback
 
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -54,7 +54,9 @@ def curl(site: Served, tls: Path, *urls: str, arguments: tuple[str, ...] = ()) -
 def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
     other = "1.2" if version == "1.3" else "1.3"
-    with on_loopback(tmp_path, page, terms=ServerOptions(tls=tls, tls_version=version)) as site:
+    with on_loopback(
+        tmp_path, page, terms=ServerOptions(tls=tls, handshakes=Handshakes(version))
+    ) as site:
         with site.connected(port=443, trust=trust(tls, version)) as connection:
             assert connection.get("/").body == b"x"
             assert isinstance(connection.socket, ssl.SSLSocket)
@@ -71,7 +73,9 @@ def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: st
 def test_no_session_can_be_resumed(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
     with (
-        on_loopback(tmp_path, page, terms=ServerOptions(tls=tls, tls_version=version)) as site,
+        on_loopback(
+            tmp_path, page, terms=ServerOptions(tls=tls, handshakes=Handshakes(version))
+        ) as site,
         site.connected(port=443, trust=trust(tls, version)) as connection,
     ):
         connection.get("/")

@@ -56,6 +56,7 @@ class Chromium:
 
     name = "chromium"
     tcp_alone = False
+    honours = frozenset({"visits", "tls_resumption", "early_data", "key_share", "h3"})
     programs = (
         Program(
             "chromium-headless-shell",

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from testbed.kinds.command_words import check_commands
 from testbed.kinds.experiment_file import ExperimentFile
+from testbed.kinds.opening_words import check_openings
 from testbed.kinds.traffic_words import check_traffic
 from testbed.model.command import LAB_PLACEHOLDERS
 from testbed.model.traffic import NO_TRAFFIC, Neighbour, parse_traffic, second_page
@@ -17,6 +18,7 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     yield from check_commands(file, "command", LAB_PLACEHOLDERS)
     yield from check_commands(file, "peer", LAB_PLACEHOLDERS)
     yield from check_traffic(file)
+    yield from check_openings(file)
     has_neighbours = any(text != NO_TRAFFIC for text in file.all_of(("traffic",), NO_TRAFFIC))
     if has_neighbours and "lab" in file.all_of(("at",), "client"):
         yield (

@@ -175,10 +175,10 @@ def _announced(order: LoadOrder, trial: Trial, begin: Callable[[int], None]) -> 
     return replace(order, restart=restart_and_tell)
 
 
-def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
-    """Return whether HTTP/2 is offered, by origin, of those with TLS."""
+def _offers(listeners: Iterable[Listener]) -> dict[str, str]:
+    """Return what is to be spoken, by origin, of those with TLS."""
     return {
-        f"https://{each.host}{'' if each.port == 443 else f':{each.port}'}": each.h2
+        f"https://{each.host}{'' if each.port == 443 else f':{each.port}'}": each.speaks
         for each in listeners
         if each.tls
     }

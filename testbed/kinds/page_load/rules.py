@@ -1,4 +1,4 @@
-"""Rules of files that ask for page loads: neighbours, and the command of the client that is one."""
+"""Rules of files that ask for page loads: neighbours, openings, the client that is a command."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from testbed.kinds.command_words import check_commands
 from testbed.kinds.experiment_file import ExperimentFile
+from testbed.kinds.opening_words import check_clients, check_openings
 from testbed.kinds.traffic_words import check_traffic
 from testbed.model.command import CLIENT, LOAD_PLACEHOLDERS
 
@@ -14,6 +15,8 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each thing in ``file`` that no page load could do."""
     yield from _check_path_mtu(file)
     yield from check_traffic(file)
+    yield from check_openings(file)
+    yield from check_clients(file)
     if CLIENT not in file.all_of(("client",), None):
         return
     if not any(file.all_of(("command",), "")):

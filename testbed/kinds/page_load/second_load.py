@@ -25,7 +25,7 @@ from testbed.model import Condition, PageLoad, Trial
 from testbed.model.traffic import parse_traffic, second_page
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import serve
+from testbed.server.nginx import NGINX, Handshakes, ServerOptions, serve
 from testbed.server.replay_log import read_answered, read_replay
 from testbed.server.resolver import name_files, resolve
 
@@ -66,10 +66,16 @@ def served_again(trial: Trial, site: Site, archive: Archive, lab: Lab) -> Iterat
     ends = topology.role("neighbour"), topology.role("remote")
     with (
         name_files(ends[0], REMOTE_RESOLVER),
-        serve(ends[1], archive, listeners, folder / "nginx", server_options(trial, site)),
+        serve(ends[1], archive, listeners, folder / "nginx", _server_options(trial, site)),
         resolve(*ends, addresses, REMOTE_RESOLVER, condition.dns, folder),
     ):
         yield
+
+
+def _server_options(trial: Trial, site: Site) -> ServerOptions:
+    """Return how the neighbour's server answers: sessions are opened as without any knob."""
+    handshakes = Handshakes(trial.condition_as(Condition).tls_version)
+    return replace(server_options(trial, site), handshakes=handshakes, program=NGINX)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.server.listeners import Listener
-from testbed.server.nginx import ERROR_LOG, ServerOptions
+from testbed.server.nginx import ERROR_LOG, Handshakes, ServerOptions
 from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
 from testbed.way.trial import perform
@@ -268,7 +268,7 @@ def test_what_server_and_client_are_told(stage: Stage, tls: bool) -> None:
     (order,), ((listeners, terms),) = stage.orders, stage.served
     expected = folder if tls else None
     assert (order.tls, order.tls_version, order.protocol) == (expected, "1.2", "h1")
-    assert terms == ServerOptions(3, "1.2", expected)
+    assert terms == ServerOptions(3, Handshakes("1.2"), expected)
     assert [(each.host, each.port, each.h2) for each in listeners] == [
         ("www.page.test", 80, False), ("img.page.test", 80, False), ("www.page.test", 443, False),
     ]  # fmt: skip
@@ -319,7 +319,7 @@ def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
     seats: list[Seat] = []
 
     class Early:
-        name, programs, tcp_alone = "c", (), False
+        name, programs, tcp_alone, honours = "c", (), False, frozenset[str]()
 
         def load(self, _order: LoadOrder) -> PageLoad:
             pytest.fail("it has been started already")

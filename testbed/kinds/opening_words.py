@@ -1,0 +1,79 @@
+"""Openings of connections in experiment files: knobs that exclude others, or that clients lack.
+
+What is swept meets everything else that is swept, so one value on each side is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from testbed.client import CLIENTS
+from testbed.kinds.experiment_file import ExperimentFile, KeyPath, toml_text
+from testbed.model import Condition
+
+TICKET_LIFE_S = 604_800.0
+"""The longest that tickets may live (RFC 8446 section 4.6.1)."""
+
+_TAKE_QUIC = 'set web_server = "nginx-quic"'
+_TLS_1_3 = "leave tls_version out"
+_EXCLUDED: tuple[tuple[str, Any, KeyPath, Any, str], ...] = (
+    ("protocol", "h3", ("web_server",), "nginx", f"the root's nginx has none; {_TAKE_QUIC}"),
+    ("protocol", "h3", ("tls_version",), "1.2", f"QUIC has TLS 1.3 alone (RFC 9001); {_TLS_1_3}"),
+    ("protocol", "h3", ("tcp", "tfo"), True, "no connection is TCP's; leave tcp.tfo out"),
+    ("early_data", True, ("tls_version",), "1.2", f"TLS 1.3 alone has early data; {_TLS_1_3}"),
+    ("early_data", True, ("tls_resumption",), False,
+     "only a resumed session has early data; set tls_resumption = true"),
+    ("key_share", "x25519mlkem768", ("web_server",), "nginx",
+     f"the root's nginx does not know the group; {_TAKE_QUIC}"),
+    ("key_share", "x25519mlkem768", ("tls_version",), "1.2",
+     f"TLS 1.3 alone has the group; {_TLS_1_3}"),
+)  # fmt: skip
+_DEFAULTS = {knob.name: knob.default for knob in fields(Condition)}
+_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share")
+
+
+def check_openings(file: ExperimentFile) -> Iterator[str]:
+    """Yield a sentence for each way of opening connections that no server and client have."""
+    for name, value, beside, other, why in _EXCLUDED:
+        default = False if beside == ("tcp", "tfo") else _DEFAULTS[beside[-1]]
+        if _has(file, name, value) and other in file.all_of(beside, default):
+            met = f"{'.'.join(beside)} = {toml_text(other)}"
+            yield f"{file.place((name,))}: {toml_text(value)} beside {met}: {why}"
+    limits = file.all_of(("tcp", "requests_per_connection"), None)
+    if _has(file, "protocol", "h3") and any(isinstance(limit, int) for limit in limits):
+        yield (
+            f"{file.place(('tcp', 'requests_per_connection'))}: is held against TCP connections, "
+            'and protocol = "h3" has none; leave it out'
+        )
+    many = any(number > 1 for number in file.all_of(("visits",), 1))
+    if many and _has(file, "tls_resumption", True):
+        longest = max(file.all_of(("idle_s",), _DEFAULTS["idle_s"]))
+        if longest > TICKET_LIFE_S:
+            yield (
+                f"{file.place(('idle_s',))}: {longest:g} s are beyond a ticket's life of "
+                f"{TICKET_LIFE_S:g} s; take less, or leave tls_resumption out"
+            )
+
+
+def check_clients(file: ExperimentFile) -> Iterator[str]:
+    """Yield a sentence for each knob that a client of page loads cannot honour."""
+    asked = {
+        name: name
+        for name in _OF_CLIENTS
+        if any(value != _DEFAULTS[name] for value in file.all_of((name,), _DEFAULTS[name]))
+    }
+    asked |= {"h3": "protocol"} if _has(file, "protocol", "h3") else {}
+    for client in file.all_of(("client",), None):
+        for what, name in asked.items():
+            if what not in CLIENTS[client].honours:
+                able = (each for each in CLIENTS if what in CLIENTS[each].honours)
+                yield (
+                    f"{file.place((name,))}: the client {toml_text(client)} has no {what}; take "
+                    f"client = {' or '.join(map(toml_text, able))}, or leave {name} out"
+                )
+
+
+def _has(file: ExperimentFile, name: str, value: object) -> bool:
+    return value in file.all_of((name,), _DEFAULTS[name])
