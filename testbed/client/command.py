@@ -46,7 +46,7 @@ class Command:
 
     name = "command"
     programs = ()
-    honours: frozenset[str] = frozenset()
+    honours = frozenset({"tls_resumption", "x25519", "x25519mlkem768"})  # as its program does
     tcp_alone = False  # nobody knows what a user's program does
 
     def load(self, order: LoadOrder) -> PageLoad:

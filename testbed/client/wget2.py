@@ -56,7 +56,7 @@ class Wget2:
 
     name = "wget2"
     programs = (Program("wget2", packages="wget2"),)
-    honours: frozenset[str] = frozenset()
+    honours = frozenset({"tls_resumption", "x25519"})  # GnuTLS has no post-quantum group
     tcp_alone = True  # but for the order of its threads
 
     def load(self, order: LoadOrder) -> PageLoad:
