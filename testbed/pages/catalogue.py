@@ -160,6 +160,17 @@ def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
     return folder
 
 
+def list_sources(folder: Path) -> tuple[Path, ...]:
+    """Return the folders of pages that the page in ``folder`` is built from: it, and one it is like.
+
+    Raises:
+        ConfigurationError: its ``page.toml`` is wrong.
+    """
+    facts = read_facts(folder / FACTS_NAME)
+    base = folder.parent / str((facts.table or facts.recipe or {}).get("like", ""))
+    return (folder, base) if (base / FACTS_NAME).is_file() else (folder,)
+
+
 def read_kind(folder: Path) -> Kind:
     """Return which kind of page ``folder`` holds.
 
