@@ -161,7 +161,7 @@ def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
 
 
 def list_sources(folder: Path) -> tuple[Path, ...]:
-    """Return the folders of pages that the page in ``folder`` is built from: it, and one it is like.
+    """Return the folders of pages that one is built from: itself, and the one that it is like.
 
     Raises:
         ConfigurationError: its ``page.toml`` is wrong.
