@@ -24,12 +24,14 @@ def main(stage: str) -> None:
     """Go as far as ``stage``, then write an observation, which says that the guest ended well."""
     sys.path.insert(0, str(BUNDLE))
     from testbed.kinds.workspace import Site
+    from testbed.model import parse_opening
     from testbed.way.guest_entry import await_trial
     from testbed.way.trial import import_common, prepared
 
     import_common()
     SCRATCH.mkdir()
-    with prepared(sys.argv[1], Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH)) as site:
+    there = Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH)
+    with prepared(parse_opening(sys.argv[1]), there) as site:
         await_trial()
         if site.obstacle is not None:
             raise site.obstacle

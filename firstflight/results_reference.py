@@ -41,6 +41,7 @@ from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
     HISTOGRAMS_FILE,
+    KEYS_FILE,
     OBSERVATION_FILE,
     SERVER_CAPTURE_FILE,
     SERVER_LOG_FILE,
@@ -98,6 +99,8 @@ TRIAL_FILES = {
     PEER_FILE: "Standard output and error of what ran at the other end.",
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
+    KEYS_FILE: "Where TLS is under test: the secrets of the client's sessions, by which "
+    "Wireshark opens the captures.",
 }
 OF_KINDS: dict[type, tuple[str, Callable[[TableKind], type | None]]] = {
     TrialSummary: ("plt_ms", lambda kind: kind.trial_fields),

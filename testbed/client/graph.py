@@ -52,9 +52,10 @@ class Graph:
         """Load the page; see ``Client.load``.
 
         Raises:
-            MissingError: an origin is to speak HTTP/2, which this client does not.
+            MissingError: an origin is to speak HTTP/2, which this client does not, or the hello to
+                have what its OpenSSL lacks.
         """
-        _require_h1(order)
+        _require_able(order)
         with self.started(order.seat) as walk:
             return walk.load(order)
 
@@ -85,9 +86,10 @@ class StartedGraph:
         """Let the process load the page; see ``PageLoader.load``.
 
         Raises:
-            MissingError: an origin is to speak HTTP/2, which this client does not.
+            MissingError: an origin is to speak HTTP/2, which this client does not, or the hello to
+                have what its OpenSSL lacks.
         """
-        _require_h1(order)
+        _require_able(order)
         order_line = json.dumps(describe_order(order)) + "\n"
         self.feed.begin(
             self.process.child, order.wait_until_ns, "", ahead=order_line, restart=order.restart
@@ -144,6 +146,8 @@ def describe_order(order: LoadOrder) -> dict[str, Any]:
         # Its text: a process that was started early does not see the page's folder.
         "authority": None if order.tls is None else (order.tls / AUTHORITY_NAME).read_text("ascii"),
         "tls_version": order.tls_version,
+        "key_share": order.opening.key_share,
+        "resumption": order.resumption,
         "think_time": order.think_time,
         "fast_open": order.tfo,
         "timeout_s": order.timeout_s,
@@ -190,7 +194,7 @@ def _digest(resource: Entry) -> str:
     return resource.body.name
 
 
-def _require_h1(order: LoadOrder) -> None:
+def _require_able(order: LoadOrder) -> None:
     by_origin = wanted_protocols(order.archive, order.protocol)
     other = [
         f"{origin} is to speak {spoken}" for origin, spoken in by_origin.items() if spoken != H1
@@ -202,6 +206,16 @@ def _require_h1(order: LoadOrder) -> None:
         )
     if by_origin and order.tls is None:
         raise LoadError("graph: the page has https origins, but the order has no authority")
+    if by_origin and order.opening.key_share == "x25519mlkem768":
+        import ssl  # as walk/tls.py has it, for it is the same Python's
+
+        from testbed.client.walk.tls import POST_QUANTUM
+
+        if ssl.OPENSSL_VERSION_INFO < POST_QUANTUM:
+            raise MissingError(
+                f"graph: {ssl.OPENSSL_VERSION} has no X25519MLKEM768, which key_share asks for; "
+                'take root = "debian-13"'
+            )
 
 
 def _phases(item: dict[str, Any]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
-from testbed.model import PageLoad
+from testbed.model import KEYS_FILE, NO_OPENING, Opening, PageLoad
 
 # The lab's authority inside a built page's folder ``tls``.
 AUTHORITY_NAME = "authority.pem"
@@ -32,8 +32,8 @@ class Seat:
     """Where a client runs: what of an order neither page nor condition has a say in.
 
     ``real_time`` says that nobody waits for a round instant, ``timeout_s`` how long a process may
-    take to be ready, ``trusting`` that the lab's authority is trusted; the rest is as in
-    ``LoadOrder``.
+    take to be ready, ``trusting`` that the lab's authority is trusted, ``opening`` what else
+    the condition asks of a process's start; the rest is as in ``LoadOrder``.
     """
 
     prefix: tuple[str, ...]
@@ -44,6 +44,7 @@ class Seat:
     real_time: bool = False
     timeout_s: float = 60.0
     trusting: bool = True
+    opening: Opening = NO_OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ class LoadOrder:
     notes when that starts, in ns of CLOCK_REALTIME, ``None`` when it does not.  ``restart`` is
     called in virtual time at ``wait_until_ns``, by a client whose process was started long before,
     and returns a second later: the guest then has forgotten what was.  ``load_ns`` is the
-    CLOCK_REALTIME at which neighbours may expect the load, where there are any.
+    CLOCK_REALTIME at which neighbours may expect the load, where there are any.  ``opening``
+    is what a process had to know at its start; ``resumption`` says whether sessions are resumed,
+    by a client that chooses.
     """
 
     archive: Archive
@@ -88,6 +91,8 @@ class LoadOrder:
     began: Path | None = None
     restart: Callable[[], None] | None = None
     load_ns: int | None = None
+    opening: Opening = NO_OPENING
+    resumption: bool = False
 
     @property
     def seat(self) -> Seat:
@@ -97,6 +102,7 @@ class LoadOrder:
             real_time=self.wait_until_ns is None,
             timeout_s=self.timeout_s,
             trusting=self.tls is not None,
+            opening=self.opening,
         )
 
 
@@ -156,9 +162,16 @@ NO_RDRAND = "~0x4000000000000000"
 SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM"
 
 
+KEYS_VARIABLE = "SSLKEYLOGFILE"
+
+
 def client_environment(order: LoadOrder | Seat) -> dict[str, str]:
-    """Return the environment of a client's processes: the same for all users, without settings."""
-    return {
+    """Return the environment of a client's processes: the same for all users, without settings.
+
+    ``SSLKEYLOGFILE`` is the name by which Chromium, curl, GnuTLS's wget2 and ours know the file.
+    """
+    keys = {KEYS_VARIABLE: str(order.out / KEYS_FILE)} if order.opening.keys else {}
+    return keys | {
         "GLIBC_TUNABLES": SAME_PROCESSOR,
         "HOME": str(order.scratch),
         "LANG": "C.UTF-8",

@@ -36,7 +36,8 @@ from testbed.model import HAR_FILE, PageLoad, RequestTiming
 THREADS = 6
 # wget2(1), exit status: some requests failed.
 NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR = 4, 5, 8
-ONLY_TLS_1_2 = "NORMAL:-VERS-TLS1.3"  # a GnuTLS priority string
+# Of a GnuTLS priority string, behind NORMAL.
+ONLY_TLS_1_2, ONLY_X25519 = ":-VERS-TLS1.3", ":-GROUP-ALL:+GROUP-X25519"
 PROTOCOLS = {H1: "HTTP/1.1", H2: "h2"}
 
 DAY_MS = 24 * 3600 * 1000.0
@@ -136,10 +137,13 @@ def tls_arguments(order: LoadOrder) -> tuple[str, ...]:
     """
     if order.tls is None:
         return ()
+    words = ONLY_TLS_1_2 if order.tls_version == "1.2" else ""
+    words += ONLY_X25519 if order.opening.key_share == "x25519" else ""
     return (
         *("--ca-directory=", f"--ca-certificate={order.tls / AUTHORITY_NAME}"),
         *("--no-ocsp", "--no-hpkp", f"--http2={'off' if order.protocol == 'h1' else 'on'}"),
-        *((f"--secure-protocol={ONLY_TLS_1_2}",) if order.tls_version == "1.2" else ()),
+        *((f"--secure-protocol=NORMAL{words}",) if words else ()),
+        *(("--tls-resume",) if order.resumption else ()),
     )
 
 

@@ -37,6 +37,7 @@ from testbed.model import (
     SERVER_LOG_FILE,
     Condition,
     Ip,
+    Opening,
     Randomness,
     Trial,
 )
@@ -57,17 +58,17 @@ SETTLE_S = 60.0
 
 
 @contextmanager
-def begun_early(name: str, site: Site, ip: Ip = "4") -> Iterator[Site]:
-    """Do what needs neither page nor condition: lay the wires, and start the client if it can be.
+def begun_early(opening: Opening, site: Site) -> Iterator[Site]:
+    """Do what needs the client's opening alone: lay the wires, and start it if it can be.
 
-    This is for virtual time.  ``name`` is the client's, ``ip`` the link's; the undo ends it.
+    This is for virtual time.  The undo ends it.
 
     Raises:
         TestbedError, OSError: it cannot be done.
     """
     begin_stage()
     draw_secrets()
-    client = CLIENTS[name]
+    client, ip = CLIENTS[opening.client], opening.ip
     with (
         lay_topology(site.tag, ip=ip) as topology,
         name_files(topology.client, resolver_address(ip)),
@@ -78,7 +79,8 @@ def begun_early(name: str, site: Site, ip: Ip = "4") -> Iterator[Site]:
             return
         launch_ns = next_launch()
         prefix = start_argv(site.bundle, topology.client.name, CLIENT_USER, launch_ns)
-        seat = Seat(prefix, site.bundle, *make_folders(site.scratch), CLIENT_USER)
+        folders = make_folders(site.scratch)
+        seat = Seat(prefix, site.bundle, *folders, CLIENT_USER, opening=opening)
         with client.started(seat) as started:
             time.sleep(SETTLE_S)
             yield replace(there, early=EarlyStart(started, launch_ns))
@@ -214,6 +216,8 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         command=condition.command,
         began=began,
         restart=forget if site.aligned else None,
+        opening=trial.opening,
+        resumption=condition.tls_resumption,
     )
     if lead is None or moments is None:
         return order

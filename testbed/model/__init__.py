@@ -29,6 +29,7 @@ from testbed.model.canonical import (
     digest,
 )
 from testbed.model.measured import (
+    MODIFIED,
     RESOLUTION_MS,
     Cost,
     LabReading,
@@ -45,6 +46,7 @@ from testbed.model.measured import (
     VisitProof,
     Waits,
 )
+from testbed.model.opening import NO_OPENING, Opening, parse_opening
 from testbed.model.planned import (
     DEFAULT_KIND,
     DEFAULT_ROOT,
@@ -62,6 +64,7 @@ from testbed.model.record import (
     CAPTURE_FILE,
     HAR_FILE,
     HISTOGRAMS_FILE,
+    KEYS_FILE,
     NEIGHBOUR_FILE,
     OBSERVATION_FILE,
     REMOTE_FILE,
@@ -81,8 +84,11 @@ __all__ = [
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",
+    "KEYS_FILE",
     "MAX_REPETITIONS",
+    "MODIFIED",
     "NEIGHBOUR_FILE",
+    "NO_OPENING",
     "OBSERVATION_FILE",
     "REMOTE_FILE",
     "RESOLUTION_MS",
@@ -106,6 +112,7 @@ __all__ = [
     "Linked",
     "Measurement",
     "NeighbourFlow",
+    "Opening",
     "Outcome",
     "PageLoad",
     "Proof",
@@ -129,5 +136,6 @@ __all__ = [
     "digest",
     "in_real_time",
     "kind_of",
+    "parse_opening",
     "stored_kind",
 ]

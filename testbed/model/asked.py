@@ -390,9 +390,11 @@ class Condition:
         "Key shares: the client's own choice, of which servers take X25519; or that one group "
         "alone, at both ends. Chromium always sends a post-quantum one; for x25519 it is modified "
         "as it runs.",
-        label="Key share", words=MappingProxyType(
-            {"browser": "the client's", "x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
-        ), since=3,
+        label="Key share", words=MappingProxyType({
+            "browser": "the client's",
+            "x25519": "X25519 (Chromium: modified)",
+            "x25519mlkem768": "X25519MLKEM768",
+        }), since=3,
     )] = "browser"  # fmt: skip
 
     @property

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 RESOLUTION_MS = 0.01
 """Less is no other time: a system call takes 256 ns of virtual time, and ports may cost one."""
+MODIFIED = " (modified: "
+"""What parts a client's version from how it was modified as it ran, such as `sends no ...)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class PageLoad:
     client: str
     """The client's name."""
     client_version: str
-    """The version that the client reports of itself."""
+    """The version that the client reports of itself, and how it was modified as it ran, if it
+    was."""
     plt_ms: float
     """Page load time. A browser's: `loadEventEnd` - `navigationStart`; `graph`'s: to the end of
     the last response; `wget2`'s: from the list of URLs to the end of the process."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkabl
 from testbed.model.asked import Ip, LinkSpec, TcpSpec
 from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
+from testbed.model.opening import Opening, opening_of
 from testbed.model.trace import traced
 
 MAX_REPETITIONS = 100
@@ -112,6 +113,11 @@ class Trial:
         network = getattr(self.condition, "link", self.condition)
         ip: Ip = getattr(network, "ip", "4")
         return ip
+
+    @property
+    def opening(self) -> Opening:
+        """What its client has to know when it starts."""
+        return opening_of(self.condition)
 
     def condition_as(self, spec: type[_S]) -> _S:
         """Return the condition, which is a ``spec``.

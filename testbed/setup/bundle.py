@@ -32,7 +32,7 @@ PROGRAMS = (
     *(kind.performance for kind in KINDS.values()),
 )
 DATA = ("client/chromium/pinned.js",)
-NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
+NATIVE = ("event-server", "init", "keyshare.so", "link", "load-generator", "start", "tfo.so")
 TRACES = READ_FROM.name
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\

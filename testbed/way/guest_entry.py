@@ -1,7 +1,6 @@
 """Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in.
 
-Its argument, if it has one, is the client of the page load that the trial is, and behind a comma
-the IP of its link where that is not 4.
+Its argument, if it has one, is the opening of the client of the page load that the trial is.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ def main() -> None:
     bundle = Path("/ff/bundle")
     sys.path.insert(0, str(bundle))
     from testbed.kinds.workspace import Site
+    from testbed.model import parse_opening
     from testbed.way.trial import import_common, prepared
     from testbed.way.trial import main as perform
 
     import_common()
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
-    client, _, ip = "".join(sys.argv[1:2]).partition(",")
     site = Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)
-    with prepared(client or None, site, ip or "4") as site:  # type: ignore[arg-type]
+    with prepared(parse_opening("".join(sys.argv[1:2])), site) as site:
         await_trial()
         perform(site)
 
@@ -35,7 +34,7 @@ def await_trial() -> None:
     """Say that all is ready that does not depend on the trial, and wait until there is one.
 
     In between the guest may be saved, and others go on from there: other trials of the same seed
-    and client.
+    and opening.
     """
     os.write(READY, b"\n")
     os.close(READY)

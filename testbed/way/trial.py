@@ -18,22 +18,22 @@ from testbed.client import CLIENTS
 from testbed.client.interface import LoadTimeoutError
 from testbed.kinds import KINDS, read_trial
 from testbed.kinds.workspace import Site
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Ip, Outcome, Trial
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Opening, Outcome, Trial
 
 
 @contextmanager
-def prepared(client: str | None, site: Site, ip: Ip = "4") -> Iterator[Site]:
-    """Do of trials with ``client`` and ``ip`` what needs no more of them; the undo ends it.
+def prepared(opening: Opening, site: Site) -> Iterator[Site]:
+    """Do of trials with a client's ``opening`` what needs no more of them; the undo ends it.
 
     What cannot be done is an obstacle to every trial that the site is for.
     """
     with ExitStack() as undo:
         there = site
-        if client is not None:
+        if opening.client:
             from testbed.kinds.page_lab import begun_early  # nothing that other trials need
 
             try:
-                there = undo.enter_context(begun_early(client, site, ip))
+                there = undo.enter_context(begun_early(opening, site))
             except (TestbedError, OSError) as error:
                 there = replace(site, obstacle=error)
         yield there

@@ -171,15 +171,16 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle with the shim compiled from its source."""
     folder = tmp_path_factory.mktemp("bundle")
     (folder / "native").mkdir()
-    compile_shim(folder / "native" / "tfo.so")
+    for name in ("tfo", "keyshare"):
+        compile_shim(folder / "native" / f"{name}.so")
     shutil.copytree(SOURCES.parent / "docs" / "own-client", folder / "own")
     return folder
 
 
 def compile_shim(target: Path) -> None:
-    """Compile the Fast Open shim with every warning an error."""
+    """Compile the shim of that name with every warning an error."""
     flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
-    proc.run(["gcc", *flags, "-o", str(target), str(SOURCES / "native" / "tfo.c")])
+    proc.run(["gcc", *flags, "-o", str(target), str(SOURCES / "native" / f"{target.stem}.c")])
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.client.interface import LoadOrder
 from testbed.client.wget2 import join, list_urls, parse_sent, parse_stats, tls_arguments, wget2_argv
+from testbed.model import Opening
 from tests.client.sites import Site
 
 LOG = """\
@@ -141,6 +142,12 @@ def test_only_the_lab_is_trusted(site: Site, protocol: str, http2: str) -> None:
         "--no-hpkp",
         f"--http2={http2}",
         "--secure-protocol=NORMAL:-VERS-TLS1.3",
+    )
+    opening = Opening("wget2", key_share="x25519")
+    order = dataclasses.replace(order, tls_version="1.3", opening=opening, resumption=True)
+    assert tls_arguments(order)[-2:] == (
+        "--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519",
+        "--tls-resume",
     )
 
 

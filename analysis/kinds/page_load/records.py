@@ -13,7 +13,7 @@ from typing import Any
 
 from analysis.records.kind import COUNTED, RecordKind, defaults_of, leaves_of
 from analysis.records.metric import PLT, Metric
-from testbed.model import Condition, PageLoad, Record
+from testbed.model import MODIFIED, Condition, PageLoad, Record
 
 PAINT_GRAIN_MS = 4.0
 MILESTONES = (
@@ -104,8 +104,12 @@ def call_delay_ms(record: Record) -> float | None:
 
 
 def _client(record: Record) -> tuple[str, str] | None:
+    """A modified client is another one than that which is not, however it is called."""
     load = record.measured_as(PageLoad)
-    return (load.client, load.client_version) if load is not None else None
+    if load is None:
+        return None
+    modified = "modified " if MODIFIED in load.client_version else ""
+    return f"{modified}{load.client}", load.client_version
 
 
 DESCRIPTION = RecordKind(

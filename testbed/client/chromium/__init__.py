@@ -4,7 +4,9 @@ Only the browser is started below the order's prefix, for one load and with a fr
 headless-shell reads no managed policies and has no loading predictor, so nothing preconnects for
 it but what a page itself asks for.  For the same reason nothing lowers its TLS version: its
 ClientHello offers TLS 1.3 with a post-quantum key (1.7 to 1.9 KB) whatever ``tls_version`` says,
-and a server that has TLS 1.2 only gets that.
+and a server that has TLS 1.2 only gets that.  Nor is there a switch for that key: its policy
+PostQuantumKeyAgreementEnabled ended with Chromium 146, so ``key_share = "x25519"`` has the browser
+modified in memory (native/keyshare.c), and its version says so wherever it is printed.
 """
 
 from __future__ import annotations
@@ -38,13 +40,15 @@ from testbed.client.interface import (
     client_environment,
 )
 from testbed.client.program import Program
-from testbed.model import HAR_FILE, PageLoad, RequestTiming
+from testbed.model import HAR_FILE, MODIFIED, PageLoad, RequestTiming
 
 SHIM = Path("native") / "tfo.so"
+KEY_SHARE_SHIM = Path("native") / "keyshare.so"
 PINNED = Path(__file__).with_name("pinned.js")
 HEADLESS_SHELL = "headless-shell"
 FONTS = "/usr/share/fonts/truetype/dejavu"  # as the bundle's fonts.conf says
 LOG = "client.log"
+NO_KEY_SHARE = f"{MODIFIED}sends no post-quantum key share)"
 
 
 class Chromium:
@@ -88,6 +92,7 @@ class Chromium:
         with running(argv, _environment(seat), seat.out / LOG, real_time=seat.real_time) as browser:
             with browser.explained():
                 version = read_version(browser.devtools, seat.timeout_s)
+                version += NO_KEY_SHARE if _is_modified(seat) else ""
                 stopwatch.split("launch_s")
                 session = attach(browser.devtools, seat.timeout_s)
             full = HEADLESS_SHELL not in executable.name
@@ -105,6 +110,7 @@ class Chromium:
                 filter_calls=filters_calls(),
                 authority=LAB_AUTHORITY if seat.trusting else None,
                 in_memory=True,
+                opening=seat.opening,
             ),
             PIPE,
             FIRST_PAGE,
@@ -163,12 +169,18 @@ class StartedChromium(NamedTuple):
 
 def _environment(seat: Seat) -> dict[str, str]:
     nowhere = f"unix:path={seat.scratch / 'no-bus'}"
+    shims = (SHIM, KEY_SHARE_SHIM) if _is_modified(seat) else (SHIM,)
     return client_environment(seat) | {
-        "LD_PRELOAD": str(_part(seat.bundle, SHIM)),
+        "LD_PRELOAD": ":".join(str(_part(seat.bundle, shim)) for shim in shims),
         # The browser asks the desktop's services; what it finds must not depend on the machine.
         "DBUS_SESSION_BUS_ADDRESS": nowhere,
         "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
     }
+
+
+def _is_modified(seat: Seat) -> bool:
+    """Return whether the browser is modified as it runs: it has no switch for its key shares."""
+    return seat.opening.key_share == "x25519"
 
 
 def _require_authority(order: LoadOrder) -> None:

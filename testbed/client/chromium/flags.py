@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testbed.model import NO_OPENING, Opening
+
 WINDOW = (1366, 768)
 """Width and height in CSS pixels: the commonest screen of 2013."""
 
@@ -22,7 +24,6 @@ FLAGS = (
     ("--no-proxy-server", "no proxy from the environment or the desktop"),
     ("--no-first-run", "no first-run page"),
     ("--no-default-browser-check", "nor this one"),
-    ("--disable-quic", "TCP is under test"),
     ("--disable-background-networking", "no requests of the browser itself"),
     ("--disable-component-update", "no requests of the browser itself"),
     ("--disable-sync", "no requests of the browser itself"),
@@ -38,6 +39,12 @@ FLAGS = (
     ("--block-new-web-contents", "no windows beside the page: they would load with it"),
     ("--js-flags=--random-seed=1", "scripts that put Math.random() into URLs ask for the same"),
 )  # fmt: skip
+
+WITHOUT_QUIC = (("--disable-quic", "TCP is under test"),)
+
+# "*" is every https origin (net/http and network_session_configurator in Chromium's source), so
+# the page need not be known.  No origin is then asked over TCP, not even when QUIC fails.
+WITH_QUIC = (("--origin-to-force-quic-on=*", "QUIC is under test, from the first packet on"),)
 
 # Of loads only: what the browser would keep on disk for a next time that never comes.
 IN_MEMORY = (("--incognito", "cache, cookies and other stores in memory, not in files"),)
@@ -60,6 +67,8 @@ ENABLED_FEATURES = (
     ("NetworkServiceInProcess2", "one process less to start; the same network stack"),
     ("HstsTopLevelNavigationsOnly", "the built-in HSTS list turned recorded http into https"),
 )
+
+EARLY_DATA_FEATURES = (("EnableTLS13EarlyData", "early data over TCP; QUIC has it in any case"),)
 
 # The second forking helper starts processes that need no sandbox; there are none here.
 WITH_SANDBOX = (("--no-unsandboxed-zygote", "one process less to start"),)
@@ -94,6 +103,7 @@ def browser_arguments(
     filter_calls: bool,
     authority: str | None,
     in_memory: bool = False,
+    opening: Opening = NO_OPENING,
 ) -> list[str]:
     """Return the arguments of a browser with its own ``profile`` folder.
 
@@ -104,15 +114,18 @@ def browser_arguments(
         authority: Base64 SHA-256 of the key of a certificate in the chains that the lab's servers
             send; ``None``: no more trust than usual.
         in_memory: whether to keep nothing in files.
+        opening: what else it has to know at its start.
     """
+    features = ENABLED_FEATURES + (EARLY_DATA_FEATURES if opening.early_data else ())
     flags = [*FLAGS, *(IN_MEMORY if in_memory else ())]
+    flags += WITH_QUIC if opening.quic else WITHOUT_QUIC
     flags += WITH_SANDBOX if sandbox else WITHOUT_SANDBOX
     if sandbox and not filter_calls:
         flags += WITHOUT_CALL_FILTER
     return [
         *(flag for flag, _ in flags),
         *([f"{TRUST}={authority}"] if authority else []),
-        f"--enable-features={_join(ENABLED_FEATURES)}",
+        f"--enable-features={_join(features)}",
         f"--disable-features={_join(DISABLED_FEATURES)}",
         f"--user-data-dir={profile}",
     ]

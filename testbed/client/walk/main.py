@@ -28,7 +28,7 @@ def main(order_path: str, result_path: str) -> None:
         if order["authority"] is not None:
             from testbed.client.walk.tls import Trust
 
-            trust = Trust(order["authority"], order["tls_version"])
+            trust = Trust(order, os.environ.get("SSLKEYLOGFILE"))
         loader = Loader(order["fast_open"], order["timeout_s"], trust)
         gc.disable()  # a pause inside the load would be a pause of the browser that this imitates
         file.read()

@@ -8,34 +8,48 @@ from __future__ import annotations
 
 import ssl  # only imported for a page that has an https origin
 
+TYPE_CHECKING = False  # not from typing, whose import costs every start
+if TYPE_CHECKING:
+    from typing import Any
+
 ALPN = "http/1.1"
 VERSIONS = {"1.3": ssl.TLSVersion.TLSv1_3, "1.2": ssl.TLSVersion.TLSv1_2}
 READ_BYTES = 65536
 
 
-class Trust:
-    """Trust that all connections of a load share: one authority, one highest version, sessions."""
+# Its default there is a share of X25519MLKEM768 and one of X25519; before, one of X25519 alone.
+POST_QUANTUM = (3, 5)
 
-    def __init__(self, authority: str, version: str) -> None:
-        """Trust the certificates in ``authority`` and nothing else.
+
+class Trust:
+    """Trust that all connections of a load share: one authority, one way to greet, sessions."""
+
+    def __init__(self, order: dict[str, Any], keys: str | None) -> None:
+        """Trust the certificates in ``order["authority"]``, PEM text, and nothing else.
 
         Args:
-            authority: PEM text.
-            version: the highest TLS version to offer, "1.3" or "1.2".
+            order: with the highest version to offer as ``tls_version`` ("1.3" or "1.2"), the
+                ``key_share`` to send, and with ``resumption``, whether sessions are resumed.
+            keys: the file to write the sessions' secrets to.
         """
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._context.maximum_version = VERSIONS[version]
-        self._context.load_verify_locations(cadata=authority)
+        self._context.maximum_version = VERSIONS[order["tls_version"]]
+        self._context.load_verify_locations(cadata=order["authority"])
         self._context.set_alpn_protocols([ALPN])
+        if order["key_share"] == "x25519" and ssl.OPENSSL_VERSION_INFO >= POST_QUANTUM:
+            self._context.set_ecdh_curve("X25519")
+        if keys is not None:
+            self._context.keylog_filename = keys
+        self._resumes = order["resumption"]
         self._sessions: dict[str, ssl.SSLSession] = {}
 
     def open(self, host: str) -> Tls:
-        """Return a TLS client for ``host`` that resumes its newest session, as a browser does."""
+        """Return a TLS client for ``host`` that resumes its newest session, if any is kept."""
         return Tls(self, self._context, host, self._sessions.get(host))
 
     def keep(self, host: str, session: ssl.SSLSession | None) -> None:
         """Remember a session for the next connection to ``host``."""
-        if session is not None and session.has_ticket:
+        if self._resumes and session is not None and session.has_ticket:
             self._sessions[host] = session
 
 

@@ -79,7 +79,7 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class FileOpening:
     """A call whose argument (from 0) are the flags of open(2): what is truncated is written to.
 
     Landlock before version 3 does not see truncation, but that a file is opened for writing.  An
@@ -99,9 +99,9 @@ DESCRIPTOR = (*range(12), 1030, 1033, 1034)
 AF_UNIX = 1
 # SOCK_STREAM and SOCK_SEQPACKET with SOCK_NONBLOCK and SOCK_CLOEXEC: a datagram has an address.
 CONNECTED = tuple(kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800))
-NARROWED: dict[str, Only | Without | Opening] = {
-    "open": Opening(2, 1),
-    "openat": Opening(257, 2),
+NARROWED: dict[str, Only | Without | FileOpening] = {
+    "open": FileOpening(2, 1),
+    "openat": FileOpening(257, 2),
     "clone": Without(56, 0, CLONE_NEW),
     "fcntl": Only(72, {1: DESCRIPTOR}),
     "ioctl": Only(16, {1: TERMINAL}),
@@ -145,12 +145,12 @@ def _unless(value: int, otherwise: list[_Instruction]) -> list[_Instruction]:
     return [(_JUMP | _EQUAL, len(otherwise), 0, value), *otherwise]
 
 
-def _test(rule: Only | Without | Opening) -> list[_Instruction]:
+def _test(rule: Only | Without | FileOpening) -> list[_Instruction]:
     """Judge a call by its arguments."""
     allow, forbid = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FORBIDDEN)
     if isinstance(rule, Without):
         return [_argument(rule.argument), (_JUMP | _ANY_BIT, 1, 0, rule.mask), allow, forbid]
-    if isinstance(rule, Opening):
+    if isinstance(rule, FileOpening):
         return [
             _argument(rule.argument),
             (_JUMP | _ANY_BIT, 0, 1, os.O_WRONLY),

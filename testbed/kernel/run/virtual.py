@@ -111,7 +111,7 @@ class VirtualKernel:
         confinement: what holds its guests (``testbed.kernel.run.jail``).
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its guests are lent.
-        images: what they go on from, by kernel's words, which have seed, jitter and client.
+        images: what they go on from, by kernel's words: seed, jitter and the client's opening.
     """
 
     version: str
@@ -193,13 +193,8 @@ class VirtualKernel:
             "linux",
             *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
             *((TRACE_OPTION,) if self.traced else ()),
-            *(("--", _whom(trial)) if trial.client else ()),
+            *(("--", trial.opening.text) if trial.client else ()),
         )
-
-
-def _whom(trial: Trial) -> str:
-    """Return whom a guest may start before it knows its trial, and over which IP, but for 4."""
-    return f"{trial.client},{trial.ip}" if trial.ip != "4" else str(trial.client)
 
 
 def _jitter_of(trial: Trial) -> Jitter:

@@ -9,6 +9,7 @@ from testbed.kinds.page_load.measurement import loads_differ
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
+    KEYS_FILE,
     SERVER_CAPTURE_FILE,
     SERVER_LOG_FILE,
     Condition,
@@ -42,7 +43,7 @@ KIND = Kind(
     kept_words="The load as the client observed it; null where it did not end.",
     no_draw=_no_draw,
     needed=("page", "client"),
-    files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE),
+    files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, KEYS_FILE),
     has_rules=True,
     short=True,
     commands=_commands,

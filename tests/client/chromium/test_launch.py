@@ -14,8 +14,9 @@ import pytest
 from testbed.base.errors import MissingError
 from testbed.client.chromium import Chromium
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder, LoadTimeoutError
-from testbed.model import PageLoad
+from testbed.model import Opening, PageLoad
 from tests.client.chromium.fake import write_browser
+from tests.client.conftest import compile_shim
 from tests.client.sites import Site
 
 ROOT = "http://www.page.test/"
@@ -43,6 +44,14 @@ def order(tmp_path: Path) -> LoadOrder:
 
 def load(order: LoadOrder, way: str) -> PageLoad:
     return Chromium(write_browser(order.scratch, way), sandbox=False).load(order)
+
+
+def test_a_browser_that_cannot_be_modified_as_asked_does_not_start(order: LoadOrder) -> None:
+    compile_shim(order.bundle / "native" / "keyshare.so")
+    order = dataclasses.replace(order, opening=Opening("chromium", key_share="x25519"))
+    said = "status 125: (?s:.*)keyshare: .* has Chromium 156's list of TLS groups 0 times, not once"
+    with pytest.raises(LoadError, match=said):
+        load(order, "plain")
 
 
 def running(folder: Path) -> list[str]:

@@ -120,13 +120,13 @@ class Runs:
     def __init__(self, kernel: VirtualKernel, folder: Path) -> None:
         self.kernel, self._folder = kernel, folder
 
-    def run(self, number: int, seed: int = 0, slot: int = 0) -> dict[str, Any]:
+    def run(self, number: int, seed: int = 0, slot: int = 0, **knobs: Any) -> dict[str, Any]:
         """Run trial ``number``; return what it left."""
         page, out = self._folder / f"page-{number}", self._folder / f"out-{number}"
         page.mkdir()
         out.mkdir()
         (page / f"page-{number}").touch()
-        trial = Trial(Condition("p", CLIENT), number, seed, "virtual", "7.3", 60.0)
+        trial = Trial(Condition("p", CLIENT, **knobs), number, seed, "virtual", "7.3", 60.0)
         raw = self.kernel.run(trial, page, out, slot, threading.Event())
         assert raw.observation is not None, raw
         found: dict[str, Any] = json.loads(raw.observation.read_text())
@@ -167,3 +167,15 @@ def test_each_seed_has_its_own(runs: Runs) -> None:
         image = runs.image(seed)
         assert image is not None
         assert image.whole
+
+
+@pytest.mark.guest
+@pytest.mark.usefixtures("jail")
+def test_clients_that_open_otherwise_have_none_of_each_others(runs: Runs) -> None:
+    for number in range(BOOTS + 1):
+        runs.run(number)
+    image = runs.image(0)
+    assert image is not None
+    assert image.whole
+    other = runs.run(BOOTS + 1, key_share="x25519")
+    assert other["words"] == [f"{CLIENT},x25519,keys"]

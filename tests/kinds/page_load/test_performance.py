@@ -28,6 +28,7 @@ from testbed.model import (
     SERVER_LOG_FILE,
     Condition,
     LabReading,
+    Opening,
     PageLoad,
     Randomness,
     Replay,
@@ -299,7 +300,7 @@ def prepare(stage: Stage, monkeypatch: pytest.MonkeyPatch, client: object) -> Si
     monkeypatch.setattr(page_lab, "lay_topology", lambda _tag, ip: nullcontext(topology))
     monkeypatch.setattr(page_lab, "CLIENTS", {"c": client})
     monkeypatch.setattr(time, "sleep", lambda _s: None)
-    with page_lab.begun_early("c", site_of(stage.folder)) as site:
+    with page_lab.begun_early(Opening("c"), site_of(stage.folder)) as site:
         laid: object = site.topology
         assert laid is topology
         return site
