@@ -23,7 +23,7 @@ from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import AUTHORITY_NAME, LoadError, LoadOrder, client_environment
 from testbed.client.process import run_logged
 from testbed.client.wget2 import list_urls
-from testbed.model import HAR_FILE, PageLoad, RequestTiming
+from testbed.model import HAR_FILE, KEYS_FILE, PageLoad, RequestTiming
 from testbed.model.command import fill_words, split_words
 
 OUTPUT_FILE = "client.out"
@@ -46,7 +46,7 @@ class Command:
 
     name = "command"
     programs = ()
-    honours: frozenset[str] = frozenset()
+    honours = frozenset({"tls_resumption", "x25519", "x25519mlkem768"})  # as its program does
     tcp_alone = False  # nobody knows what a user's program does
 
     def load(self, order: LoadOrder) -> PageLoad:
@@ -58,9 +58,12 @@ class Command:
         kept_folder = order.scratch / "out"
         kept_folder.mkdir()
         kept_folder.chmod(0o777)  # the program is another user
-        order.out.chmod(
-            0o755
-        )  # and may plant nothing where its output is read, and the HAR written
+        if order.opening.keys:
+            keys = order.out / KEYS_FILE
+            keys.touch()
+            keys.chmod(0o666)
+        # It may plant nothing else where its output is read, and the HAR written.
+        order.out.chmod(0o755)
         words = fill_words(split_words(order.command), load_values(order, kept_folder))
         output = order.out / OUTPUT_FILE
         started_ns = time.time_ns()

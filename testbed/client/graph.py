@@ -45,7 +45,7 @@ class Graph:
     name = "graph"
     programs = ()
     tcp_alone = True
-    honours = frozenset({"tls_resumption", "key_share"})
+    honours = frozenset({"tls_resumption", "x25519", "x25519mlkem768"})
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:

@@ -135,7 +135,7 @@ class Client(PageLoader, Protocol):
 
     @property
     def honours(self) -> frozenset[str]:
-        """What not every client can do: knobs of a condition by their names, and ``h3``."""
+        """What not every client can do: knobs by their names, or their values such as ``h3``."""
 
 
 @runtime_checkable

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
-from testbed.base.errors import MissingError
 from testbed.base.har_format import UNKNOWN
 from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import BODILESS, describe_load, list_altered
@@ -58,17 +57,11 @@ class Wget2:
 
     name = "wget2"
     programs = (Program("wget2", packages="wget2"),)
-    honours = frozenset({"tls_resumption", "key_share"})
+    honours = frozenset({"tls_resumption", "x25519"})  # GnuTLS has no post-quantum group
     tcp_alone = True  # but for the order of its threads
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page; see ``Client.load``.
-
-        Raises:
-            MissingError: the hello is to have what GnuTLS lacks.
-        """
-        if order.opening.key_share == "x25519mlkem768":
-            raise MissingError("wget2: GnuTLS has no X25519MLKEM768, which key_share asks for")
+        """Load the page; see ``Client.load``."""
         urls, stats = order.scratch / "urls", order.scratch / "stats.csv"
         feed = Feed(urls)
         listed = "".join(f"{url}\n" for url in list_urls(order.archive))

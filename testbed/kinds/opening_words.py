@@ -31,7 +31,8 @@ _EXCLUDED: tuple[tuple[str, Any, KeyPath, Any, str], ...] = (
      f"TLS 1.3 alone has the group; {_TLS_1_3}"),
 )  # fmt: skip
 _DEFAULTS = {knob.name: knob.default for knob in fields(Condition)}
-_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share")
+_KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol")
+_OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 
 
 def check_openings(file: ExperimentFile) -> Iterator[str]:
@@ -60,11 +61,11 @@ def check_openings(file: ExperimentFile) -> Iterator[str]:
 def check_clients(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each knob that a client of page loads cannot honour."""
     asked = {
-        name: name
-        for name in _OF_CLIENTS
-        if any(value != _DEFAULTS[name] for value in file.all_of((name,), _DEFAULTS[name]))
+        value if isinstance(value, str) else name: name
+        for name, usual in _OF_CLIENTS.items()
+        for value in file.all_of((name,), usual)
+        if value not in (usual, "h1", "h2")
     }
-    asked |= {"h3": "protocol"} if _has(file, "protocol", "h3") else {}
     for client in file.all_of(("client",), None):
         for what, name in asked.items():
             if what not in CLIENTS[client].honours:

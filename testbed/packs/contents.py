@@ -15,7 +15,7 @@ from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
 from testbed.kinds import commands_of
 from testbed.pages.build import build_page
-from testbed.pages.catalogue import list_pages, read_kind
+from testbed.pages.catalogue import list_pages, list_sources, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
 from testbed.results.records import read_records
 
@@ -78,17 +78,18 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
     files = dict(_walk(folder, ""))
     files.pop(METADATA_FILE, None)
     files.pop(PARTIAL_FILE, None)
-    packed: list[str] = []
+    packed: dict[str, None] = {}
     notes: list[str] = []
     missing: dict[str, str] = {}
     for page, digest in sorted(loaded.items()):
         try:
             source = _find_source(folder, pages, page)
+            for each in list_sources(source):
+                packed[each.name] = None
+                files |= dict(_walk(each, f"{PAGES_FOLDER}/{each.name}/"))
         except ConfigurationError as error:
             missing[page] = _without_places(error, folder, pages, cache)
             continue
-        packed.append(page)
-        files |= dict(_walk(source, f"{PAGES_FOLDER}/{page}/"))
         try:
             notes += _changed(source, digest, cache)
         except ConfigurationError as error:

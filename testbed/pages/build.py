@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.archive.reading import HAR_NAME, Entry, read_archive
@@ -25,6 +26,7 @@ from testbed.pages.catalogue import (
     FACTS_NAME,
     TABLE_NAME,
     Kind,
+    PageFacts,
     find_page,
     list_pages,
     read_facts,
@@ -33,13 +35,9 @@ from testbed.pages.catalogue import (
 from testbed.pages.har_export import TABLE_CREATOR, make_har, write_content
 from testbed.pages.synthesis.bodies import synthesise
 from testbed.pages.synthesis.page import place_exchanges
-from testbed.pages.table import read_table
+from testbed.pages.table import PROTOCOLS, read_table
 
 _log = log.logger(__name__)
-_INPUTS: dict[Kind, tuple[str, ...]] = {
-    "table": (FACTS_NAME, TABLE_NAME),
-    "archive": (FACTS_NAME, HAR_NAME),  # which names the bodies by their hashes
-}
 
 
 def build_page(folder: Path, cache: Path) -> Path:
@@ -59,7 +57,7 @@ def build_page(folder: Path, cache: Path) -> Path:
             [f"{folder}: a recipe is installed from packages: `./run.sh pages build {folder.name}`"]
         )
     fill = _FILLS[kind](folder)
-    target = cache / f"{folder.name}-{_inputs_digest(folder, _INPUTS[kind])[:16]}"
+    target = cache / f"{folder.name}-{_inputs_digest(folder, _inputs(folder, kind))[:16]}"
     damaged = damaged_files(target) if target.is_dir() else ()
     if target.is_dir() and not damaged:
         return target
@@ -90,7 +88,8 @@ def _certify(folder: Path) -> None:
 def _fill_from_table(folder: Path) -> Callable[[Path], None]:
     """Read and check the page; what is returned writes it to an empty folder."""
     facts = read_facts(folder / FACTS_NAME)
-    rows = read_table(folder / TABLE_NAME)
+    path, protocol = _find_table(folder, facts)
+    rows = tuple(replace(row, protocol=protocol or row.protocol) for row in read_table(path))
 
     def fill(target: Path) -> None:
         page = synthesise(folder.name, facts.title, rows)
@@ -100,6 +99,32 @@ def _fill_from_table(folder: Path) -> Callable[[Path], None]:
         write_content(target, har, (response.body.data for response in page.responses))
 
     return fill
+
+
+def _find_table(folder: Path, facts: PageFacts) -> tuple[Path, str | None]:
+    """Return the resource table of a page, and what all its rows speak if that is another page's.
+
+    Raises:
+        ConfigurationError: its ``[table]`` names no such page, or no protocol.
+    """
+    if facts.table is None:
+        return folder / TABLE_NAME, None
+    asked, path = facts.table, folder / FACTS_NAME
+    base, protocol = asked.get("like"), asked.get("protocol")
+    problems = [
+        f"{path}: table.{key}: unknown; it has like and protocol"
+        for key in asked
+        if key not in ("like", "protocol")
+    ]
+    if not isinstance(base, str) or not (folder.parent / base / TABLE_NAME).is_file():
+        problems.append(f"{path}: table.like: there is no page {base!r} with a {TABLE_NAME}")
+    if protocol not in PROTOCOLS:
+        problems.append(
+            f"{path}: table.protocol is {protocol!r}, expected one of {', '.join(PROTOCOLS)}"
+        )
+    if problems:
+        raise ConfigurationError(problems)
+    return folder.parent / str(base) / TABLE_NAME, str(protocol)
 
 
 def _fill_from_archive(folder: Path) -> Callable[[Path], None]:
@@ -149,10 +174,18 @@ _FILLS: dict[Kind, Callable[[Path], Callable[[Path], None]]] = {
 }
 
 
-def _inputs_digest(folder: Path, names: Sequence[str]) -> str:
+def _inputs(folder: Path, kind: Kind) -> tuple[Path, ...]:
+    """Return the files that a page is built from; a HAR names the bodies by their hashes."""
+    facts = folder / FACTS_NAME
+    if kind == "table":
+        return facts, _find_table(folder, read_facts(facts))[0]
+    return facts, folder / HAR_NAME
+
+
+def _inputs_digest(folder: Path, paths: Sequence[Path]) -> str:
     """Return SHA-256 over the page's files and the code that turns them into bodies."""
     code = imported_sources("testbed.pages.build")
-    content = digest_sources([*(folder / name for name in names), *code])
+    content = digest_sources([*paths, *code])
     return hashlib.sha256(f"{folder.name}\0{content}".encode()).hexdigest()
 
 

@@ -23,7 +23,7 @@ _REQUIRED: dict[str, type] = {
     "bodies": str,
     "deviations": list,
 }
-_OPTIONAL: dict[str, type] = {"pinned": bool, "recipe": dict}
+_OPTIONAL: dict[str, type] = {"pinned": bool, "recipe": dict, "table": dict}
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -36,7 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class PageFacts:
     """The facts of a page; the keys of page.toml, see docs/pages.md.
 
-    ``recipe`` is the raw table of a page that is installed from packages.
+    ``recipe`` is the raw table of a page that is installed from packages, ``table`` that of one
+    that has another page's resource table.
     """
 
     title: str
@@ -48,6 +49,7 @@ class PageFacts:
     deviations: tuple[str, ...]
     pinned: bool = False
     recipe: dict[str, Any] | None = None
+    table: dict[str, Any] | None = None
 
 
 def read_facts(path: Path) -> PageFacts:
@@ -158,6 +160,17 @@ def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
     return folder
 
 
+def list_sources(folder: Path) -> tuple[Path, ...]:
+    """Return the folders of pages that one is built from: itself, and the one that it is like.
+
+    Raises:
+        ConfigurationError: its ``page.toml`` is wrong.
+    """
+    facts = read_facts(folder / FACTS_NAME)
+    base = folder.parent / str((facts.table or facts.recipe or {}).get("like", ""))
+    return (folder, base) if (base / FACTS_NAME).is_file() else (folder,)
+
+
 def read_kind(folder: Path) -> Kind:
     """Return which kind of page ``folder`` holds.
 
@@ -165,16 +178,19 @@ def read_kind(folder: Path) -> Kind:
         ConfigurationError: none, more than one, or its ``page.toml`` is wrong.
     """
     sources: dict[Kind, str] = {}
+    facts = read_facts(folder / FACTS_NAME)
+    if facts.table is not None:
+        sources["table"] = f"a [table] in {FACTS_NAME}"
     if (folder / TABLE_NAME).exists():
-        sources["table"] = TABLE_NAME
+        sources["table"] = " and ".join((*sources.values(), TABLE_NAME))
     if (folder / HAR_NAME).exists():
         sources["archive"] = HAR_NAME
-    if read_facts(folder / FACTS_NAME).recipe is not None:
+    if facts.recipe is not None:
         sources["recipe"] = f"a [recipe] in {FACTS_NAME}"
-    if len(sources) == 1:
-        return next(iter(sources))
     contents = " and ".join(sources.values()) or "nothing to build"
+    if len(sources) == 1 and " and " not in contents:
+        return next(iter(sources))
     raise ConfigurationError(
         [f"{folder}: has {contents}; a page has exactly one of {TABLE_NAME} (a table), {HAR_NAME} "
-         f"(an archive) and a [recipe] in {FACTS_NAME}"]
+         f"(an archive), and a [table] and a [recipe] in {FACTS_NAME}"]
     )  # fmt: skip

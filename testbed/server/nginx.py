@@ -181,7 +181,9 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         pid=PID_FILE,
         error_log=ERROR_LOG,
         condition=CONDITION,
-        log=log_directives(terms.buffered_log, terms.handshakes.early_data),
+        log=log_directives(
+            terms.buffered_log, terms.handshakes.early_data, any(each.h3 for each in listeners)
+        ),
         constants=constants.definitions(),
         keepalive_requests=request_limit,
     )

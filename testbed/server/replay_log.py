@@ -73,13 +73,15 @@ class LoggedAnswer:
     group: str = ""
 
 
-def log_directives(buffered: bool, early_data: bool = False) -> str:
+def log_directives(buffered: bool, early_data: bool = False, h3: bool = False) -> str:
     """Return the directives of ``http`` that write the log, without requests to the host ``prime``.
 
-    With ``early_data`` there is a variable ``EARLY``.  Buffered it costs no system call for each
-    request, and is complete when nginx has ended.
+    With ``early_data`` there is a variable ``EARLY``.  Requests over HTTP/3, where ``h3`` says that
+    there may be some, have no field Host.  Buffered it costs no system call for each request, and is
+    complete when nginx has ended.
     """
     written = _FIELDS | {EARLY: f'"${EARLY}"' if early_data else '""'}
+    written |= {"host": '"$host$is_request_port$request_port"'} if h3 else {}
     fields = ",".join(f'"{name}":{value}' for name, value in written.items())
     buffer = f" buffer={BUFFER}" if buffered else ""
     return f"""\

@@ -93,6 +93,19 @@ def test_a_page_that_is_gone_is_said(home: Path) -> None:
     assert not (home / "new" / "pages" / "wikipedia").exists()
 
 
+def test_a_page_brings_the_one_whose_table_it_has(home: Path) -> None:
+    page = home / "pages" / "wikipedia"
+    shutil.copytree(page, home / "pages" / "base")
+    (page / "resources.csv").unlink()
+    with (page / "page.toml").open("a") as facts:
+        facts.write('[table]\nlike = "base"\nprotocol = "http"\n')
+    written = pack(home)
+    assert {"base", "wikipedia"} <= set(written.contents.pages)
+    assert written.contents.missing == {}
+    unpack_results(home / "pack.zip", home / "new")
+    assert (home / "new" / "pages" / "base" / "resources.csv").is_file()
+
+
 def test_a_page_that_changed_is_said(home: Path) -> None:
     table = home / "pages" / "wikipedia" / "resources.csv"
     table.write_text(table.read_text().replace("text/css", "text/plain", 1))

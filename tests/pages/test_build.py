@@ -201,3 +201,36 @@ def test_committed_facts_say_when_and_whence(name: str) -> None:
     assert facts.url.startswith("http://")
     assert facts.deviations
     assert ("fit2011" in name) == ("proves nothing" in facts.deviations[0])
+
+
+def test_a_page_may_have_the_table_of_another(tmp_path: Path, small: Callable[[str], Path]) -> None:
+    base = small("0,,a.example,text/html,200,980,500,root,,0,9\n")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "page.toml").write_text(FACTS + '[table]\nlike = "small"\nprotocol = "h2"\n')
+    (entry,) = read_archive(build_page(other, tmp_path / "cache")).entries
+    assert (entry.scheme, entry.protocol, entry.body_size) == ("https", "h2", 500)
+    built = build_page(other, tmp_path / "cache")
+    table = base / "resources.csv"
+    table.write_text(table.read_text().replace(",980,500,", ",981,501,"))
+    assert build_page(other, tmp_path / "cache") != built
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('like = "none"\nprotocol = "h2"', r"there is no page 'none' with a resources\.csv"),
+        ('protocol = "h2"', "there is no page None"),
+        ('like = "small"\nprotocol = "h9"', "table.protocol is 'h9', expected one of http, https"),
+        ('like = "small"\nprotocol = "h2"\nrows = 1', "table.rows: unknown; it has like and prot"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told(
+    tmp_path: Path, small: Callable[[str], Path], table: str, message: str
+) -> None:
+    small("0,,a.example,text/html,200,980,500,root,,0,9\n")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "page.toml").write_text(f"{FACTS}[table]\n{table}\n")
+    with pytest.raises(ConfigurationError, match=message):
+        build_page(other, tmp_path / "cache")

@@ -36,6 +36,7 @@ def reread(facts: PageFacts) -> PageFacts:
         deviations=st.lists(texts).map(tuple),
         pinned=st.booleans(),
         recipe=st.none(),
+        table=st.none(),
     )
 )
 def test_what_is_written_is_read_back(facts: PageFacts) -> None:

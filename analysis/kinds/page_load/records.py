@@ -76,6 +76,12 @@ def _lack(record: Record) -> str | None:
 QUEUEING = ("median_ms", "p95_ms", "peak_ms", "dropped", "marked")
 """Of each queue before the line, as columns: ``up_peak_ms`` (``testbed.model.Queueing``)."""
 
+OPENING = (
+    "tcp", "quic", "hellos", "hello_bytes", "resumed", "early", "early_bytes", "early_requests",
+    "round_trips", "up_bytes", "down_bytes",
+)  # fmt: skip
+"""Of the opening of the last visit's connections, as columns (``testbed.model.VisitProof``)."""
+
 
 def _values(record: Record) -> dict[str, Any]:
     load = record.measured_as(PageLoad)
@@ -83,6 +89,8 @@ def _values(record: Record) -> dict[str, Any]:
     values = {f"{way}_{name}": getattr(queue, name) for way, queue in queues.items()
               for name in QUEUEING}  # fmt: skip
     values |= {"requests": len(load.requests)} if load is not None else {}
+    if record.proof is not None and record.proof.visits:
+        values |= {name: getattr(record.proof.visits[-1], name) for name in OPENING}
     return values | {"call_p95_ms": call_delay_ms(record)}
 
 
@@ -114,6 +122,7 @@ DESCRIPTION = RecordKind(
         "requests",
         *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING),
         "call_p95_ms",
+        *OPENING,
     ),
     values=_values,
     lack=_lack,

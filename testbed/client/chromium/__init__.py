@@ -56,7 +56,9 @@ class Chromium:
 
     name = "chromium"
     tcp_alone = False
-    honours = frozenset({"visits", "tls_resumption", "early_data", "key_share", "h3"})
+    honours = frozenset(
+        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3"}
+    )
     programs = (
         Program(
             "chromium-headless-shell",
