@@ -20,10 +20,11 @@ _PLAIN = {
 
 
 class Frame(NamedTuple):
-    """One frame; ``kind`` is its type, all of STREAM the same.
+    """One frame; ``kind`` is its type, the first of those of STREAM, ACK and CONNECTION_CLOSE.
 
     ``stream``, ``offset``, ``data`` and ``fin`` are of STREAM and CRYPTO; ``stream`` is the error
-    of a CONNECTION_CLOSE, the largest number of an ACK, and ``data`` a reason.
+    of a CONNECTION_CLOSE, and ``data`` its reason.  ``acked`` are the first and the last number of
+    each range of an ACK.
     """
 
     kind: int
@@ -31,6 +32,7 @@ class Frame(NamedTuple):
     offset: int = 0
     data: bytes = b""
     fin: bool = False
+    acked: tuple[tuple[int, int], ...] = ()
 
 
 def read_number(content: bytes, position: int) -> tuple[int, int]:
@@ -97,12 +99,19 @@ def _read_stream(content: bytes, kind: int, position: int) -> tuple[Frame, int]:
 
 
 def _read_ack(content: bytes, kind: int, position: int) -> tuple[Frame, int]:
-    largest, position = read_number(content, position)
+    last, position = read_number(content, position)
     _, position = read_number(content, position)  # the delay
-    ranges, position = read_number(content, position)
-    for _ in range(1 + 2 * ranges + (3 if kind == _ACK_ECN else 0)):
+    more, position = read_number(content, position)
+    size, position = read_number(content, position)
+    acked = [(last - size, last)]
+    for _ in range(more):
+        gap, position = read_number(content, position)
+        size, position = read_number(content, position)
+        last = acked[-1][0] - gap - 2
+        acked.append((last - size, last))
+    for _ in range(3 if kind == _ACK_ECN else 0):
         _, position = read_number(content, position)
-    return Frame(ACK, largest), position
+    return Frame(ACK, acked=tuple(acked)), position
 
 
 def _read_other(content: bytes, kind: int, position: int) -> tuple[Frame, int]:

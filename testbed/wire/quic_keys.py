@@ -7,15 +7,12 @@ found by trying: what is opened by a wrong key fails its tag.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections import defaultdict
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from typing import Any
 
 EARLY, HANDSHAKE, APPLICATION = (
     "EARLY_TRAFFIC_SECRET",
@@ -31,8 +28,20 @@ Secrets = dict[bytes, dict[str, bytes]]
 """Secrets by label, by the random of the ClientHello."""
 
 
-class _Aead(Protocol):
-    def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes | None) -> bytes: ...
+@cache
+def _ciphers(name: str = "") -> Any:
+    """The package's ciphers, of which most judging has no need: importing them takes its time."""
+    return import_module(f"cryptography.hazmat.primitives.ciphers{name}")
+
+
+def _encryptor(algorithm: Any, mode: Any) -> Any:
+    return _ciphers().Cipher(algorithm, mode).encryptor()
+
+
+@cache
+def _invalid() -> type[Exception]:
+    error: type[Exception] = import_module("cryptography.exceptions").InvalidTag
+    return error
 
 
 class Keys:
@@ -44,24 +53,26 @@ class Keys:
         size = 32 if chacha or len(secret) == 48 else 16
         key = expand(secret, f"{prefix}key", size)
         self.iv = int.from_bytes(expand(secret, f"{prefix}iv", _IV_BYTES))
-        self.aead: _Aead = ChaCha20Poly1305(key) if chacha else AESGCM(key)
+        name = "ChaCha20Poly1305" if chacha else "AESGCM"
+        self._aead = getattr(_ciphers(".aead"), name)(key)
         self._veil = expand(secret, f"{prefix}hp", size) if prefix else b""
-        self._masked = None
+        self._masked: Any = None
         if prefix and not chacha:
-            self._masked = Cipher(algorithms.AES(self._veil), modes.ECB()).encryptor()
+            self._masked = _encryptor(_ciphers(".algorithms").AES(self._veil), _ciphers(".modes").ECB())
 
     def mask(self, sample: bytes) -> bytes:
         """Return what hides a header, by a sample of the packet (RFC 9001 section 5.4)."""
         if self._masked is not None:
-            return self._masked.update(sample)
-        return Cipher(algorithms.ChaCha20(self._veil, sample), None).encryptor().update(bytes(5))
+            return bytes(self._masked.update(sample))
+        chacha = _ciphers(".algorithms").ChaCha20(self._veil, sample)
+        return bytes(_encryptor(chacha, None).update(bytes(5)))
 
     def open(self, number: int, content: bytes, header: bytes) -> bytes | None:
         """Return the plain text of packet or record ``number``; ``None``: it is not of these."""
         nonce = (self.iv ^ number).to_bytes(_IV_BYTES)
         try:
-            return self.aead.decrypt(nonce, content, header)
-        except (InvalidTag, ValueError):
+            return bytes(self._aead.decrypt(nonce, content, header))
+        except (_invalid(), ValueError):
             return None
 
     def updated(self) -> Keys:
@@ -90,12 +101,13 @@ def candidates(secret: bytes, *, prefix: str = "quic ") -> list[Keys]:
 
 def expand(secret: bytes, label: str, size: int) -> bytes:
     """Return HKDF-Expand-Label of an empty context (RFC 8446 section 7.1)."""
-    name = hashlib.sha384 if len(secret) == 48 else hashlib.sha256
+    name = "sha384" if len(secret) == 48 else "sha256"
     words = b"tls13 " + label.encode()
     info = size.to_bytes(2) + bytes((len(words),)) + words + b"\0"
     made, block = b"", b""
     while len(made) < size:
-        block = hmac.new(secret, block + info + bytes((len(made) // name().digest_size + 1,)), name).digest()
+        counter = len(made) // len(secret) + 1
+        block = hmac.digest(secret, block + info + bytes((counter,)), name)
         made += block
     return made[:size]
 
