@@ -28,7 +28,7 @@ def visit() -> Visit:
     return made
 
 
-def served(requests: int, **more: bool) -> ServedConnection:
+def served(requests: int, **more: Any) -> ServedConnection:
     return ServedConnection(f"{CLIENT}:{PORT}", f"{SERVER}:80", requests, **more)
 
 
