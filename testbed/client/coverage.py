@@ -41,8 +41,12 @@ class RequestCoverage:
     failed: tuple[str, ...]
 
 
-def compare(page: Archive, requests: Sequence[RequestTiming]) -> RequestCoverage:
+def compare(
+    page: Archive, requests: Sequence[RequestTiming], cached: Sequence[str] = ()
+) -> RequestCoverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
+
+    ``cached`` are URLs that the client's cache answered: nobody need ask for them again.
 
     Requests that are not due are optional, and an event stream may be requested again each time
     that it ends.  An error status counts as failed unless the page was recorded with it.
@@ -60,7 +64,7 @@ def compare(page: Archive, requests: Sequence[RequestTiming]) -> RequestCoverage
     )
     extra = _surplus(urls, recorded)
     return RequestCoverage(
-        _surplus(due, urls), tuple(url for url in extra if url not in streams), failed
+        _surplus(due, [*urls, *cached]), tuple(url for url in extra if url not in streams), failed
     )
 
 

@@ -68,7 +68,9 @@ class LoadOrder:
     and returns a second later: the guest then has forgotten what was.  ``load_ns`` is the
     CLOCK_REALTIME at which neighbours may expect the load, where there are any.  ``opening``
     is what a process had to know at its start; ``resumption`` says whether sessions are resumed,
-    by a client that chooses.
+    by a client that chooses.  ``visits`` is how often the page is loaded in one process;
+    ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
+    begins.
     """
 
     archive: Archive
@@ -93,6 +95,9 @@ class LoadOrder:
     load_ns: int | None = None
     opening: Opening = NO_OPENING
     resumption: bool = False
+    visits: int = 1
+    keep_cache: bool = False
+    idle: Callable[[], None] | None = None
 
     @property
     def seat(self) -> Seat:

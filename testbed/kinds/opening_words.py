@@ -5,7 +5,7 @@ What is swept meets everything else that is swept, so one value on each side is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -30,6 +30,10 @@ _EXCLUDED: tuple[tuple[str, Any, KeyPath, Any, str], ...] = (
     ("key_share", "x25519mlkem768", ("tls_version",), "1.2",
      f"TLS 1.3 alone has the group; {_TLS_1_3}"),
 )  # fmt: skip
+_OF_ONE_VISIT: tuple[KeyPath, ...] = (
+    ("traffic",), ("link", "changes"),
+    *(("link", name) for name in ("trace_down", "trace_up", "hop_down", "hop_up")),
+)  # fmt: skip
 _DEFAULTS = {knob.name: knob.default for knob in fields(Condition)}
 _KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol")
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
@@ -39,7 +43,11 @@ def check_openings(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each way of opening connections that no server and client have."""
     for name, value, beside, other, why in _EXCLUDED:
         default = False if beside == ("tcp", "tfo") else _DEFAULTS[beside[-1]]
-        if _has(file, name, value) and other in file.all_of(beside, default):
+        if (
+            _has(file, name, value)
+            and other in file.all_of(beside, default)
+            and not _leaves_out(file, {name: value, beside[-1]: other})
+        ):
             met = f"{'.'.join(beside)} = {toml_text(other)}"
             yield f"{file.place((name,))}: {toml_text(value)} beside {met}: {why}"
     limits = file.all_of(("tcp", "requests_per_connection"), None)
@@ -49,12 +57,25 @@ def check_openings(file: ExperimentFile) -> Iterator[str]:
             'and protocol = "h3" has none; leave it out'
         )
     many = any(number > 1 for number in file.all_of(("visits",), 1))
+    if many:
+        yield from _check_beside_visits(file)
     if many and _has(file, "tls_resumption", True):
         longest = max(file.all_of(("idle_s",), _DEFAULTS["idle_s"]))
         if longest > TICKET_LIFE_S:
             yield (
                 f"{file.place(('idle_s',))}: {longest:g} s are beyond a ticket's life of "
                 f"{TICKET_LIFE_S:g} s; take less, or leave tls_resumption out"
+            )
+
+
+def _check_beside_visits(file: ExperimentFile) -> Iterator[str]:
+    """Yield a sentence for each knob that is set beside several visits, and told of one alone."""
+    for path in _OF_ONE_VISIT:
+        usual = _DEFAULTS.get(path[-1], "")
+        if any(value != usual for value in file.all_of(path, usual)):
+            yield (
+                f"{file.place(path)}: its times are those of one load, and there are several "
+                "visits; leave one of them out"
             )
 
 
@@ -74,6 +95,13 @@ def check_clients(file: ExperimentFile) -> Iterator[str]:
                     f"{file.place((name,))}: the client {toml_text(client)} has no {what}; take "
                     f"client = {' or '.join(map(toml_text, able))}, or leave {name} out"
                 )
+
+
+def _leaves_out(file: ExperimentFile, met: Mapping[str, Any]) -> bool:
+    """Return whether an entry of ``leave_out`` takes out every condition with these two values."""
+    words = {f"{name}={toml_text(value).strip(chr(34))}" for name, value in met.items()}
+    entries = file.values.get("leave_out", ())
+    return any(words >= {word.strip() for word in entry.split(",")} for entry in entries)
 
 
 def _has(file: ExperimentFile, name: str, value: object) -> bool:

@@ -25,6 +25,7 @@ from testbed.lab.alignment import (
     draw_secrets,
     forget,
     forget_by,
+    idle,
     next_launch,
 )
 from testbed.lab.laboratory import Lab
@@ -218,6 +219,9 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         restart=forget if site.aligned else None,
         opening=trial.opening,
         resumption=condition.tls_resumption,
+        visits=condition.visits,
+        keep_cache=condition.between == "keep",
+        idle=partial(idle if site.aligned else time.sleep, condition.idle_s),
     )
     if lead is None or moments is None:
         return order

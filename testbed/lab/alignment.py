@@ -55,6 +55,13 @@ def choose_moments(
     return Moments(launched_ns, launched_ns + ages * AGE_NS + offset_ns)
 
 
+def idle(idle_s: float) -> None:
+    """Wait for the first round instant that is ``idle_s`` seconds away or more, and ``forget``."""
+    now_ns = time.time_ns()
+    time.sleep((next_round(now_ns + round(idle_s * 1e9)) - now_ns) / 1e9)
+    forget()
+
+
 def next_launch() -> int:
     """Return the next round instant for which there is time to get ready."""
     return next_round(time.time_ns() + READY_NS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from testbed.model.asked import (
     FIFO,
+    KEPT_ALIVE_S,
     Between,
     Condition,
     Cookies,
@@ -72,6 +73,7 @@ from testbed.model.record import (
     SERVER_CAPTURE_FILE,
     SERVER_LOG_FILE,
     TRIAL_FILE,
+    VISIT_HARS,
     Outcome,
     Record,
 )
@@ -84,6 +86,7 @@ __all__ = [
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",
+    "KEPT_ALIVE_S",
     "KEYS_FILE",
     "MAX_REPETITIONS",
     "MODIFIED",
@@ -96,6 +99,7 @@ __all__ = [
     "SERVER_CAPTURE_FILE",
     "SERVER_LOG_FILE",
     "TRIAL_FILE",
+    "VISIT_HARS",
     "Between",
     "Condition",
     "Cookies",

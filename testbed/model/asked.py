@@ -42,6 +42,8 @@ _PCT = r"[0-9]{1,3}(\.[0-9]{1,4})?"
 _TIME = r"[0-9]{1,5}(\.[0-9]{1,6})? s"
 _STEP = r"(rtt_ms [0-9]{1,5}(\.[0-9]{1,6})?|(down|up)_kbit [0-9]{1,8})"
 _CHANGE = rf"at {_TIME}: (down for {_TIME}|{_STEP}(, {_STEP})*)"
+KEPT_ALIVE_S = 300
+"""For how long a server keeps an idle connection."""
 FIFO = "fifo"
 """The queue before the line where no other is asked for: one FIFO of ``buffer_bytes``."""
 _QUEUE = r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$"

@@ -194,6 +194,11 @@ class PageLoad:
     earlier: tuple[PageLoad, ...] = ()
     """The visits before this one, in their order, each like a load of its own."""
 
+    @property
+    def visits(self) -> tuple[PageLoad, ...]:
+        """All visits in their order, this one at the end."""
+        return (*self.earlier, self)
+
 
 @dataclass(frozen=True, slots=True)
 class Substitution:

@@ -115,6 +115,13 @@ class Trial:
         return ip
 
     @property
+    def limit_s(self) -> float:
+        """How long all its visits may take, in seconds of its own clock, with what is between."""
+        visits: int = getattr(self.condition, "visits", 1)
+        idle_s: float = getattr(self.condition, "idle_s", 0.0)
+        return visits * self.timeout_s + (visits - 1) * idle_s
+
+    @property
     def opening(self) -> Opening:
         """What its client has to know when it starts."""
         return opening_of(self.condition)

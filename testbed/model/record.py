@@ -20,6 +20,8 @@ NEIGHBOUR_FILE, REMOTE_FILE = "neighbour.pcap", "remote.pcap"
 HAR_FILE = "load.har"
 HISTOGRAMS_FILE = "response-times.hlog"
 SERVER_LOG_FILE = "nginx-error.log"
+VISIT_HARS = tuple(f"visit-{number}.har" for number in range(1, 20))
+"""The same of the visits before the one that counts, in their order."""
 KEYS_FILE = "keys.log"
 """The secrets of the client's sessions, in NSS's format (RFC 9850): they open the captures."""
 

@@ -16,6 +16,7 @@ from testbed.archive.reading import Archive
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
+from testbed.model import KEPT_ALIVE_S
 from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
@@ -59,7 +60,7 @@ http {{
   # Otherwise each head leaves in a segment of its own and takes a place in the initial window.
   tcp_nopush on;
   tcp_nodelay on;
-  keepalive_timeout 300s;
+  keepalive_timeout {kept_alive_s}s;
   keepalive_requests {keepalive_requests};
   keepalive_disable none;
   # Links are slow, and requests have long URLs and cookies.
@@ -185,6 +186,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
             terms.buffered_log, terms.handshakes.early_data, any(each.h3 for each in listeners)
         ),
         constants=constants.definitions(),
+        kept_alive_s=KEPT_ALIVE_S,
         keepalive_requests=request_limit,
     )
     modules = "" if terms.think is None else load_directive(terms.usr)

@@ -77,8 +77,8 @@ def log_directives(buffered: bool, early_data: bool = False, h3: bool = False) -
     """Return the directives of ``http`` that write the log, without requests to the host ``prime``.
 
     With ``early_data`` there is a variable ``EARLY``.  Requests over HTTP/3, where ``h3`` says that
-    there may be some, have no field Host.  Buffered it costs no system call for each request, and is
-    complete when nginx has ended.
+    there may be some, have no field Host.  Buffered it costs no system call for each request, and
+    is complete when nginx has ended.
     """
     written = _FIELDS | {EARLY: f'"${EARLY}"' if early_data else '""'}
     written |= {"host": '"$host$is_request_port$request_port"'} if h3 else {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from testbed.model import KEPT_ALIVE_S
 from testbed.wire.packets import (
     ETHERNET_BYTES,
+    FIN,
     SYN,
     WINDOW_SCALE,
     Capture,
@@ -103,6 +105,22 @@ def _refuse_hidden(packet: Packet, pcap: Path) -> None:
 def first_packet_ns(capture: Capture, clients: Collection[bytes]) -> int | None:
     """Return when the client sent its first packet, which may be a look-up's."""
     return next((packet.at_ns for packet in capture.packets if packet.source in clients), None)
+
+
+def before_farewell(flow: Flow) -> Sequence[tuple[bool, Packet]]:
+    """Return the packets of ``flow`` until its server ends it for having been idle.
+
+    What a client sends to see whether the other end is there carries nothing.
+    """
+    # The client acknowledged late what began the idle time.
+    idle_ns = (KEPT_ALIVE_S - 1) * 1_000_000_000
+    last_ns = flow.syn.at_ns
+    for index, (by_client, packet) in enumerate(flow.packets):
+        if packet.payload_bytes or packet.flags & FIN:
+            if not by_client and packet.at_ns - last_ns >= idle_ns:
+                return flow.packets[:index]
+            last_ns = packet.at_ns
+    return flow.packets
 
 
 def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:

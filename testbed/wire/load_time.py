@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from testbed.model import PageLoad, Replay, ServedConnection
-from testbed.wire.flows import Flow, Flows, first_packet_ns, payloads
+from testbed.wire.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
 from testbed.wire.packets import FIN, RST, Capture, behind
+from testbed.wire.visits import VisitWindow
 
 
 class Slack(NamedTuple):
@@ -42,13 +43,13 @@ def check_load_time(
     capture: Capture,
     flows: Flows,
     clients: Collection[bytes],
-    load: PageLoad,
+    visit: VisitWindow,
     served: Sequence[ServedConnection],
     *,
     real_time: bool,
     held_ms: float = 0.0,
 ) -> Iterator[str]:
-    """Yield a sentence for each time of ``load`` that its packets contradict.
+    """Yield a sentence for each time of a visit that its packets contradict.
 
     Before its first packet was seen it may have waited for ``held_ms``.
 
@@ -57,13 +58,14 @@ def check_load_time(
     when the client says that its load ended, or, of a browser, its last request: its load ended
     with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
     """
-    began = first_packet_ns(capture, clients)
+    load, began = visit.load, visit.first_packet_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6
         for flow in flows.flows
         if began is not None and (flow.syn.sender, flow.syn.receiver) in carried
         for at_ns in _new_bytes(flow)
+        if visit.holds(at_ns)
     )
     if not arrivals_ms:
         yield "the capture has no byte of a response"
@@ -117,19 +119,20 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
 
     A client of one's own need not name its requests.
     """
-    claimed = sum(1 for request in load.requests if request.status)
+    requests = [request for visit in load.visits for request in visit.requests]
+    claimed = sum(1 for request in requests if request.status)
     answered = replay.exact + len(replay.inexact)
     if claimed > answered + len(replay.missed):
         yield (
             f"the client names {claimed} answered requests, the server answered "
             f"{answered + len(replay.missed)}"
         )
-    if load.requests and answered > len(load.requests):
-        yield f"the server answered {answered} requests, the client names {len(load.requests)}"
+    if requests and answered > len(requests):
+        yield f"the server answered {answered} requests, the client names {len(requests)}"
 
 
 def _new_bytes(flow: Flow) -> Iterator[int]:
-    """Yield when the server's bytes came that were not there before, until the client ended.
+    """Yield when the server's bytes came that were not there before, until either end ended.
 
     Those are new, too, that the client did not keep when they came: what overtakes later data has
     an older timestamp than that, and is thrown away (PAWS, RFC 7323 section 5.2).
@@ -137,7 +140,7 @@ def _new_bytes(flow: Flow) -> Iterator[int]:
     offsets = {id(packet): offset for offset, packet in payloads(flow, by_client=False)}
     seen: dict[int, int] = {}
     told, acked = 0, 0
-    for by_client, packet in flow.packets:
+    for by_client, packet in before_farewell(flow):
         if by_client:
             if packet.flags & (FIN | RST):
                 return

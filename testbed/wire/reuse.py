@@ -1,8 +1,8 @@
 """Reuse of connections: who ended each, and after how many requests (RFC 9112 section 9).
 
-The server may end a connection for one reason only: it has carried as many requests as it was
-asked to.  Clients end theirs as they like.  The capture shows who was first, also where TLS hides
-the requests, which the server's log counts.
+The server may end a connection for two reasons only: it has carried as many requests as it was
+asked to, or was idle for ``KEPT_ALIVE_S``.  Clients end theirs as they like.  The capture shows who
+was first, also where TLS hides the requests, which the server's log counts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from testbed.model import ServedConnection
-from testbed.wire.flows import Flow, Flows
+from testbed.wire.flows import Flow, Flows, before_farewell
 from testbed.wire.packets import FIN, RST, SYN, behind
 from testbed.wire.tls import holds_alert
 
@@ -70,7 +70,7 @@ def _is_ended_by_server(flow: Flow) -> bool:
     section 6.1).
     """
     opened, client_end = False, None
-    for by_client, packet in flow.packets:
+    for by_client, packet in before_farewell(flow):
         if by_client:
             if packet.flags & RST:
                 return False

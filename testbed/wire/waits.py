@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.model import Waits
-from testbed.wire.flows import Flow, Flows
+from testbed.wire.flows import Flow, Flows, before_farewell
 from testbed.wire.lookups import DNS_PORT, HEADER_BYTES
 from testbed.wire.packets import SYN, Capture, behind
 
@@ -43,7 +43,7 @@ def _stops(flow: Flow, *, of_server: bool) -> Iterator[int]:
     if flow.synack is not None:
         awaited, opened_ns = flow.synack.seq + 1, flow.synack.at_ns
     beyond: dict[int, int] = {}
-    for by_client, packet in flow.packets:
+    for by_client, packet in before_farewell(flow):
         if not packet.payload_bytes and not packet.flags & SYN:
             continue
         if not by_client and packet.at_ns < opened_ns:

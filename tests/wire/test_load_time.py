@@ -14,6 +14,7 @@ from testbed.wire.both_ways import check_strangers
 from testbed.wire.load_time import check_counts, check_duration, check_load_time
 from testbed.wire.openings import check_openings
 from testbed.wire.service import check_service
+from testbed.wire.visits import split_visits
 from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, Capture, Visit
 
 US = (CLIENT, 2000)
@@ -46,7 +47,8 @@ def problems(capture: Capture, told: PageLoad, folder: Path, *, real: bool = Fal
     """What is held against the load."""
     read = capture.read(folder)
     flows = capture.flows(folder)
-    return list(check_load_time(read, flows, ADDRESS, told, SERVED, real_time=real))
+    (visit,) = split_visits(told)
+    return list(check_load_time(read, flows, ADDRESS, visit, SERVED, real_time=real))
 
 
 @pytest.mark.parametrize("plt_ms", [39.95, 40.0, 40.05])

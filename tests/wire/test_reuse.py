@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def visit() -> Visit:
     return made
 
 
-def served(requests: int, **more: bool) -> ServedConnection:
+def served(requests: int, **more: Any) -> ServedConnection:
     return ServedConnection(f"{CLIENT}:{PORT}", f"{SERVER}:80", requests, **more)
 
 

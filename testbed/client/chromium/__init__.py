@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ from testbed.client.interface import (
     client_environment,
 )
 from testbed.client.program import Program
-from testbed.model import HAR_FILE, MODIFIED, PageLoad, RequestTiming
+from testbed.model import HAR_FILE, MODIFIED, VISIT_HARS, PageLoad, RequestTiming
 
 SHIM = Path("native") / "tfo.so"
 KEY_SHARE_SHIM = Path("native") / "keyshare.so"
@@ -118,7 +119,7 @@ class Chromium:
 
 
 class StartedChromium(NamedTuple):
-    """A browser that waits at its empty page, for one load.
+    """A browser that waits at its empty page, for one order.
 
     Attributes:
         browser: its process.
@@ -145,26 +146,32 @@ class StartedChromium(NamedTuple):
             full_browser=self.full,
             wait_until_ns=order.wait_until_ns,
             restart=order.restart,
+            visits=order.visits,
+            keep_cache=order.keep_cache,
+            idle=order.idle,
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()
         with browser.explained():
-            result = visit(browser.devtools, self.session, errand, browser.proc)
+            visits = visit(browser.devtools, self.session, errand, browser.proc)
             stopwatch.split()
             browser.close()
             stopwatch.split("close_s")
-        write_har(
-            order.out / HAR_FILE,
-            result.events,
-            result.requests,
-            browser=self.version,
-            page_url=errand.url,
-            plt_ms=result.plt_ms,
-            start_s=result.start_s,
-        )
-        load = read_load(result, self.version, order)
+        for name, result in zip((*VISIT_HARS[: len(visits) - 1], HAR_FILE), visits, strict=True):
+            write_har(
+                order.out / name,
+                result.events,
+                result.requests,
+                browser=self.version,
+                page_url=errand.url,
+                plt_ms=result.plt_ms,
+                start_s=result.start_s,
+            )
+        *earlier, load = (read_load(each, self.version, order) for each in visits)
         load.browser.update(stopwatch.read())
-        return load
+        if not earlier:
+            return load
+        return replace(load, earlier=tuple(earlier))
 
 
 def _environment(seat: Seat) -> dict[str, str]:
@@ -207,7 +214,7 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
     if not requests:
         raise LoadError("chromium: the browser reported no request at all")
     require_protocols(order, ((item.url, item.protocol) for item in result.requests))
-    coverage = compare(order.archive, requests)
+    coverage = compare(order.archive, requests, result.cached)
     return PageLoad(
         client=Chromium.name,
         client_version=version,
@@ -218,6 +225,7 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
         failed=coverage.failed,
         pinned=order.pinned,
         browser=result.cost,
+        began_ns=result.began_ns if order.visits > 1 else None,
         **result.milestones,
     )
 

@@ -82,8 +82,10 @@ class BrowserTraffic:
     asked the network for is in the events of its own session.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_cache: bool = False) -> None:
+        """Take note of a load; ``keeps_cache``: what the cache answers is not owed any more."""
         self.events: list[Event] = []
+        self._keeps_cache = keeps_cache
         self._requests: list[BrowserRequest] = []
         self._current: dict[str, BrowserRequest] = {}
         self._unanswered: set[str] = set()
@@ -118,6 +120,10 @@ class BrowserTraffic:
         """Return the requests that went out, in the order in which they did."""
         return [request for request in self._requests if not (request.cached or request.blocked)]
 
+    def cached(self) -> tuple[str, ...]:
+        """Return the URLs that a cache answered, in the order in which they were asked for."""
+        return tuple(without_fragment(each.url) for each in self._requests if each.cached)
+
     def is_settled(self, loaded_s: float, due: Iterable[str]) -> bool:
         """Say whether all that is due, and all that began before the load event, has ended.
 
@@ -130,7 +136,7 @@ class BrowserTraffic:
         """
         remaining = Counter(due)
         for request in self._requests:
-            if request.cached:
+            if request.cached and not self._keeps_cache:
                 continue
             url = without_fragment(request.url)
             if request.end_s is None and (request.start_s <= loaded_s or remaining[url] > 0):

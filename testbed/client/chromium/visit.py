@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from testbed.base.proc import scheduled
 from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
 from testbed.client.chromium.devtools import DevTools, Event, LateError
-from testbed.client.chromium.flags import WINDOW
+from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
 from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
@@ -50,6 +50,9 @@ class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
         full_browser: whether it is one, rather than headless-shell.
         wait_until_ns: CLOCK_REALTIME of the navigation; ``None``: at once, in real time.
         restart: called at that moment; the navigation is when it returns.
+        visits: how often to load the page.
+        keep_cache: whether the cache is kept from one visit to the next.
+        idle: called between two visits; the next navigation is when it returns.
     """
 
     url: str
@@ -59,24 +62,30 @@ class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
     full_browser: bool = False
     wait_until_ns: int | None = None
     restart: Callable[[], None] | None = None
+    visits: int = 1
+    keep_cache: bool = False
+    idle: Callable[[], None] | None = None
 
 
 class Visit(NamedTuple):
     """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
 
-    ``requests`` are those that belong to the load, and ``milestones`` fields of a page load.
+    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered, and
+    ``milestones`` fields of a page load.  ``began_ns`` is the CLOCK_REALTIME before the navigation.
     """
 
     plt_ms: float
+    began_ns: int
     start_s: float
     events: list[Event]
     requests: list[BrowserRequest]
+    cached: tuple[str, ...]
     milestones: Milestones
     cost: dict[str, float]
 
 
-def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> Visit:
-    """Load the page and see it through.
+def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> tuple[Visit, ...]:
+    """Load the page and see it through, as often as asked.
 
     Args:
         devtools: of a browser; it keeps the events of ``traffic``.
@@ -97,14 +106,55 @@ def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> Visit
             sleep_until(errand.wait_until_ns)
             if errand.restart is not None:
                 errand.restart()
-            return _load(devtools, session, errand)
-    cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
-    return _load(devtools, session, errand, Spent(cpu, read_queues(cpu, proc), proc))
+            return _load_all(devtools, session, errand)
+    return _load_all(devtools, session, errand, proc)
 
 
-def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None = None) -> Visit:
-    """Load the page until it is settled; ``before`` is the cost until now, in real time."""
+def _load_all(
+    devtools: DevTools, session: str, errand: Errand, proc: Path | None = None
+) -> tuple[Visit, ...]:
+    """Load the page as often as asked; ``proc`` is given in real time, where the cost is told."""
+    visits: list[Visit] = []
+    while len(visits) < errand.visits:
+        if visits:
+            _leave(devtools, session, errand)
+        before = None
+        if proc is not None:
+            cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
+            before = Spent(cpu, read_queues(cpu, proc), proc)
+        # A first visit finds nothing in the cache that it is to have.
+        keeps = errand.keep_cache and bool(visits)
+        visits.append(_load(devtools, session, errand, before, keeps=keeps))
+    return tuple(visits)
+
+
+def _leave(devtools: DevTools, session: str, errand: Errand) -> None:
+    """Go to an empty page, forget what is to be forgotten, and be idle."""
+    deadline = time.monotonic() + ANSWER_S
+    try:
+        _navigate(devtools, session, FIRST_PAGE, deadline)
+        if not errand.keep_cache:
+            devtools.ask(deadline, ("Network.clearBrowserCache", None), session=session)
+    except LateError:
+        raise LoadError(f"chromium: {errand.url} could not be left after a visit") from None
+    if errand.idle is not None:
+        errand.idle()
+
+
+def _load(
+    devtools: DevTools,
+    session: str,
+    errand: Errand,
+    before: Spent | None = None,
+    *,
+    keeps: bool = False,
+) -> Visit:
+    """Load the page until it is settled; ``before`` is the cost until now, in real time.
+
+    ``keeps``: what the cache answers is not owed.
+    """
     devtools.take()  # those of the empty page
+    began_ns = time.time_ns()
     deadline = time.monotonic() + errand.timeout_s
     try:
         _navigate(devtools, session, errand.url, deadline)
@@ -117,7 +167,7 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
         ) from None
     cost = cost_of(metrics, after, before)
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
-    traffic = BrowserTraffic()
+    traffic = BrowserTraffic(keeps_cache=keeps)
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
     milestones = milestones_of(
@@ -126,6 +176,7 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
     loaded_s = start_s + plt_ms / 1000
     return Visit(
         plt_ms=plt_ms,
+        began_ns=began_ns,
         start_s=start_s,
         events=traffic.events,
         # A request that began after the load event and has not ended is no part of the load.
@@ -134,6 +185,7 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
             for request in traffic.requests()
             if request.end_s is not None or request.start_s <= loaded_s
         ],
+        cached=traffic.cached() if keeps else (),
         milestones=milestones,
         cost=cost,
     )

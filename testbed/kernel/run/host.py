@@ -79,7 +79,7 @@ class HostKernel:
             *enclosure_argv(files, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
         )
-        limit_s = trial.timeout_s + SETUP_S
+        limit_s = trial.limit_s + SETUP_S
         started_s = time.monotonic()
         ended, console = run_trial(partial(confined, argv), out, limit_s, cancel)
         return gather_result(

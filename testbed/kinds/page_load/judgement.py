@@ -47,6 +47,7 @@ from testbed.wire.proof import prove as prove_flows
 from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
+from testbed.wire.visits import check_visits, split_visits
 from testbed.wire.waits import read_waits
 
 GONE = ("dropped", "lost", "corrupted", "too_long")
@@ -269,13 +270,20 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
     yield from check_conduct(capture, condition, replay)
     yield from check_lookups(capture, condition.dns, observed.hosts)
     yield from check_reuse(flows, observed.connections, condition.tcp.requests_per_connection)
-    if observed.load is not None:
-        yield from check_load_time(
-            *(capture, flows, CLIENT_ENDS, observed.load, observed.connections),
-            real_time=not seen.exact,
+    if observed.load is None:
+        return
+    real_time = not seen.exact
+    yield from check_visits(
+        observed.load, condition.visits, capture, CLIENT_ENDS, real_time=real_time
+    )
+    for visit in split_visits(observed.load):
+        problems = check_load_time(
+            *(capture, flows, CLIENT_ENDS, visit, observed.connections),
+            real_time=real_time,
             held_ms=_held_ms(seen),
         )
-        yield from check_counts(observed.load, replay)
+        yield from map(visit.say, problems)
+    yield from check_counts(observed.load, replay)
 
 
 def _held_ms(seen: _Seen) -> float:

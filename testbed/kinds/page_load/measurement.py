@@ -25,4 +25,11 @@ def loads_differ(load: PageLoad, other: PageLoad) -> bool:
 
 
 def _times_ms(load: PageLoad) -> list[float]:
-    return [load.plt_ms, *(t for r in load.requests for t in (r.start_ms, r.end_ms))]
+    return [
+        time_ms
+        for visit in load.visits
+        for time_ms in (
+            visit.plt_ms,
+            *(time_ms for each in visit.requests for time_ms in (each.start_ms, each.end_ms)),
+        )
+    ]

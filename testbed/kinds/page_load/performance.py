@@ -80,7 +80,8 @@ def _measure(
     answered = read_answered(nginx, archive.entries)
     load = load if load.requests else _with_coverage(load, archive, answered)
     served = {(listener.host, listener.port) for listener in listeners}
-    replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
+    requests = [request for visit in load.visits for request in visit.requests]
+    replay = replace(replay, missed=(*replay.missed, *unreached(requests, served)))
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
     observation["machine"] = machine
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
@@ -89,10 +90,12 @@ def _measure(
     if (again := second.read(site, archive)) is not None:
         observation["second"] = asdict(again)
     others = (*met.problems, *(f"the second page: {problem}" for problem in second.problems))
-    observation["problems"] = (*protocols, *others, *check_lengths(answered, load))
-    reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
-    if reason is not None:
-        raise LabError(reason)
+    lengths = (each for visit in load.visits for each in check_lengths(answered, visit))
+    observation["problems"] = (*protocols, *others, *dict.fromkeys(lengths))
+    for visit in load.visits:
+        reason = judge_coverage(visit, replay, archive.entries, condition.allow_misses)
+        if reason is not None:
+            raise LabError(reason)
 
 
 def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAnswer]) -> PageLoad:

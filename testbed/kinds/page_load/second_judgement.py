@@ -13,6 +13,7 @@ from testbed.wire.flows import Flows, read_flows
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.neighbour_flow import LoadWindow, check_began, rate_kbit
 from testbed.wire.packets import Capture
+from testbed.wire.visits import split_visits
 
 
 def judge_second(
@@ -41,7 +42,8 @@ def _check(second: SecondLoad, capture: Capture, flows: Flows) -> Iterator[str]:
     yield from check_whole(capture)
     yield from check_strangers(capture, flows, 0)
     yield from check_both_ways(flows, {})
+    (visit,) = split_visits(second.load)
     yield from check_load_time(
-        *(capture, flows, ADDRESSES[:1], second.load, second.connections), real_time=False
+        *(capture, flows, ADDRESSES[:1], visit, second.connections), real_time=False
     )
     yield from check_counts(second.load, second.replay)

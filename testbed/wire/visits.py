@@ -1,0 +1,76 @@
+"""Visits of a load in its capture: when each one was."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from testbed.model import PageLoad
+from testbed.wire.packets import Capture
+
+LATE_MS = 5.0
+"""How long a browser may take, in virtual time, from where a visit begins to its first packet."""
+FOREVER_NS = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class VisitWindow:
+    """One visit: its ``load``, and when it was, up to before ``ended_ns`` (CLOCK_REALTIME).
+
+    ``name`` is its place among several, such as ``visit 1 of 2``, else empty.
+    """
+
+    load: PageLoad
+    began_ns: int = 0
+    ended_ns: int = FOREVER_NS
+    name: str = ""
+
+    def holds(self, at_ns: int) -> bool:
+        """Return whether it is of this visit what happened then."""
+        return self.began_ns <= at_ns < self.ended_ns
+
+    def first_packet_ns(self, capture: Capture, clients: Collection[bytes]) -> int | None:
+        """Return when the client sent its first packet, which may be a look-up's."""
+        return next(
+            (p.at_ns for p in capture.packets if p.source in clients and self.holds(p.at_ns)), None
+        )
+
+    def say(self, problem: str) -> str:
+        """Return a problem of the visit, which it names where there are others."""
+        return f"{self.name}: {problem}" if self.name else problem
+
+
+def split_visits(load: PageLoad) -> tuple[VisitWindow, ...]:
+    """Return the windows of the visits of ``load``, in their order.
+
+    Each lasts until the next one begins; an only one is all of its capture.
+    """
+    visits = load.visits
+    if len(visits) == 1:
+        return (VisitWindow(load),)
+    begins = [visit.began_ns or 0 for visit in visits]
+    ends = [*begins[1:], FOREVER_NS]
+    return tuple(
+        VisitWindow(visit, began_ns, ended_ns, f"visit {number} of {len(visits)}")
+        for number, (visit, began_ns, ended_ns) in enumerate(
+            zip(visits, begins, ends, strict=True), 1
+        )
+    )
+
+
+def check_visits(
+    load: PageLoad, visits: int, capture: Capture, clients: Collection[bytes], *, real_time: bool
+) -> Iterator[str]:
+    """Yield a sentence for what is wrong with how often, and when, the page was visited."""
+    if len(load.visits) != visits:
+        yield f"the page was visited {len(load.visits)} times, asked was {visits}"
+        return
+    for window in split_visits(load):
+        if not window.name:
+            return
+        first_ns = window.first_packet_ns(capture, clients)
+        late_ms = None if first_ns is None else (first_ns - window.began_ns) / 1e6
+        if late_ms is None:
+            yield window.say("the client sent nothing")
+        elif late_ms > LATE_MS and not real_time:
+            yield window.say(f"its first packet left {late_ms:.3f} ms after it began")
