@@ -78,7 +78,6 @@ def read_handshakes(
 
 
 def _of_quic(connection: QuicConnection) -> Handshake:
-    first = next((at for at, stream in connection.stream_bytes(by_client=True) if not stream & 3), None)
     early = [p for p in connection.packets if p.kind == ZERO_RTT]
     requests = {
         frame.stream
@@ -93,7 +92,7 @@ def _of_quic(connection: QuicConnection) -> Handshake:
         alpn=_chosen(connection.extensions),
         early_bytes=sum(packet.size for packet in early),
         early_requests=len(requests),
-        asked_ns=first,
+        asked_ns=next(connection.asked_ns(), None),
     )
 
 

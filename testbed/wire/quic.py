@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from testbed.wire.packets import Capture, Packet
+from testbed.wire.packets import Capture, Packet, is_quic
 from testbed.wire.quic_frames import CRYPTO, STREAM, Frame, read_frames, read_number
 from testbed.wire.quic_keys import (
     APPLICATION,
@@ -24,13 +24,14 @@ from testbed.wire.quic_keys import (
 )
 from testbed.wire.tls import EARLY_DATA, Hello, message_bytes, read_encrypted_extensions, read_hello
 
-HTTPS_PORT = 443
 INITIAL, ZERO_RTT, HANDSHAKES, RETRY = _LONG = "initial", "0-rtt", "handshake", "retry"
 ONE_RTT, NEGOTIATION = "1-rtt", "version-negotiation"
 _SPACES = {INITIAL: 0, HANDSHAKES: 1, ZERO_RTT: 2, ONE_RTT: 2}
 """Packets of a space are numbered together (RFC 9000 section 12.3)."""
 _LABELS = {ZERO_RTT: EARLY, HANDSHAKES: HANDSHAKE, ONE_RTT: APPLICATION}
 _IS_LONG, _KEY_PHASE = 0x80, 0x04
+_OTHER = 0x03
+"""Bits of a stream's number that a request's does not have (RFC 9000 section 2.1)."""
 
 
 class QuicPacket(NamedTuple):
@@ -76,6 +77,11 @@ class QuicConnection:
     datagrams: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
 
     @property
+    def name(self) -> str:
+        """The connection's name in sentences."""
+        return f"QUIC {self.client} to {self.server}"
+
+    @property
     def accepted(self) -> bool | None:
         """Whether the server accepted early data; ``None``: that cannot be told."""
         return None if self.extensions is None else EARLY_DATA in self.extensions
@@ -84,6 +90,14 @@ class QuicConnection:
     def unopened(self) -> int:
         """How many packets are numbered and could not be opened."""
         return sum(1 for p in self.packets if p.frames is None and p.kind in _SPACES)
+
+    def asked_ns(self) -> Iterator[int]:
+        """Yield when new bytes of requests left (RFC 9114 section 6.1)."""
+        return (at for at, stream in self.stream_bytes(by_client=True) if not stream & _OTHER)
+
+    def answered_ns(self) -> Iterator[int]:
+        """Yield when new bytes of responses came."""
+        return (at for at, stream in self.stream_bytes(by_client=False) if not stream & _OTHER)
 
     def stream_bytes(self, *, by_client: bool) -> Iterator[tuple[int, int]]:
         """Yield time and stream of each packet that brought new bytes of one, or its new end."""
@@ -130,11 +144,6 @@ class Coverage:
     def seen(self) -> int:
         """How many bytes were seen."""
         return self._reached + sum(high - low for low, high in self._ahead)
-
-
-def is_quic(packet: Packet) -> bool:
-    """Whether a packet is a datagram of the port of https."""
-    return packet.protocol == "UDP" and HTTPS_PORT in (packet.source_port, packet.target_port)
 
 
 def read_quic(
