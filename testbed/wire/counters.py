@@ -1,4 +1,4 @@
-"""Counters of TCP and UDP of a network namespace (nstat(8); /proc/net/snmp and /proc/net/netstat)."""
+"""Counters of TCP and UDP of a network namespace (nstat(8); /proc/net/snmp and netstat)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,11 @@ def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterat
     ):
         wrong = [e for e in answered if any(offered_wrong(hello.groups) for hello in e.hellos)]
         yield from _say(words + text, wrong)
-    other = [e for e in answered if e.answer and e.answer.version == "1.3" and e.answer.groups != (chosen,)]
+    other = [
+        e
+        for e in answered
+        if e.answer and e.answer.version == "1.3" and e.answer.groups != (chosen,)
+    ]
     groups = sorted({group for e in other if e.answer for group in e.answer.groups})
     yield from _say(f"{words}the server chose {', '.join(groups) or 'none'} on {{}}", other)
 
@@ -103,9 +107,7 @@ def _first_again(
         known |= first.keys()
 
 
-def _check_log(
-    answered: Sequence[Handshake], served: Sequence[ServedConnection]
-) -> Iterator[str]:
+def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]) -> Iterator[str]:
     """Yield where the server's log has it otherwise than the wire."""
     logged = {(each.client, each.server): each for each in served}
     pairs = [(e, logged[e.client, e.server]) for e in answered if (e.client, e.server) in logged]
@@ -113,8 +115,8 @@ def _check_log(
     if unseen:
         client, server = min(unseen)
         yield (
-            f"the server's log has {len(unseen)} connections whose handshake is not in the capture, "
-            f"the first {client} to {server}"
+            f"the server's log has {len(unseen)} connections whose handshake the capture "
+            f"does not have, the first {client} to {server}"
         )
     checks: tuple[tuple[str, Callable[[Handshake, ServedConnection], bool]], ...] = (
         ("whether a session was resumed", lambda e, log: log.resumed == e.resumed),

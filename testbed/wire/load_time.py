@@ -55,10 +55,11 @@ def check_load_time(
 
     Before its first packet was seen it may have waited for ``held_ms``.
 
-    ``clients`` are the client's addresses, ``quic`` its connections by that; ``served`` is what the server's log says, since a spare
-    connection, on which only TLS spoke, is not of the load.  The last byte of all responses came
-    when the client says that its load ended, or, of a browser, its last request: its load ended
-    with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
+    ``clients`` are the client's addresses, ``quic`` its connections by that; ``served`` is what
+    the server's log says, since a spare connection, on which only TLS spoke, is not of the load.
+    The last byte of all responses came when the client says that its load ended, or, of a browser,
+    its last request: its load ended with that or another one.  Each request, and the wait for the
+    first byte, ended when bytes came.
     """
     load, began = visit.load, visit.first_packet_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}

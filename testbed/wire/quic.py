@@ -45,7 +45,7 @@ class QuicPacket(NamedTuple):
     frames: tuple[Frame, ...] | None = None
 
 
-class _Raw(NamedTuple):
+class RawPacket(NamedTuple):
     """A packet as it is in its datagram; ``number_at`` is where its hidden number is."""
 
     at_ns: int
@@ -159,7 +159,8 @@ def read_quic(
         if not is_quic(packet):
             continue
         by_client = packet.source in clients
-        ends = (packet.sender, packet.receiver)[:: 1 if by_client else -1]
+        ends = (packet.sender, packet.receiver)
+        ends = ends if by_client else (ends[1], ends[0])
         reader = readers.get(ends)
         raws = list(_split(packet, by_client))
         if reader is None or (raws and reader.is_foreign(raws[0])):
@@ -174,17 +175,17 @@ class _Reader:
 
     def __init__(self, connection: QuicConnection) -> None:
         self._connection = connection
-        self._raws: list[_Raw] = []
+        self._raws: list[RawPacket] = []
         self._ids: set[bytes] = set()
         self._initial: dict[bool, Keys] = {}
         self._largest: dict[tuple[bool, int], int] = {}
         self._crypto: dict[tuple[bool, str], list[Frame]] = {}
 
-    def is_foreign(self, raw: _Raw) -> bool:
+    def is_foreign(self, raw: RawPacket) -> bool:
         """Whether a packet opens another connection between the same ends."""
         return raw.by_client and raw.kind == INITIAL and raw.target not in self._ids
 
-    def take(self, raws: list[_Raw]) -> None:
+    def take(self, raws: list[RawPacket]) -> None:
         if raws:
             self._connection.datagrams[raws[0].by_client] += 1
         for raw in raws:
@@ -206,16 +207,17 @@ class _Reader:
         connection.answer = answers[-1] if answers else None
         known = secrets.get(connection.hellos[0].random, {}) if connection.hellos else {}
         keyring = {
-            (by_client, kind): _Ring(candidates(known[name]))
+            (by_client, kind): KeyRing(candidates(known[name]))
             for by_client, end in ((True, "CLIENT"), (False, "SERVER"))
             for kind, label in _LABELS.items()
             if (name := f"{end}_{label}") in known
         }
+        raws = self._raws
         sizes = {  # of connection ids, which short headers do not tell: what the other end chose
-            by_client: max((len(r.source) for r in self._raws if r.by_client != by_client), default=0)
+            by_client: max((len(r.source) for r in raws if r.by_client != by_client), default=0)
             for by_client in (True, False)
         }
-        for raw, initial in zip(self._raws, opened, strict=True):
+        for raw, initial in zip(raws, opened, strict=True):
             ring = keyring.get((raw.by_client, raw.kind))
             made = initial
             if ring is not None:
@@ -229,10 +231,10 @@ class _Reader:
         connection.extensions = read_encrypted_extensions(message)
         return connection
 
-    def _open_initial(self, raw: _Raw) -> QuicPacket | None:
-        return self._open(raw, _Ring([self._initial[raw.by_client]])) if self._initial else None
+    def _open_initial(self, raw: RawPacket) -> QuicPacket | None:
+        return self._open(raw, KeyRing([self._initial[raw.by_client]])) if self._initial else None
 
-    def _open(self, raw: _Raw, ring: _Ring) -> QuicPacket | None:
+    def _open(self, raw: RawPacket, ring: KeyRing) -> QuicPacket | None:
         place = raw.by_client, _SPACES[raw.kind]
         found = ring.open(raw, self._largest.get(place, -1))
         if found is None:
@@ -257,7 +259,7 @@ class _Reader:
         return hellos
 
 
-class _Ring:
+class KeyRing:
     """The keys of one end's packets of a type: of which cipher is found by trying."""
 
     def __init__(self, keys: list[Keys]) -> None:
@@ -265,7 +267,7 @@ class _Ring:
         self._phase = 0
         self._before: Keys | None = None
 
-    def open(self, raw: _Raw, largest: int) -> tuple[int, bytes] | None:
+    def open(self, raw: RawPacket, largest: int) -> tuple[int, bytes] | None:
         """Return the number and the plain text of a packet; ``None``: the keys are of others."""
         for keys in self._keys:
             header = _unveil(keys, raw, largest)
@@ -289,7 +291,7 @@ class _Ring:
         return None
 
 
-def _unveil(keys: Keys, raw: _Raw, largest: int) -> tuple[int, int, bytes, bytes] | None:
+def _unveil(keys: Keys, raw: RawPacket, largest: int) -> tuple[int, int, bytes, bytes] | None:
     """Return key phase, number, header and content (RFC 9001 section 5.4, RFC 9000 A.3)."""
     content, place = raw.content, raw.number_at
     sample = content[place + 4 : place + 4 + SAMPLE_BYTES]
@@ -309,12 +311,12 @@ def _unveil(keys: Keys, raw: _Raw, largest: int) -> tuple[int, int, bytes, bytes
     return first & _KEY_PHASE, number, header, content[place + size :]
 
 
-def _split(packet: Packet, by_client: bool) -> Iterator[_Raw]:
+def _split(packet: Packet, by_client: bool) -> Iterator[RawPacket]:
     """Yield the packets of a datagram, the last one cut where the datagram was."""
     rest = packet.payload
     while rest and rest[0] & (_IS_LONG | 0x40):
         if not rest[0] & _IS_LONG:
-            yield _Raw(packet.at_ns, by_client, ONE_RTT, 0, b"", b"", rest, 0)
+            yield RawPacket(packet.at_ns, by_client, ONE_RTT, 0, b"", b"", rest, 0)
             return
         try:
             version, kind = int.from_bytes(rest[1:5]), _LONG[rest[0] >> 4 & 3]
@@ -330,7 +332,7 @@ def _split(packet: Packet, by_client: bool) -> Iterator[_Raw]:
                 end = position + size
         except IndexError:
             return
-        yield _Raw(
+        yield RawPacket(
             *(packet.at_ns, by_client, kind if version else NEGOTIATION, version),
             *(target, source, rest[:end], position),
         )

@@ -55,11 +55,12 @@ def check_quic(
     if silent:
         yield f"protocol = h3, but there is no QUIC with {', '.join(silent[:SHOWN])}"
     for connection in connections:
-        yield from _check_connection(connection)
+        yield from check_connection(connection)
     yield from _check_counters(capture, clients, counters)
 
 
-def _check_connection(connection: QuicConnection) -> Iterator[str]:
+def check_connection(connection: QuicConnection) -> Iterator[str]:
+    """Yield what is wrong with one connection."""
     kinds = {packet.kind for packet in connection.packets}
     for kind, words in ((RETRY, "Retry"), (NEGOTIATION, "version negotiation")):
         if kind in kinds:

@@ -58,7 +58,8 @@ class Keys:
         self._veil = expand(secret, f"{prefix}hp", size) if prefix else b""
         self._masked: Any = None
         if prefix and not chacha:
-            self._masked = _encryptor(_ciphers(".algorithms").AES(self._veil), _ciphers(".modes").ECB())
+            aes, mode = _ciphers(".algorithms").AES(self._veil), _ciphers(".modes").ECB()
+            self._masked = _encryptor(aes, mode)
 
     def mask(self, sample: bytes) -> bytes:
         """Return what hides a header, by a sample of the packet (RFC 9001 section 5.4)."""
@@ -77,9 +78,7 @@ class Keys:
 
     def updated(self) -> Keys:
         """Return the keys after an update; headers stay hidden as before (RFC 9001 section 6.1)."""
-        keys = Keys(
-            expand(self.secret, f"{self.prefix}ku", len(self.secret)), chacha=self.chacha
-        )
+        keys = Keys(expand(self.secret, f"{self.prefix}ku", len(self.secret)), chacha=self.chacha)
         keys._masked, keys._veil = self._masked, self._veil
         return keys
 

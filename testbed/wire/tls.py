@@ -6,7 +6,7 @@ What an answer to early data says is in the server's EncryptedExtensions, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.model import TlsVersion
@@ -140,7 +140,7 @@ def read_extensions(block: bytes) -> Iterator[tuple[int, bytes]]:
         position += size
 
 
-def read_alpn(extensions: dict[int, bytes]) -> tuple[str, ...]:
+def read_alpn(extensions: Mapping[int, bytes]) -> tuple[str, ...]:
     """Return the protocols of an ALPN extension (RFC 7301); none: there is no such extension."""
     data, names = extensions.get(ALPN, b"")[2:], []
     while data:

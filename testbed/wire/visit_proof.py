@@ -1,4 +1,4 @@
-"""Each visit's part of the proof: how its connections began, and what crossed the line meanwhile."""
+"""Each visit's part of the proof: how its connections began, and what crossed the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def prove_visits(
         began = [each for each in handshakes if window.holds(each.began_ns)]
         hellos = [(each.quic, hello) for each in began for hello in each.hellos]
         first = window.first_packet_ns(capture, clients)
-        asked = [each.asked_ns for each in handshakes if each.asked_ns and window.holds(each.asked_ns)]
+        asked = [each.asked_ns for each in handshakes if window.holds(each.asked_ns or 0)]
         crossed = [
             (packet.source in clients, packet.ip_bytes)
             for packet in capture.packets
@@ -57,11 +57,19 @@ def prove_visits(
             early_bytes=sum(each.early_bytes for each in began),
             accepted=sum(1 for each in began if each.early_bytes and each.accepted),
             early_requests=sum(early.get((each.client, each.server), 0) for each in began),
-            round_trips=None
-            if first is None or not asked
-            else round((min(asked) - first) / 1e6 / rtt_ms, 4),
+            round_trips=_round_trips(first, asked, rtt_ms),
             up_bytes=sum(size for by_client, size in crossed if by_client),
             down_bytes=sum(size for by_client, size in crossed if not by_client),
             packets=dict(sorted(packets.items())),
             versions=tuple(f"{version:x}" for version in sorted(versions)),
         )
+
+
+def _round_trips(
+    first_ns: int | None, asked_ns: Sequence[int | None], rtt_ms: float
+) -> float | None:
+    """Round trips until the first request left, to a ten-thousandth."""
+    times = [at_ns for at_ns in asked_ns if at_ns is not None]
+    if first_ns is None or not times:
+        return None
+    return round((min(times) - first_ns) / 1e6 / rtt_ms, 4)

@@ -104,9 +104,9 @@ class _Seen:
 
     ``capture`` is the client's without the packets that came ``damaged``, and ``at_server`` the
     server's; ``quic`` are its connections by that, and ``handshakes`` those of TLS, where there are
-    secrets to read them by; the arrivals of ``flows`` are all that came down the line, to neighbours too.
-    ``counted`` is what the link counted, ``marks`` are those of congestion, ``transits`` the
-    packets that both ends have.
+    secrets to read them by; the arrivals of ``flows`` are all that came down the line, to
+    neighbours too. ``counted`` is what the link counted, ``marks`` are those of congestion,
+    ``transits`` the packets that both ends have.
 
     ``whole``: no packet was dropped on its way down.  ``steady``: all had the same delay.
     ``exact``: nothing but the lab and the load takes time.
@@ -246,8 +246,8 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
 def _prove_visits(seen: _Seen) -> Iterator[VisitProof]:
     load = seen.observed.load
     if load is None or not seen.handshakes:
-        return ()
-    return prove_visits(
+        return
+    yield from prove_visits(
         *(split_visits(load), seen.capture, CLIENT_ENDS, seen.handshakes, seen.quic),
         *(seen.observed.connections, seen.condition.link.rtt_ms),
     )
@@ -284,7 +284,8 @@ def _check_times(seen: _Seen) -> Iterator[str]:
     traces = seen.observed.running_traces(link)
     yield from check_line(flows, link, steps, traces, shared=seen.shared)
     copies = seen.counted.get("down.duplicated", 0)
-    yield from check_strangers(seen.capture, flows, copies, narrow=link.path_mtu_bytes is not None, quic=bool(seen.quic))
+    narrow = link.path_mtu_bytes is not None
+    yield from check_strangers(seen.capture, flows, copies, narrow=narrow, quic=bool(seen.quic))
     if seen.served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         packets = seen.capture.packets
