@@ -23,7 +23,7 @@ _REQUIRED: dict[str, type] = {
     "bodies": str,
     "deviations": list,
 }
-_OPTIONAL: dict[str, type] = {"pinned": bool, "recipe": dict}
+_OPTIONAL: dict[str, type] = {"pinned": bool, "made_up": bool, "recipe": dict}
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -36,7 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class PageFacts:
     """The facts of a page; the keys of page.toml, see docs/pages.md.
 
-    ``recipe`` is the raw table of a page that is installed from packages.
+    ``recipe`` is the raw table of a page that is installed from packages; ``made_up`` says of an
+    imported table that results are to name its bodies so.
     """
 
     title: str
@@ -47,6 +48,7 @@ class PageFacts:
     bodies: str
     deviations: tuple[str, ...]
     pinned: bool = False
+    made_up: bool = False
     recipe: dict[str, Any] | None = None
 
 
@@ -95,6 +97,8 @@ def format_facts(facts: PageFacts) -> str:
     ]
     if facts.pinned:
         lines.append("pinned = true")
+    if facts.made_up:
+        lines.append("made_up = true")
     if facts.deviations:
         deviations = "".join(f"    {_quote(text)},\n" for text in facts.deviations)
         lines.append(f"deviations = [\n{deviations}]")
