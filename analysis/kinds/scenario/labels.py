@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed.kinds.scenario.flights import describe_flight
 from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
 from testbed.wire.packets import (
     ACK,
@@ -112,7 +113,7 @@ class Labels:
         if find_option(packet, OPTION_KINDS["md5"]) is not None:
             parts.append("MD5")
         if packet.payload_bytes:
-            parts.append(f"data {packet.payload_bytes}")
+            parts.append(describe_flight(packet.payload) or f"data {packet.payload_bytes}")
         if flags & ACK and not flags & SYN:
             parts.append(f"ACK {acked}")
         return ", ".join(parts) or "no flags"
