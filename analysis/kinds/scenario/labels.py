@@ -113,7 +113,8 @@ class Labels:
         if find_option(packet, OPTION_KINDS["md5"]) is not None:
             parts.append("MD5")
         if packet.payload_bytes:
-            parts.append(describe_flight(packet.payload) or f"data {packet.payload_bytes}")
+            flight = describe_flight(packet.payload).replace(",", ", ")
+            parts.append(flight or f"data {packet.payload_bytes}")
         if flags & ACK and not flags & SYN:
             parts.append(f"ACK {acked}")
         return ", ".join(parts) or "no flags"
