@@ -1,0 +1,136 @@
+"""TLS of scenarios: what becomes of early data, by OpenSSL on both sides, and a script's words."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from testbed.kinds.scenario.flights import describe_flight
+from testbed.kinds.scenario.tls import Tls, TlsContext, TlsError
+
+REQUEST, ANSWER = b"GET /", b"hello"
+EARLY = "client-hello+ticket+early,sealed"
+
+
+def begin(client: TlsContext, early: bytes = b"") -> tuple[Tls, bytes]:
+    """A client's connection, and its first flight."""
+    ours = Tls(client, client=True)
+    assert ours.say_hello(early) in (0, len(early))
+    return ours, ours.leaving()
+
+
+def take(server: TlsContext, flight: bytes) -> Tls:
+    """A server's connection that has been given a first flight."""
+    theirs = Tls(server, client=False)
+    assert not theirs.shake_hands()
+    theirs.feed(flight)
+    assert theirs.shake_hands()
+    return theirs
+
+
+def introduced(mode: str) -> tuple[TlsContext, TlsContext]:
+    """A client that has a server's ticket, and the server, which takes early data so."""
+    client, server = TlsContext(), TlsContext()
+    server.take_early(mode)
+    ours, flight = begin(client, REQUEST)
+    assert describe_flight(flight) == "client-hello"
+    theirs = take(server, flight)
+    assert (theirs.outcome, client.ticket) == ("full", None)
+    ask_late(ours, theirs)
+    assert client.ticket is not None
+    return client, server
+
+
+def ask_late(ours: Tls, theirs: Tls) -> str:
+    """Have a request answered after the handshake; the server's flight, in words."""
+    flight = theirs.leaving()
+    ours.feed(flight)
+    assert ours.shake_hands()
+    ours.write(REQUEST)
+    theirs.feed(ours.leaving())
+    assert theirs.read() == REQUEST
+    theirs.write(ANSWER)
+    ours.feed(theirs.leaving())
+    assert ours.read() == ANSWER
+    return describe_flight(flight)
+
+
+def test_a_request_that_is_taken_early_is_answered_in_the_first_flight() -> None:
+    client, server = introduced("on")
+    ours, flight = begin(client, REQUEST)
+    assert describe_flight(flight) == EARLY
+    theirs = take(server, flight)
+    assert (theirs.outcome, theirs.read()) == ("accepted", REQUEST)
+    theirs.write(ANSWER)
+    answered = theirs.leaving()
+    assert describe_flight(answered) == "server-hello+ticket,sealed*3"
+    ours.feed(answered)
+    assert ours.shake_hands()
+    assert (ours.outcome, ours.read()) == ("accepted", ANSWER)
+
+
+def test_a_request_that_is_refused_can_be_sent_again() -> None:
+    client, server = introduced("on")
+    server.take_early("off")
+    ours, flight = begin(client, REQUEST)
+    theirs = take(server, flight)
+    assert (describe_flight(flight), theirs.outcome) == (EARLY, "refused")
+    assert ask_late(ours, theirs) == "server-hello+ticket,sealed*2"
+    assert ours.outcome == "refused"
+
+
+def test_without_early_data_a_ticket_resumes() -> None:
+    client, server = introduced("off")
+    ours, flight = begin(client, REQUEST)
+    assert describe_flight(flight) == "client-hello+ticket"
+    theirs = take(server, flight)
+    assert (theirs.outcome, ask_late(ours, theirs), ours.outcome) == (
+        "resumed", "server-hello+ticket,sealed*2", "resumed",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "replayed", "answer"),
+    [
+        ("on", ("accepted", REQUEST), "server-hello+ticket,sealed*2"),
+        ("once", ("refused", b""), "server-hello,sealed*4"),
+    ],
+)
+def test_a_copy_is_taken_unless_a_ticket_is_good_once(
+    mode: str, replayed: tuple[str, bytes], answer: str
+) -> None:
+    client, server = introduced(mode)
+    _, flight = begin(client, REQUEST)
+    assert take(server, flight).read() == REQUEST
+    copied = take(server, flight)
+    assert (copied.outcome, copied.read()) == replayed
+    assert describe_flight(copied.leaving()) == answer
+
+
+def test_what_is_no_hello_ends_it() -> None:
+    theirs = Tls(TlsContext(), client=False)
+    theirs.feed(b"GET / HTTP/1.1\r\n\r\n")
+    with pytest.raises(TlsError, match="SSL_read_early_data"):
+        theirs.shake_hands()
+
+
+def test_flights_of_other_clients() -> None:
+    outgoing = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="a.test")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello = outgoing.read()
+    assert describe_flight(hello) == "client-hello"
+    sealed, alert = b"\x17\x03\x03\x00\x01x", b"\x15\x03\x03\x00\x02\x02\x28"
+    changed = b"\x14\x03\x03\x00\x01\x01"
+    assert describe_flight(hello + changed + 2 * sealed + alert) == "client-hello,sealed*2,alert"
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"hello", b"\x17\x03\x03\x00\x02x", b"\x17\x03", b"\x17\x02\x03\x00\x01x",
+                b"\x16\x03\x03\x00\x04\x01\x00\x00\x00"],
+)  # fmt: skip
+def test_what_is_no_flight(payload: bytes) -> None:
+    assert describe_flight(payload) == ""
