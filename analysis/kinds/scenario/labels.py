@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.kinds.scenario.flights import describe_flight
 from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
+from testbed.wire.flights import describe_flight
 from testbed.wire.packets import (
     ACK,
     FAST_OPEN,

@@ -19,7 +19,7 @@ from testbed.base.errors import MissingError
 from testbed.kinds.scenario.attacks import attack
 from testbed.kinds.scenario.network import DEFAULT_ROUTES, DEVICE, Host, Network
 from testbed.kinds.scenario.script import Action
-from testbed.kinds.scenario.tls import Tls, TlsContext
+from testbed.kinds.scenario.tls import TlsContext, TlsEnd
 from testbed.kinds.scenario.words import (
     ATTACKER,
     COPIED,
@@ -185,10 +185,10 @@ def _early(network: Network, host: Host, action: Action) -> str:
     return OK
 
 
-def _secure(host: Host, name: str, *, client: bool) -> Tls:
+def _secure(host: Host, name: str, *, client: bool) -> TlsEnd:
     """Have TLS on a socket from now on; its segments leave at once, as servers have them."""
     _opened(host, name).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    host.secured[name] = Tls(_context_of(host), client=client)
+    host.secured[name] = TlsEnd(_context_of(host), client=client)
     return host.secured[name]
 
 
@@ -198,7 +198,7 @@ def _context_of(host: Host) -> TlsContext:
 
 
 def _decrypt(
-    network: Network, opened: socket.socket, action: Action, secured: Tls, received: bytes
+    network: Network, opened: socket.socket, action: Action, secured: TlsEnd, received: bytes
 ) -> bytes:
     """Return the data in what was received, and send what TLS answers to it."""
     secured.feed(received)
@@ -293,7 +293,8 @@ def _window(network: Network, host: Host, action: Action) -> str:
 _CALLS: dict[str, Callable[[Network, Host, Action], str]] = {
     "listen": _listen, "accept": _accept, "connect": _connect, "sendto": _sendto, "send": _send,
     "recv": _recv, "shutdown": _shutdown, "close": _close, "abort": _abort, "set": _set,
-    "hello": _hello, "tls": _tls, "early": _early, "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
+    "hello": _hello, "tls": _tls, "early": _early,
+    "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
 }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kinds.scenario.flights import describe_flight
 from testbed.kinds.scenario.measurement import Call, Performance
 from testbed.kinds.scenario.script import LOST, TWICE, Expectation, Script, Segment
 from testbed.kinds.scenario.words import (
@@ -14,6 +13,7 @@ from testbed.kinds.scenario.words import (
     describe_end,
     describe_flags,
 )
+from testbed.wire.flights import describe_flight
 from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
 
 _BASIC_FLAGS = 0x1F

@@ -75,8 +75,8 @@ class Segment:
     ``cookie`` is its Fast Open option: ``request`` (empty), ``new`` (not empty), ``cached`` (what
     its sender, or for an attacker any host, was given last), ``none``, ``any``, or hexadecimal
     digits.  ``data`` is how many bytes of payload, ``None`` any number.  ``ack`` is relative to the
-    first sequence number of the other side.  ``having`` and ``lacking`` name options.  ``tls`` is what
-    ``describe_flight`` says of the payload, ``None`` anything.
+    first sequence number of the other side.  ``having`` and ``lacking`` name options.  ``tls`` is
+    its flight of TLS (``describe_flight``), ``None`` anything.
     """
 
     flags: int

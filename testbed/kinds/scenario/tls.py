@@ -35,7 +35,7 @@ class TlsError(OSError):
     """OpenSSL refuses to go on."""
 
 
-class Tls:
+class TlsEnd:
     """TLS on one connection; ``received`` are bytes that came, ``leaving`` bytes that are to go."""
 
     def __init__(self, context: TlsContext, *, client: bool) -> None:

@@ -1,28 +1,26 @@
-"""TLS of scenarios: what becomes of early data, by OpenSSL on both sides, and a script's words."""
+"""TLS of scenarios: what becomes of early data, by OpenSSL on both sides."""
 
 from __future__ import annotations
 
-import ssl
-
 import pytest
 
-from testbed.kinds.scenario.flights import describe_flight
-from testbed.kinds.scenario.tls import Tls, TlsContext, TlsError
+from testbed.kinds.scenario.tls import TlsContext, TlsEnd, TlsError
+from testbed.wire.flights import describe_flight
 
 REQUEST, ANSWER = b"GET /", b"hello"
 EARLY = "client-hello+ticket+early,sealed"
 
 
-def begin(client: TlsContext, early: bytes = b"") -> tuple[Tls, bytes]:
+def begin(client: TlsContext, early: bytes = b"") -> tuple[TlsEnd, bytes]:
     """A client's connection, and its first flight."""
-    ours = Tls(client, client=True)
+    ours = TlsEnd(client, client=True)
     assert ours.say_hello(early) in (0, len(early))
     return ours, ours.leaving()
 
 
-def take(server: TlsContext, flight: bytes) -> Tls:
+def take(server: TlsContext, flight: bytes) -> TlsEnd:
     """A server's connection that has been given a first flight."""
-    theirs = Tls(server, client=False)
+    theirs = TlsEnd(server, client=False)
     assert not theirs.shake_hands()
     theirs.feed(flight)
     assert theirs.shake_hands()
@@ -42,7 +40,7 @@ def introduced(mode: str) -> tuple[TlsContext, TlsContext]:
     return client, server
 
 
-def ask_late(ours: Tls, theirs: Tls) -> str:
+def ask_late(ours: TlsEnd, theirs: TlsEnd) -> str:
     """Have a request answered after the handshake; the server's flight, in words."""
     flight = theirs.leaving()
     ours.feed(flight)
@@ -109,28 +107,7 @@ def test_a_copy_is_taken_unless_a_ticket_is_good_once(
 
 
 def test_what_is_no_hello_ends_it() -> None:
-    theirs = Tls(TlsContext(), client=False)
+    theirs = TlsEnd(TlsContext(), client=False)
     theirs.feed(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(TlsError, match="SSL_read_early_data"):
         theirs.shake_hands()
-
-
-def test_flights_of_other_clients() -> None:
-    outgoing = ssl.MemoryBIO()
-    context = ssl.create_default_context()
-    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="a.test")
-    with pytest.raises(ssl.SSLWantReadError):
-        client.do_handshake()
-    hello = outgoing.read()
-    assert describe_flight(hello) == "client-hello"
-    sealed, alert = b"\x17\x03\x03\x00\x01x", b"\x15\x03\x03\x00\x02\x02\x28"
-    changed = b"\x14\x03\x03\x00\x01\x01"
-    assert describe_flight(hello + changed + 2 * sealed + alert) == "client-hello,sealed*2,alert"
-
-
-@pytest.mark.parametrize(
-    "payload", [b"", b"hello", b"\x17\x03\x03\x00\x02x", b"\x17\x03", b"\x17\x02\x03\x00\x01x",
-                b"\x16\x03\x03\x00\x04\x01\x00\x00\x00"],
-)  # fmt: skip
-def test_what_is_no_flight(payload: bytes) -> None:
-    assert describe_flight(payload) == ""

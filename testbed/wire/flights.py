@@ -1,4 +1,4 @@
-"""Flights of TLS in a segment, in a script's words: ``client-hello+ticket+early,sealed*2``.
+"""Flights of TLS in a segment, in words: ``client-hello+ticket+early,sealed*2``.
 
 Records by their order (RFC 8446 section 5.1): the hellos with what they say of a ticket and of
 early data (sections 4.2.10 and 4.2.11), ``alert``, and ``sealed`` for what is encrypted, with how
