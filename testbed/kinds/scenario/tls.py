@@ -49,7 +49,6 @@ class TlsEnd:
             _openssl("SSL_set_session", self._ssl, context.ticket)
         self._reads_early = not client
         self._plain = b""
-        self.ready = False
 
     def feed(self, received: bytes) -> None:
         """Take what the other side has sent."""
@@ -73,10 +72,8 @@ class TlsEnd:
         """Go on with the handshake; return whether this side may send what it likes."""
         if self._reads_early:
             self._plain += self._read_early()
-            self.ready = not self._reads_early or self._early_status == _ACCEPTED
-        else:
-            self.ready = self._step("SSL_do_handshake") > 0
-        return self.ready
+            return not self._reads_early or self._early_status == _ACCEPTED
+        return self._step("SSL_do_handshake") > 0
 
     @property
     def outcome(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.base.errors import MissingError
+from testbed.kinds.scenario import tls
 from testbed.kinds.scenario.tls import TlsContext, TlsEnd, TlsError
 from testbed.wire.flights import describe_flight
 
@@ -111,3 +113,13 @@ def test_what_is_no_hello_ends_it() -> None:
     theirs.feed(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(TlsError, match="SSL_read_early_data"):
         theirs.shake_hands()
+
+
+def test_without_openssl_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    tls._function.cache_clear()
+    monkeypatch.setattr(tls.ctypes, "CDLL", missing)
+    with pytest.raises(MissingError, match=r"OpenSSL 3 \(libssl.so.3: cannot open"):
+        TlsContext()
