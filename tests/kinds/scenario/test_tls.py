@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 
 from testbed.base.errors import MissingError
@@ -120,6 +122,6 @@ def test_without_openssl_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPa
         raise OSError(f"{name}: cannot open shared object file")
 
     tls._function.cache_clear()
-    monkeypatch.setattr(tls.ctypes, "CDLL", missing)
+    monkeypatch.setattr(ctypes, "CDLL", missing)
     with pytest.raises(MissingError, match=r"OpenSSL 3 \(libssl.so.3: cannot open"):
         TlsContext()
