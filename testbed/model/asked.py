@@ -324,7 +324,8 @@ class Condition:
         label="Randomness", words=MappingProxyType(_AS_RECORDED),
     )] = "as-recorded"  # fmt: skip
     allow_misses: Annotated[bool, Knob(
-        "Count loads that asked for what the page does not hold, or did not ask for all of it.",
+        "Count loads that asked for what the page does not hold, or did not ask for all of it; "
+        "each row of results says its coverage.",
         label="Misses allowed",
     )] = False  # fmt: skip
     server_think_ms: Annotated[float, Knob(

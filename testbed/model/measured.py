@@ -211,6 +211,24 @@ class Substitution:
 
 
 @dataclass(frozen=True, slots=True)
+class PageCoverage:
+    """How much of the recording a load asked for, and how much of that was never recorded."""
+
+    due: int
+    """Recorded requests that a load is to make."""
+    due_bytes: int
+    """Bytes of their responses, heads as far as known and bodies."""
+    made: int
+    """Those of them that this load made, exactly or inexactly."""
+    made_bytes: int
+    """Bytes of their responses."""
+    made_up: int
+    """Those made whose recorded body is none: one of its size stands in for it."""
+    made_up_bytes: int
+    """Bytes of their responses."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """Replay coverage: how the server answered the requests of the load."""
 
@@ -228,6 +246,8 @@ class Replay:
     sockets: tuple[str, ...] = ()
     """URLs of WebSockets whose opening handshake was refused: no requests of the page, and no
     misses."""
+    page: PageCoverage | None = None
+    """How much of the recording that is; not of a neighbour's or a command's requests."""
 
 
 @dataclass(frozen=True, slots=True)

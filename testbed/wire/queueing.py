@@ -21,6 +21,7 @@ from testbed.model.trace import RunningTrace, room_bytes, trace_of
 from testbed.wire.line import SLACK_US, slack_behind_us
 from testbed.wire.packets import ETHERNET_BYTES, Capture, Packet
 from testbed.wire.recorder import MOST, RECORDED_BYTES
+from testbed.wire.visits import VisitWindow
 
 SLICES = 64
 CE = 3
@@ -185,6 +186,7 @@ def check_queueing(
     *,
     exact: bool,
     shared: bool = False,
+    visits: Sequence[VisitWindow] = (),
 ) -> Iterator[str]:
     """Yield a sentence where packets crossed the link otherwise than it says, or than it can.
 
@@ -195,6 +197,7 @@ def check_queueing(
         traces: those of the link, by direction.
         exact: whether times are, as in virtual time where nothing but losses is drawn.
         shared: whether others use the link, whose packets it counts as well.
+        visits: those of the load; of what was sent between them no time is held against the link.
     """
     passed = sum(traffic.get(f"{way}.delivered", 0) for way in ("down", "up"))
     if not transits and passed <= MOST:
@@ -217,7 +220,12 @@ def check_queueing(
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if exact:
             alone = not (shared or of_router)
-            yield from _check_times(packets, link, way, traces.get(way), alone=alone)
+            held = [
+                transit
+                for transit in packets
+                if not visits or any(visit.is_under_way(transit.sent_ns) for visit in visits)
+            ]
+            yield from _check_times(held, link, way, traces.get(way), alone=alone)
 
 
 def _check_times(

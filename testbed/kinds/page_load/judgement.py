@@ -259,7 +259,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
     ``counters`` are the client's, and ``resent`` is what the server sent again.
     """
     capture, flows, condition = seen.capture, seen.flows, seen.condition
-    counted, link = seen.counted, condition.link
+    counted, link, load = seen.counted, condition.link, seen.observed.load
     yield from check_whole(capture)
     yield from check_ecn(
         flows, seen.marks, condition.tcp, link, counted, resent, shared=seen.shared
@@ -272,6 +272,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
         *(seen.transits, counted, link, seen.observed.running_traces(link)),
         exact=seen.exact and seen.steady,
         shared=seen.shared,
+        visits=() if condition.visits == 1 or load is None else split_visits(load),
     )
     if seen.company is not None:
         yield from seen.company.problems
