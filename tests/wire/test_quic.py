@@ -187,7 +187,7 @@ def test_frames_of_all_kinds_are_passed_over() -> None:
     read = read_frames(bytes.fromhex("".join(frames)))
     assert [f.kind for f in read] == [1, ACK, 4, 5, 7, 0x10, 0x11, 0x12, 0x1A, 0x18, 0x1E]
     assert read[1].acked == ((8, 9), (4, 6))
-    close = read_frames(bytes.fromhex("1d400002686921"))[0]
+    close = read_frames(bytes.fromhex("1d4000026869"))[0]
     assert (close.kind, close.data) == (CLOSE, b"hi")
     assert read_frames(b"\x08\x04rest")[0] == (STREAM, 4, 0, b"rest", False, ())
 
