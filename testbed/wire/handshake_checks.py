@@ -1,7 +1,7 @@
 """Handshakes held against what was asked of them: tickets, early data, key shares, protocols.
 
 A client may open a connection and close it again before anything is said, so only what was answered
-is judged.  Tickets are used once (RFC 8446 appendix C.4), and a page may open more connections to
+is judged, and only TLS 1.3.  Tickets are used once (RFC 8446 appendix C.4), and a page may open more connections to
 an origin than it has tickets: that one be taken is asked of the first of each later visit.
 """
 
@@ -31,7 +31,7 @@ def check_handshakes(
     ``served`` is what the server's log says of those that carried requests, and ``protocols`` how
     many requests it counts by origin and protocol.
     """
-    answered = [each for each in handshakes if each.answer is not None]
+    answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
     cut = [each for each in handshakes if not all(hello.whole for hello in each.hellos)]
     yield from _say("the hello of {} was not captured whole", cut)
     again = [e for e in answered if len(e.hellos) > 1 or (e.answer is not None and e.answer.retry)]
@@ -54,11 +54,7 @@ def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterat
     ):
         wrong = [e for e in answered if any(offered_wrong(hello.groups) for hello in e.hellos)]
         yield from _say(words + text, wrong)
-    other = [
-        e
-        for e in answered
-        if e.answer and e.answer.version == "1.3" and e.answer.groups != (chosen,)
-    ]
+    other = [e for e in answered if e.answer and e.answer.groups != (chosen,)]
     groups = sorted({group for e in other if e.answer for group in e.answer.groups})
     yield from _say(f"{words}the server chose {', '.join(groups) or 'none'} on {{}}", other)
 
@@ -109,7 +105,7 @@ def _first_again(
 
 def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]) -> Iterator[str]:
     """Yield where the server's log has it otherwise than the wire."""
-    logged = {(each.client, each.server): each for each in served}
+    logged = {(each.client, each.server): each for each in served if each.group}
     pairs = [(e, logged[e.client, e.server]) for e in answered if (e.client, e.server) in logged]
     unseen = logged.keys() - {(each.client, each.server) for each in answered}
     if unseen:
@@ -118,6 +114,10 @@ def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]
             f"the server's log has {len(unseen)} connections whose handshake the capture "
             f"does not have, the first {client} to {server}"
         )
+    closed = [each for each, _ in pairs if each.accepted is None]
+    yield from _say(
+        "the secrets that the client wrote down do not open the handshake of {}", closed
+    )
     checks: tuple[tuple[str, Callable[[Handshake, ServedConnection], bool]], ...] = (
         ("whether a session was resumed", lambda e, log: log.resumed == e.resumed),
         ("the group of", lambda e, log: not e.answer or (log.group.lower(),) == e.answer.groups),

@@ -164,7 +164,7 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
         marks=read_marks(flows),
         transits=read_transits(capture, at_server, CLIENT_ENDS),
         quic=quic,
-        handshakes=read_handshakes(flows, quic, secrets) if secrets else (),
+        handshakes=read_handshakes(flows, quic, secrets) if trial.opening.keys else (),
         whole=not any(counted.get(f"down.{how}") for how in GONE),
         steady=not (link.changes or is_drawn(without_loss(link))),
         exact=not in_real_time(trial.kernel),
