@@ -179,20 +179,11 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     check_replayable(archive)
     constants = Constants()
     own = urlsplit(archive.root_url).hostname
-    blocks = [
-        server_block(
-            listener,
-            archive.entries,
-            constants,
-            tls_directives(
-                listener.host, terms.tls, terms.handshakes.of(first=listener.host == own)
-            )
-            if listener.tls
-            else "",
-            terms.think,
-        )
-        for listener in listeners
-    ]
+    blocks = []
+    for listener in listeners:
+        handshakes = terms.handshakes.of(first=listener.host == own)
+        tls = tls_directives(listener.host, terms.tls, handshakes) if listener.tls else ""
+        blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
