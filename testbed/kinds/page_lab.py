@@ -155,6 +155,8 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
             condition.tls_resumption,
             condition.early_data,
             condition.key_share,
+            condition.early_data_at,
+            condition.certificates,
         ),
         _tls_of(site.page),
         think=_think_of(trial),

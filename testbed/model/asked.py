@@ -20,6 +20,7 @@ Protocol = Literal["as-recorded", "h1", "h2", "h3"]
 WebServer = Literal["nginx", "nginx-quic"]
 KeyShare = Literal["browser", "x25519", "x25519mlkem768"]
 Between = Literal["clear-cache", "keep"]
+EarlyDataAt = Literal["all", "first", "others"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
 Jitter = Literal["none", "computing"]
@@ -389,6 +390,17 @@ class Condition:
         "session, over TCP (RFC 8446 section 2.3) and QUIC (0-RTT, RFC 9001 section 4.6).",
         label="Early data", since=3,
     )] = False  # fmt: skip
+    early_data_at: Annotated[EarlyDataAt, Knob(
+        "Which servers take early data: those of all origins, of the page's own, or of all others.",
+        label="Early data at", since=3, words=MappingProxyType(
+            {"all": "all origins", "first": "the page's own", "others": "all others"}
+        ),
+    )] = "all"  # fmt: skip
+    certificates: Annotated[int, Knob(
+        "How many certificates a server sends, each of 1,280 bytes: its own, its issuer's, and "
+        "copies of that.",
+        label="Certificates", low=2, high=16, since=3,
+    )] = 2  # fmt: skip
     key_share: Annotated[KeyShare, Knob(
         "Key shares: the client's own choice, of which servers take X25519; or that one group "
         "alone, at both ends. Chromium always sends a post-quantum one; for x25519 it is modified "
