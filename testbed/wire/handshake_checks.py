@@ -1,13 +1,15 @@
 """Handshakes held against what was asked of them: tickets, early data, key shares, protocols.
 
 A client may open a connection and close it again before anything is said, so only what was answered
-is judged, and only TLS 1.3.  Tickets are used once (RFC 8446 appendix C.4), and a page may open more connections to
-an origin than it has tickets: that one be taken is asked of the first of each later visit.
+is judged, and only TLS 1.3.  Tickets are used once (RFC 8446 appendix C.4), and a page may open
+more connections to an origin than it has tickets: that one be taken is asked of the first of each
+later visit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from testbed.model import Condition, ServedConnection
 from testbed.wire.handshakes import Handshake
@@ -25,11 +27,12 @@ def check_handshakes(
     handshakes: Sequence[Handshake],
     served: Sequence[ServedConnection],
     protocols: Mapping[str, int],
+    hosts: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield a sentence for each thing that was asked of connections, and is not so.
 
     ``served`` is what the server's log says of those that carried requests, and ``protocols`` how
-    many requests it counts by origin and protocol.
+    many requests it counts by origin and protocol; ``hosts`` are the page's by their addresses.
     """
     answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
     cut = [each for each in handshakes if not all(hello.whole for hello in each.hellos)]
@@ -38,7 +41,12 @@ def check_handshakes(
     yield from _say("the server asked for another hello (HelloRetryRequest) on {}", again)
     yield from _check_groups(condition, answered)
     yield from _check_tickets(condition, windows, answered)
-    yield from _check_early(condition, windows, answered)
+    yield from _check_early(condition, windows, answered, hosts)
+    full = [each for each in answered if each.certificates and not each.resumed]
+    other = [each for each in full if each.certificates != condition.certificates]
+    yield from _say(
+        f"certificates = {condition.certificates}, the server sent others on {{}}", other
+    )
     yield from _check_log(answered, served)
     yield from _check_protocol(condition, answered, protocols)
 
@@ -75,18 +83,33 @@ def _check_tickets(
 
 
 def _check_early(
-    condition: Condition, windows: Sequence[VisitWindow], answered: Sequence[Handshake]
+    condition: Condition,
+    windows: Sequence[VisitWindow],
+    answered: Sequence[Handshake],
+    hosts: Mapping[str, str],
 ) -> Iterator[str]:
-    if not condition.early_data:
-        sent = [each for each in answered if each.offers_early or each.early_bytes]
-        yield from _say("early_data = false, but {} offered early data", sent)
-        return
-    refused = [each for each in answered if each.offers_early and each.accepted is False]
+    takers = _early_hosts(condition, windows, hosts)
+    taken = [e for e in answered if hosts.get(e.server.rpartition(":")[0]) in takers]
+    sent = [e for e in answered if e not in taken and (e.offers_early or e.early_bytes)]
+    yield from _say("{} offered early data, which was not asked for there", sent)
+    refused = [each for each in taken if each.offers_early and each.accepted is False]
     yield from _say("the server did not take the early data of {}", refused)
-    for window, first in _first_again(windows, answered):
+    for window, first in _first_again(windows, taken):
         silent = [each for each in first if each.resumed and not each.early_bytes]
         for problem in _say("early_data = true, but {} sent none", silent):
             yield window.say(problem)
+
+
+def _early_hosts(
+    condition: Condition, windows: Sequence[VisitWindow], hosts: Mapping[str, str]
+) -> set[str]:
+    """The hosts whose servers are to take early data."""
+    if not condition.early_data:
+        return set()
+    requests = windows[0].load.requests
+    own = urlsplit(requests[0].url).hostname if requests else None
+    wanted = {"all": (True, False), "first": (True,), "others": (False,)}[condition.early_data_at]
+    return {host for host in hosts.values() if (host == own) in wanted}
 
 
 def _first_again(

@@ -1,13 +1,14 @@
 """Handshakes of TLS 1.3, over TCP and in QUIC: resumed or not, early data, groups (RFC 8446).
 
-What stands in clear is read from the hellos; whether the server accepted early data, which protocol
-it chose, and which records were early data, the client's secrets tell.
+What stands in clear is read from the hellos; what the server told after that, and which records
+were early data, the client's secrets tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.quic import ZERO_RTT, QuicConnection
@@ -15,12 +16,16 @@ from testbed.wire.quic_frames import STREAM
 from testbed.wire.quic_keys import APPLICATION, EARLY, HANDSHAKE, Keys, candidates
 from testbed.wire.tls import (
     APPLICATION_DATA,
+    CERTIFICATE,
     EARLY_DATA,
+    ENCRYPTED_EXTENSIONS,
     RECORD_HEADER_BYTES,
     Hello,
+    count_certificates,
     read_alpn,
-    read_encrypted_extensions,
+    read_extensions,
     read_hello_record,
+    read_messages,
     read_records,
 )
 
@@ -33,9 +38,10 @@ class Handshake:
     """How a connection that the client opened began.
 
     ``hellos`` are the client's, ``answer`` the server's last; ``None``: it has none.  ``accepted``
-    says whether the server took early data, and ``alpn`` which protocol it chose; ``None``: that
-    cannot be told.  ``early_bytes`` are those of records or of packets with early data.  Of QUIC
-    ``early_requests`` are the requests in it.  ``asked_ns`` is when the first request left.
+    says whether the server took early data, ``alpn`` which protocol it chose, and ``certificates``
+    how many it sent, none where a session is resumed; ``None``: that cannot be told.
+    ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
+    are the requests in it.  ``asked_ns`` is when the first request left.
     """
 
     client: str
@@ -46,6 +52,7 @@ class Handshake:
     answer: Hello | None
     accepted: bool | None
     alpn: str | None
+    certificates: int | None
     early_bytes: int
     early_requests: int
     asked_ns: int | None
@@ -88,8 +95,7 @@ def _of_quic(connection: QuicConnection) -> Handshake:
     return Handshake(
         *(connection.client, connection.server, True, connection.began_ns),
         *(tuple(connection.hellos), connection.answer),
-        accepted=connection.accepted,
-        alpn=_chosen(connection.extensions),
+        **_told(connection.told),
         early_bytes=sum(packet.size for packet in early),
         early_requests=len(requests),
         asked_ns=next(connection.asked_ns(), None),
@@ -105,21 +111,34 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
     received = _start_of(flow, by_client=False)
     known = secrets.get(hello.random, {})
     answer = read_hello_record(received)
-    extensions = _encrypted_extensions(received, known.get(f"SERVER_{HANDSHAKE}"))
     early = _early_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
     asked = _first_request(sent, early, known.get(f"CLIENT_{APPLICATION}"))
     return Handshake(
         *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
-        accepted=None if extensions is None else EARLY_DATA in extensions,
-        alpn=_chosen(extensions),
+        **_told(read_messages(_opened(received, known.get(f"SERVER_{HANDSHAKE}")))),
         early_bytes=sum(size for _, size in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
     )
 
 
-def _chosen(extensions: Mapping[int, bytes] | None) -> str | None:
-    return None if extensions is None else next(iter(read_alpn(extensions)), "")
+class _Told(TypedDict):
+    accepted: bool | None
+    alpn: str | None
+    certificates: int | None
+
+
+def _told(messages: Mapping[int, bytes]) -> _Told:
+    """What the server's messages say, if they could be opened."""
+    block = messages.get(ENCRYPTED_EXTENSIONS)
+    if block is None:
+        return _Told(accepted=None, alpn=None, certificates=None)
+    extensions = dict(read_extensions(block))
+    return _Told(
+        accepted=EARLY_DATA in extensions,
+        alpn=next(iter(read_alpn(extensions)), ""),
+        certificates=count_certificates(messages.get(CERTIFICATE, b"")),
+    )
 
 
 def _start_of(flow: Flow, *, by_client: bool) -> bytes:
@@ -141,13 +160,17 @@ def _hidden_records(stream: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         position += RECORD_HEADER_BYTES + size
 
 
-def _encrypted_extensions(stream: bytes, secret: bytes | None) -> dict[int, bytes] | None:
-    first = next(_hidden_records(stream), None)
-    for keys in candidates(secret, prefix="") if secret and first else ():
-        plain = keys.open(0, first[2], first[1]) if first else None
-        if plain is not None:
-            return read_encrypted_extensions(plain)
-    return None
+def _opened(stream: bytes, secret: bytes | None) -> bytes:
+    """The server's messages in the records that ``secret`` opens."""
+    ways = candidates(secret, prefix="") if secret else []
+    messages = b""
+    for number, (_, header, content) in enumerate(_hidden_records(stream)):
+        opened = _open_any(ways, number, content, header)
+        if opened is None:
+            break
+        ways, plain = opened
+        messages += plain.rstrip(b"\0")[:-1]
+    return messages
 
 
 def _early_records(stream: bytes, secret: bytes | None) -> tuple[tuple[int, int], ...]:

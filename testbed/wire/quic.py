@@ -22,7 +22,7 @@ from testbed.wire.quic_keys import (
     candidates,
     initial_keys,
 )
-from testbed.wire.tls import EARLY_DATA, Hello, message_bytes, read_encrypted_extensions, read_hello
+from testbed.wire.tls import Hello, message_bytes, read_hello, read_messages
 
 INITIAL, ZERO_RTT, HANDSHAKES, RETRY = _LONG = "initial", "0-rtt", "handshake", "retry"
 ONE_RTT, NEGOTIATION = "1-rtt", "version-negotiation"
@@ -62,8 +62,8 @@ class RawPacket(NamedTuple):
 class QuicConnection:
     """A connection that the client opened, its packets in the order of the capture.
 
-    ``hellos`` are the client's, ``answer`` is the server's, and ``extensions`` are those that the
-    server encrypts; ``None``: they were not captured, or could not be opened.
+    ``hellos`` are the client's, ``answer`` is the server's, and ``told`` are the other messages of
+    its handshake, by type, as far as they were captured and could be opened.
     """
 
     client: str
@@ -73,18 +73,12 @@ class QuicConnection:
     versions: set[int] = field(default_factory=set)
     hellos: list[Hello] = field(default_factory=list)
     answer: Hello | None = None
-    extensions: Mapping[int, bytes] | None = None
-    datagrams: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    told: Mapping[int, bytes] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The connection's name in sentences."""
         return f"QUIC {self.client} to {self.server}"
-
-    @property
-    def accepted(self) -> bool | None:
-        """Whether the server accepted early data; ``None``: that cannot be told."""
-        return None if self.extensions is None else EARLY_DATA in self.extensions
 
     @property
     def unopened(self) -> int:
@@ -186,8 +180,6 @@ class _Reader:
         return raw.by_client and raw.kind == INITIAL and raw.target not in self._ids
 
     def take(self, raws: list[RawPacket]) -> None:
-        if raws:
-            self._connection.datagrams[raws[0].by_client] += 1
         for raw in raws:
             self._raws.append(raw)
             if raw.version:
@@ -227,8 +219,7 @@ class _Reader:
             connection.packets.append(
                 made or QuicPacket(raw.at_ns, raw.by_client, raw.kind, len(raw.content))
             )
-        message = _joined(self._crypto.get((False, HANDSHAKES), []))
-        connection.extensions = read_encrypted_extensions(message)
+        connection.told = read_messages(_joined(self._crypto.get((False, HANDSHAKES), [])))
         return connection
 
     def _open_initial(self, raw: RawPacket) -> QuicPacket | None:

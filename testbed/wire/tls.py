@@ -1,7 +1,7 @@
 """TLS hellos as a capture shows them, in frames that may be cut (RFC 8446 sections 4.1, 5.1).
 
 They stand in clear at the start of a connection: over TCP in records, in QUIC in CRYPTO frames.
-What an answer to early data says is in the server's EncryptedExtensions, which secrets open.
+What the server says of early data, and its certificates, are in messages that secrets open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MESSAGE_HEADER_BYTES = 4
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
 ALERT_RECORD_BYTES = 2 + 1 + 16
 """An alert in a record of TLS 1.3: two bytes, its hidden type, and the tag of all its ciphers."""
-CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS = 1, 2, 8
+CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2, 8, 11
 ALPN, PRE_SHARED_KEY, EARLY_DATA, SUPPORTED_VERSIONS, KEY_SHARE = 16, 41, 42, 43, 51
 VERSIONS: dict[bytes, TlsVersion] = {b"\x03\x04": "1.3", b"\x03\x03": "1.2"}
 GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x1D: "x25519", 0x11EC: "x25519mlkem768"}
@@ -114,7 +114,7 @@ def read_hello(message: bytes) -> Hello | None:
         position += 3
     found = dict(read_extensions(message[position:]))
     legacy = message[MESSAGE_HEADER_BYTES : MESSAGE_HEADER_BYTES + 2]
-    whole = len(message) == size
+    whole = len(message) == size > _SESSION_ID_AT
     version = None if by_client else _version(found, legacy, whole)
     return Hello(
         *(by_client, size, random, version, _read_groups(found.get(KEY_SHARE, b""), by_client)),
@@ -149,11 +149,25 @@ def read_alpn(extensions: Mapping[int, bytes]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_encrypted_extensions(message: bytes) -> dict[int, bytes] | None:
-    """Return the extensions in the server's message of that type; ``None``: it is another."""
-    if message[:1] != bytes((ENCRYPTED_EXTENSIONS,)) or len(message) < message_bytes(message):
-        return None
-    return dict(read_extensions(message[MESSAGE_HEADER_BYTES : message_bytes(message)]))
+def read_messages(messages: bytes) -> dict[int, bytes]:
+    """Return the bodies of whole messages by their types, the last of each."""
+    found: dict[int, bytes] = {}
+    while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
+        end = message_bytes(messages)
+        found[messages[0]] = messages[MESSAGE_HEADER_BYTES:end]
+        messages = messages[end:]
+    return found
+
+
+def count_certificates(body: bytes) -> int:
+    """Return how many certificates a message of them has (section 4.4.2)."""
+    position = 1 + body[0] + 3 if body else 0
+    count = 0
+    while position < len(body):
+        position += 3 + int.from_bytes(body[position : position + 3])
+        position += 2 + int.from_bytes(body[position : position + 2])
+        count += 1
+    return count
 
 
 def _version(found: dict[int, bytes], legacy: bytes, whole: bool) -> str | None:

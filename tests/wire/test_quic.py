@@ -83,7 +83,7 @@ def test_hellos_are_read_without_secrets_and_the_rest_is_not(tmp_path: Path) -> 
     made.add(short(0, stream(b"a"), by_client=True), by_client=True)
     (connection,) = made.read(tmp_path, secrets=False)
     assert connection.answer is not None and connection.answer.groups == ("x25519",)
-    assert (connection.unopened, connection.accepted) == (2, None)
+    assert (connection.unopened, connection.told) == (2, {})
     assert "2 packets of QUIC" in "".join(check_connection(connection))
 
 

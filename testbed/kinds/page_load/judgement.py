@@ -310,7 +310,8 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
     windows = split_visits(observed.load)
     if opening_of(condition).keys:
         yield from check_handshakes(
-            *(condition, windows, seen.handshakes, observed.connections, replay.protocols)
+            *(condition, windows, seen.handshakes, observed.connections, replay.protocols),
+            observed.hosts,
         )
     real_time = not seen.exact
     yield from check_visits(
