@@ -294,7 +294,8 @@ WITHOUT = {"early_data": False, "tls_resumption": False}
 NGINX, BLOCKS = "server/nginx.py", "server/blocks.py"
 TICKETS = "    ssl_session_tickets on;", "    ssl_session_tickets off;"
 NO_TICKETS = "    ssl_session_tickets off;\n    ssl_conf_command NumTickets 0;"
-GIVEN = "    ssl_session_tickets on;\n    ssl_conf_command NumTickets 2;"
+TIMED = "    ssl_session_timeout 7d;\n"
+GIVEN = f"    ssl_session_tickets on;\n{TIMED}    ssl_conf_command NumTickets 2;"
 EARLY = "    ssl_early_data on;", "    ssl_early_data off;"
 ALWAYS = "EARLY_DATA if handshakes.early_data", "EARLY_DATA if handshakes.tickets"
 GROUP = '"browser": "X25519:prime256v1"'
@@ -315,8 +316,8 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h2", "large hello", SMALL, "client/chromium/__init__.py", UNMODIFIED, "has more"),
     ("h3", "large hello", SMALL, "client/chromium/__init__.py", UNMODIFIED, "has more"),
     ("h3", "Retry", {}, BLOCKS, ("quic_retry off", "quic_retry on"), "by Retry"),
-    ("h3", "GSO", {}, BLOCKS, ("quic_gso off", "quic_gso on"), "an offload is on"),
-    ("h3", "QUIC not forced", {}, "client/chromium/flags.py", FORCED, "TCP connections carried"),
+    ("h3", "GSO", {}, BLOCKS, ("quic_gso off", "quic_gso on"), "did not come out"),
+    ("h3", "QUIC not forced", {}, "client/chromium/flags.py", FORCED, "another protocol"),
     ("h3", "an origin without", {}, BLOCKS, ONE_LESS, "meta."),
     ("h2", "HTTP/1.1", {}, BLOCKS, ('" http2" if listener.h2', '"" if listener.h2'), "http/1.1"),
 ]
