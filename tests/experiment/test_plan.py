@@ -8,7 +8,7 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.kernel import KERNELS
-from testbed.model import Experiment, digest, in_real_time
+from testbed.model import Condition, Experiment, digest, in_real_time
 from testbed.model.knob import FIRST_SCHEMA, declared
 from tests.hallway import make_experiment
 
