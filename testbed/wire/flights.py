@@ -16,7 +16,6 @@ from testbed.wire.tls import (
     CLIENT_HELLO,
     RECORD_HEADER_BYTES,
     SERVER_HELLO,
-    SESSION_ID_AT,
 )
 
 _COMPATIBILITY, _HANDSHAKE = 20, 22
@@ -24,6 +23,8 @@ _KINDS = {_COMPATIBILITY: "", ALERT: "alert", _HANDSHAKE: "handshake", APPLICATI
 _HELLOS = {CLIENT_HELLO: "client-hello", SERVER_HELLO: "server-hello"}
 _SAID = {41: "ticket", 42: "early"}
 """The extensions pre_shared_key and early_data."""
+# Behind the headers of record and message, version and random (section 4.1.2).
+_SESSION_ID_AT = RECORD_HEADER_BYTES + 4 + 2 + 32
 
 
 def describe_flight(payload: bytes) -> str:
@@ -50,7 +51,7 @@ def _records(payload: bytes) -> Iterator[str]:
 
 def _said(record: bytes, hello: str) -> list[str]:
     """Return which of ``_SAID`` a hello has, in the order of this table."""
-    at = SESSION_ID_AT + 1 + record[SESSION_ID_AT]
+    at = _SESSION_ID_AT + 1 + record[_SESSION_ID_AT]
     if hello == "client-hello":
         at += 2 + _number(record, at)  # the cipher suites
         at += 1 + record[at]  # the methods of compression
