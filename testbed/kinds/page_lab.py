@@ -182,7 +182,7 @@ def accompanied(
     )
     with ExitStack() as undo:
         for host, device, file in watched:
-            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition.link)
+            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition)
             undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
         yield undo.enter_context(
             run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)

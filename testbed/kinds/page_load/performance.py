@@ -144,7 +144,7 @@ def _load(
             recorded(ends["server"], "s0", crossed),
             capture(
                 ends["client"], "c0", pcap, site.scratch / "tcpdump.log", None,
-                snap_bytes(condition.link),
+                snap_bytes(condition),
             ),
         ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.
