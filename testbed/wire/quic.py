@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from testbed.wire.packets import Capture, Packet, is_quic
-from testbed.wire.quic_frames import CRYPTO, STREAM, Frame, read_frames, read_number
+from testbed.wire.quic_frames import (
+    ACK,
+    CLOSE,
+    CRYPTO,
+    STREAM,
+    Coverage,
+    Frame,
+    read_frames,
+    read_number,
+)
 from testbed.wire.quic_keys import (
     APPLICATION,
     EARLY,
@@ -35,7 +44,10 @@ _OTHER = 0x03
 
 
 class QuicPacket(NamedTuple):
-    """A QUIC packet: its type, its number and frames if it could be opened, and its bytes."""
+    """A QUIC packet: its type, its number and frames if it could be opened, and its bytes.
+
+    ``place`` is that of its datagram in the capture, from 1.
+    """
 
     at_ns: int
     by_client: bool
@@ -43,6 +55,22 @@ class QuicPacket(NamedTuple):
     size: int
     number: int | None = None
     frames: tuple[Frame, ...] | None = None
+    place: int = 0
+
+    @property
+    def text(self) -> str:
+        """The packet in words, such as ``1-rtt 7 stream 4 0:1200``."""
+        frames = self.frames or ()
+        spans = [
+            f"{'crypto' if f.kind == CRYPTO else f'stream {f.stream}'} "
+            f"{f.offset}:{f.offset + len(f.data)}"
+            for f in frames
+            if f.kind in (CRYPTO, STREAM)
+        ]
+        named = [word for kind, word in ((ACK, "ack"), (CLOSE, "close"))
+                 if any(f.kind == kind for f in frames)]  # fmt: skip
+        number = [] if self.number is None else [str(self.number)]
+        return " ".join((self.kind, *number, *spans, *named))
 
 
 class RawPacket(NamedTuple):
@@ -56,6 +84,12 @@ class RawPacket(NamedTuple):
     source: bytes
     content: bytes
     number_at: int
+    place: int = 0
+
+    @property
+    def named(self) -> tuple[int, bool, str, int]:
+        """What is known of it without any key."""
+        return self.at_ns, self.by_client, self.kind, len(self.content)
 
 
 @dataclass(slots=True)
@@ -111,35 +145,6 @@ class QuicConnection:
                     ended.add(frame.stream)
 
 
-class Coverage:
-    """Which bytes of a stream were seen."""
-
-    def __init__(self) -> None:
-        """Nothing was seen yet."""
-        self._reached = 0
-        self._ahead: list[tuple[int, int]] = []
-
-    def add(self, start: int, end: int) -> bool:
-        """Note bytes ``start`` to ``end``, and return whether one of them is new."""
-        if start <= self._reached and not self._ahead:
-            is_new, self._reached = end > self._reached, max(self._reached, end)
-            return is_new
-        before = self.seen
-        merged: list[tuple[int, int]] = []
-        for low, high in sorted([(0, self._reached), *self._ahead, (start, end)]):
-            if merged and low <= merged[-1][1]:
-                merged[-1] = merged[-1][0], max(high, merged[-1][1])
-            else:
-                merged.append((low, high))
-        self._reached, self._ahead = merged[0][1], merged[1:]
-        return self.seen > before
-
-    @property
-    def seen(self) -> int:
-        """How many bytes were seen."""
-        return self._reached + sum(high - low for low, high in self._ahead)
-
-
 def read_quic(
     capture: Capture, clients: Collection[bytes], secrets: Mapping[bytes, Mapping[str, bytes]]
 ) -> tuple[QuicConnection, ...]:
@@ -149,7 +154,7 @@ def read_quic(
     """
     readers: dict[tuple[str, str], _Reader] = {}
     ordered: list[_Reader] = []
-    for packet in capture.packets:
+    for place, packet in enumerate(capture.packets, 1):
         if not is_quic(packet):
             continue
         by_client = packet.source in clients
@@ -160,7 +165,7 @@ def read_quic(
         if reader is None or (raws and reader.is_foreign(raws[0])):
             reader = readers[ends] = _Reader(QuicConnection(*ends, packet.at_ns))
             ordered.append(reader)
-        reader.take(raws)
+        reader.take([raw._replace(place=place) for raw in raws])
     return tuple(reader.finish(secrets) for reader in ordered)
 
 
@@ -216,9 +221,7 @@ class _Reader:
                 if raw.kind == ONE_RTT:
                     raw = raw._replace(number_at=1 + sizes[raw.by_client])
                 made = self._open(raw, ring)
-            connection.packets.append(
-                made or QuicPacket(raw.at_ns, raw.by_client, raw.kind, len(raw.content))
-            )
+            connection.packets.append(made or QuicPacket(*raw.named, place=raw.place))
         connection.told = read_messages(_joined(self._crypto.get((False, HANDSHAKES), [])))
         return connection
 
@@ -239,7 +242,7 @@ class _Reader:
         pieces = [frame for frame in frames if frame.kind == CRYPTO]
         if pieces:
             self._crypto.setdefault((raw.by_client, raw.kind), []).extend(pieces)
-        return QuicPacket(raw.at_ns, raw.by_client, raw.kind, len(raw.content), number, frames)
+        return QuicPacket(*raw.named, number, frames, raw.place)
 
     def _hellos(self, *, by_client: bool) -> list[Hello]:
         """The hellos of one end; a second one follows where the server asked for it."""

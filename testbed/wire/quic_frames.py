@@ -1,4 +1,4 @@
-"""Frames of an opened QUIC packet (RFC 9000 section 19)."""
+"""Frames of an opened QUIC packet, and what of a stream they brought (RFC 9000 section 19)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,35 @@ class Frame(NamedTuple):
     data: bytes = b""
     fin: bool = False
     acked: tuple[tuple[int, int], ...] = ()
+
+
+class Coverage:
+    """Which bytes of a stream were seen."""
+
+    def __init__(self) -> None:
+        """Nothing was seen yet."""
+        self._reached = 0
+        self._ahead: list[tuple[int, int]] = []
+
+    def add(self, start: int, end: int) -> bool:
+        """Note bytes ``start`` to ``end``, and return whether one of them is new."""
+        if start <= self._reached and not self._ahead:
+            is_new, self._reached = end > self._reached, max(self._reached, end)
+            return is_new
+        before = self.seen
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted([(0, self._reached), *self._ahead, (start, end)]):
+            if merged and low <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(high, merged[-1][1])
+            else:
+                merged.append((low, high))
+        self._reached, self._ahead = merged[0][1], merged[1:]
+        return self.seen > before
+
+    @property
+    def seen(self) -> int:
+        """How many bytes were seen."""
+        return self._reached + sum(high - low for low, high in self._ahead)
 
 
 def read_number(content: bytes, position: int) -> tuple[int, int]:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from testbed.wire.flows import Flows
 from testbed.wire.handshakes import read_handshakes
-from testbed.wire.quic import Coverage, KeyRing, RawPacket
+from testbed.wire.quic import KeyRing, RawPacket
 from testbed.wire.quic_checks import check_connection
-from testbed.wire.quic_frames import ACK, CLOSE, CRYPTO, STREAM, read_frames
+from testbed.wire.quic_frames import ACK, CLOSE, CRYPTO, STREAM, Coverage, read_frames
 from testbed.wire.quic_keys import Keys, candidates, expand, initial_keys, read_secrets
 from testbed.wire.tls import read_hello
 from tests.wire.quic import ID, Made, ack, conversation, long, short, stream
