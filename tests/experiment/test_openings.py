@@ -74,3 +74,24 @@ def test_the_command_kind_has_the_server_s_rules_alone(tmp_path: Path) -> None:
     assert load(tmp_path, text + QUIC + 'protocol = "h3"\n').conditions
     (problem,) = problems(tmp_path, text + 'protocol = "h3"\n')
     assert QUIC.strip() in problem
+
+
+def test_what_is_left_out_is_not_refused(tmp_path: Path) -> None:
+    swept = (
+        '[sweep]\nprotocol = ["h2", "h3"]\ntfo = [false, true]\n'
+        "tls_resumption = [false, true]\nearly_data = [false, true]\n"
+    )
+    left_out = 'leave_out = ["protocol=h3,tfo=true", "tls_resumption=false,early_data=true"]\n'
+    found = load(tmp_path, BY_CHROMIUM + QUIC + left_out + swept)
+    assert len(found.conditions) == 9
+    assert len(problems(tmp_path, BY_CHROMIUM + QUIC + left_out.split(",", 2)[0] + '"]\n' + swept))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['traffic = "call"\n', '[link]\nchanges = "at 1 s: rtt_ms 80"\n',
+     '[link]\ntrace_down = "lte-drive-down"\n'],
+)  # fmt: skip
+def test_what_is_of_one_load_is_refused_beside_visits(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, f"{BY_CHROMIUM}visits = 2\n{text}")
+    assert "its times are those of one load" in problem
