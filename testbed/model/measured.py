@@ -192,7 +192,8 @@ class PageLoad:
     """When the load began, in ns of CLOCK_REALTIME of the trial's kernel, where there are several
     visits."""
     earlier: tuple[PageLoad, ...] = ()
-    """The visits before this one, in their order, each like a load of its own."""
+    """The visits before this one, in their order, each like a load of its own; their requests are
+    in the files `visit-1.har` and so on."""
 
     @property
     def visits(self) -> tuple[PageLoad, ...]:

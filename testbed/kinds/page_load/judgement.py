@@ -94,8 +94,11 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    measured = None if observed.replay is None else observed.load
-    return Judgement(measured, _prove(trial, observed, out))
+    load = None if observed.replay is None else observed.load
+    if load is not None:  # the requests of earlier visits are in their HAR files
+        earlier = tuple(replace(visit, requests=()) for visit in load.earlier)
+        load = replace(load, earlier=earlier)
+    return Judgement(load, _prove(trial, observed, out))
 
 
 @dataclass(frozen=True, slots=True)
