@@ -122,3 +122,15 @@ def test_the_log_agrees(changed: dict[str, object], says: str) -> None:
     assert any("early data of" in each for each in complain(FIRST, unsent, served=(log,)))
     sealed = replace(AGAIN, accepted=None)
     assert any("do not open" in each for each in complain(FIRST, sealed, served=(log,)))
+
+
+def test_groups_that_a_client_of_another_library_sends() -> None:
+    hello = replace(HELLO, groups=("secp256r1", "x25519"))
+    small = replace(FIRST, hellos=(hello,), answer=replace(ANSWER, groups=("secp256r1",)))
+    log = ServedConnection(CLIENT, SERVER, 1, group="prime256v1")
+    assert complain(small, served=(log,)) == []
+
+
+def test_of_an_older_version_only_that_it_was_there_is_judged() -> None:
+    old = replace(FIRST, answer=replace(ANSWER, version="1.2", groups=()))
+    assert complain(old, served=(ServedConnection(CLIENT, SERVER, 1, group="X25519"),)) == []
