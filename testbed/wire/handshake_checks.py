@@ -67,10 +67,15 @@ def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterat
     other = [
         each
         for each in answered
-        if each.answer and not {*each.answer.groups} & {*allowed} & {*each.hellos[-1].groups}
+        if each.answer and not {*each.answer.groups} & {*allowed} & _offered(each)
     ]
     groups = sorted({group for e in other if e.answer for group in e.answer.groups})
     yield from _say(f"{words}the server chose {', '.join(groups) or 'none'} on {{}}", other)
+
+
+def _offered(handshake: Handshake) -> set[str]:
+    """The groups of the client's key shares."""
+    return {group for hello in handshake.hellos for group in hello.groups}
 
 
 def _check_tickets(
