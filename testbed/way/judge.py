@@ -22,7 +22,7 @@ from testbed.model import Outcome, Record, Trial
 from testbed.way.performed import check_performed
 
 ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
-"""The files of a trial's folder that its record has digests of, beside other captures and visits."""
+"""Files of a trial's folder that its record has digests of, beside other captures and visits."""
 
 
 def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
