@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-from testbed.model import PageLoad
+from testbed.model import Condition, PageLoad
 from testbed.wire.packets import Capture
 
 LATE_MS = 5.0
@@ -82,15 +83,25 @@ def _last_ms(visit: PageLoad) -> float:
 
 
 def check_visits(
-    load: PageLoad, visits: int, capture: Capture, clients: Collection[bytes], *, real_time: bool
+    load: PageLoad,
+    asked: Condition,
+    capture: Capture,
+    clients: Collection[bytes],
+    *,
+    real_time: bool,
 ) -> Iterator[str]:
     """Yield a sentence for what is wrong with how often, and when, the page was visited."""
-    if len(load.visits) != visits:
-        yield f"the page was visited {len(load.visits)} times, asked was {visits}"
+    if len(load.visits) != asked.visits:
+        yield f"the page was visited {len(load.visits)} times, asked was {asked.visits}"
         return
-    for window in split_visits(load):
-        if not window.name:
-            return
+    if asked.visits == 1:
+        return
+    windows = split_visits(load)
+    for before, window in pairwise(windows):
+        idle_s = (window.began_ns - before.settled_ns) / 1e9
+        if idle_s < asked.idle_s:
+            yield window.say(f"it began after {idle_s:.3f} s of rest, asked was {asked.idle_s:g} s")
+    for window in windows:
         zero_ns = window.zero_ns(capture, clients)
         late_ms = None if zero_ns is None else (zero_ns - window.began_ns) / 1e6
         if late_ms is None:
