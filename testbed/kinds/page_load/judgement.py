@@ -320,9 +320,7 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
             observed.hosts,
         )
     real_time = not seen.exact
-    yield from check_visits(
-        observed.load, condition.visits, capture, CLIENT_ENDS, real_time=real_time
-    )
+    yield from check_visits(observed.load, condition, capture, CLIENT_ENDS, real_time=real_time)
     for visit in windows:
         problems = check_load_time(
             *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic),
