@@ -10,22 +10,21 @@ from analysis.records.cells import Cell
 from analysis.words import MISSING
 from testbed.model import VisitProof
 
-FIRST_THEN = " → "
+FIRST_THEN = " →\N{NO-BREAK SPACE}"
 _COUNTED = {
-    "TCP connections": "tcp",
-    "QUIC connections": "quic",
+    "TCP": "tcp",
+    "QUIC": "quic",
     "Hellos": "hellos",
-    "Hellos, bytes": "hello_bytes",
+    "Hello bytes": "hello_bytes",
     "Resumed": "resumed",
     "With early data": "early",
     "Early requests": "early_requests",
-    "Early data, bytes": "early_bytes",
-    "Round trips to first request": "round_trips",
+    "Early bytes": "early_bytes",
+    "Round trips": "round_trips",
     "Bytes up": "up_bytes",
     "Bytes down": "down_bytes",
 }
 """Numbers of a visit (``testbed.model.VisitProof``) by their headings."""
-_GROUPS = {"Key shares": "offered", "Group": "agreed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,8 @@ def _texts(visits: Sequence[VisitProof]) -> dict[str, str]:
         name: _median([getattr(visit, field) for visit in visits])
         for name, field in _COUNTED.items()
     }
-    groups = {
-        name: sorted({group.upper() for visit in visits for group in getattr(visit, field)})
-        for name, field in _GROUPS.items()
-    }
-    return numbers | {name: ", ".join(found) or MISSING for name, found in groups.items()}
+    groups = sorted({group.upper() for visit in visits for group in visit.agreed})
+    return numbers | {"Group": ", ".join(groups) or MISSING}
 
 
 def _median(values: Sequence[float | None]) -> str:
