@@ -31,7 +31,7 @@ def compile_library(usr: Path, seen: str = "/usr") -> None:
     Raises:
         StorageError: it cannot be compiled.
     """
-    for library in sorted(usr.glob("lib/python3.*")):
+    for library in sorted(usr.glob("lib/python3.*" if seen == "/usr" else "lib/python3*")):
         compile_python(usr, library, usr, seen)
 
 
