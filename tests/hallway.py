@@ -18,6 +18,7 @@ from firstflight.cli.reports import Presented, Reports, name_comparison
 from firstflight.cli.services import Services
 from testbed.base import proc
 from testbed.base.errors import EXIT_OK
+from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue
 from testbed.experiment.stopping import Unsettled, all_settled
 from testbed.kernel.run.interface import Kernel, RawResult
@@ -32,6 +33,7 @@ CATALOGUE = Catalogue(
     clients=frozenset({"chromium", "command", "graph", "wget2"}),
     references=frozenset({"fastopen-table1"}),
     kernels={"virtual": ("7.3", "6.1")},
+    honours={name: client.honours for name, client in CLIENTS.items()},
 )
 ENVIRONMENT = Environment({"kernel.name": "fake"}, {"amazon": "0" * 64}, {"user": "anybody"})
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
+from operator import add
 from typing import Any
 
-from analysis.words import clean, count, number
-from testbed.model import PageLoad, Record, Replay
+from analysis.words import MISSING, clean, count, number
+from testbed.model import PageCoverage, PageLoad, Record, Replay
 
 MAX_LISTED = 100
 
@@ -31,6 +32,16 @@ class ReplayCoverage:
     """Loads whose scripts had pinned clocks and random numbers."""
     sockets: int = 0
     """WebSockets that the server refused: they are no requests."""
+    due: int = 0
+    """Recorded requests that the loads were to make, where known."""
+    due_bytes: int = 0
+    """Bytes of their responses."""
+    made_bytes: int = 0
+    """Bytes of the responses to those that were made."""
+    made_up: int = 0
+    """Requests whose body was never recorded: one of its size stands in for it."""
+    made_up_bytes: int = 0
+    """Bytes of their responses."""
 
     @property
     def requests(self) -> int:
@@ -43,21 +54,37 @@ class ReplayCoverage:
         return not (self.inexact or self.missed or self.not_made)
 
     @property
+    def plain(self) -> bool:
+        """Whether it is whole, and no body was made up."""
+        return self.whole and not self.made_up
+
+    @property
+    def covered(self) -> str:
+        """How much of the recording was asked for, of requests and of bytes, and is made up."""
+        if not self.due:
+            return MISSING
+        made = (self.due - self.not_made) / self.due * 100.0
+        made_up = f", {number(self.made_up_pct, 0)} made up" if self.made_up else ""
+        return f"{number(made, 0)} ({number(self.bytes_pct, 0)} of bytes{made_up})"
+
+    @property
+    def bytes_pct(self) -> float | None:
+        """Share of the recorded bytes whose requests were made, in percent."""
+        return self.made_bytes / self.due_bytes * 100.0 if self.due_bytes else None
+
+    @property
+    def made_up_pct(self) -> float | None:
+        """Share of the bytes received whose bodies were made up, in percent."""
+        return self.made_up_bytes / self.made_bytes * 100.0 if self.made_bytes else None
+
+    @property
     def exact_pct(self) -> float | None:
         """Share of the requests that were answered with their own recording, in percent."""
         return self.exact / self.requests * 100.0 if self.requests else None
 
     def __add__(self, other: ReplayCoverage) -> ReplayCoverage:
         """Return the sums of both."""
-        return ReplayCoverage(
-            self.exact + other.exact,
-            self.inexact + other.inexact,
-            self.missed + other.missed,
-            self.not_made + other.not_made,
-            self.loads + other.loads,
-            self.pinned + other.pinned,
-            self.sockets + other.sockets,
-        )
+        return ReplayCoverage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +120,12 @@ def count_record(record: Record) -> ReplayCoverage:
         loads=1,
         pinned=int(load is not None and load.pinned),
         sockets=len(replay.sockets),
+        **_of_page(replay.page),
     )
+
+
+def _of_page(page: PageCoverage | None) -> dict[str, int]:
+    return {name: number for name, number in asdict(page).items() if name != "made"} if page else {}
 
 
 def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
@@ -122,6 +154,11 @@ def describe(coverage: ReplayCoverage) -> str:
         if coverage.sockets
         else ""
     )
+    if coverage.made_up:
+        refused += (
+            f" {coverage.made_up:,} bodies were never recorded and are made up in their size: "
+            f"{number(coverage.made_up_pct, 0)} % of all bytes."
+        )
     if coverage.whole:
         return (
             f"All {count(coverage.requests, 'request')} of {count(coverage.loads, 'load')} "

@@ -104,6 +104,8 @@ def table_columns(table: ResultTable) -> list[Column]:
     ]
     status = [row.status.replace("_", " ") for row in rows]
     measured = _pair_columns(table) if table.paired else _cell_columns(table)
+    if not table.coverage.plain:
+        measured.append(Column("recording %", [row.coverage.covered for row in rows], left=True))
     return [*axes, *measured, Column("proof", status, left=True, least=24)]
 
 

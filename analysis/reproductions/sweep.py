@@ -111,10 +111,16 @@ def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str])
     """
     groups = loads.groupby(list(by), sort=False, dropna=False)
     medians = groups[list(names)].median()
-    for name in names:
-        ends = [ends_of(_median_of(values.dropna())) for _, values in groups[name]]
-        medians[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
-    return medians.reset_index()
+    ends = [
+        pd.DataFrame(
+            [ends_of(_median_of(values.dropna())) for _, values in groups[name]],
+            index=medians.index,
+            columns=[f"{name}_low", f"{name}_high"],
+        )
+        for name in names
+    ]
+    # A copy, in one piece: columns are added to it.
+    return pd.concat([medians, *ends], axis=1).reset_index().copy()
 
 
 def _median_of(values: pd.Series[Any]) -> Estimate | None:

@@ -24,6 +24,7 @@ from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationErr
 from testbed.base.units import format_bytes, format_count
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
+from testbed.pages.exchange import describe_made_up
 from testbed.pages.har_export import export_har, write_export
 from testbed.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
@@ -73,8 +74,11 @@ def show(services: Services, /, name: str, as_json: bool) -> int:
     facts = [read_kind(folder), _protocols(archive), *(["pinned"] if archive.pinned else [])]
     click.echo(f"{name}: {_printable(archive.title)}\n{_printable(archive.root_url)}")
     click.echo(f"{', '.join(facts)}\ndigest {archive.digest}")
+    if made_up := describe_made_up(archive.entries):
+        click.echo(f"made up, never recorded: {made_up}")
     for entry in archive.entries:
         late = "after load  " if entry.after_load else ""
+        late += "made up  " if entry.made_up else ""
         method = "" if entry.method == "GET" else f"{entry.method} "
         line = (
             f"{entry.depth:2}  {entry.how:8}  {entry.protocol:8}  {entry.status}  "
@@ -179,15 +183,18 @@ def _summary(services: Services, folder: Path) -> dict[str, Any]:
 
 
 def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
+    kind = read_kind(folder)
+    made_up = [entry for entry in archive.entries if entry.made_up or kind == "table"]
     return {
         "name": folder.name,
-        "kind": read_kind(folder),
+        "kind": kind,
         "title": archive.title,
         "url": archive.root_url,
         "protocols": _protocols(archive),
         "requests": len(archive.entries),
         "hosts": len(archive.hosts),
         "transfer_bytes": sum(entry.transfer_bytes for entry in archive.entries),
+        "made_up_bytes": sum(entry.body_size for entry in made_up),
         "digest": archive.digest,
     }
 
@@ -214,6 +221,7 @@ def _columns(pages: Sequence[dict[str, Any]]) -> list[Column]:
         Column("requests", known("requests"), 1),
         Column("hosts", known("hosts"), 2),
         Column("size", known("transfer_bytes", format_bytes)),
+        Column("made up", known("made_up_bytes", format_bytes), 4),
         Column("protocols", known("protocols"), 3, left=True),
         Column("title", titles, left=True, least=_SHORTEST_TITLE),
     ]

@@ -24,7 +24,7 @@ from testbed.model import Experiment
 from testbed.way.launch import open_lanes, run_lanes
 
 ALL = "all"
-TITLE = "What TCP Fast Open promises"
+TITLE = "What Fast Open and TLS early data promise"
 _log = log.logger(__name__)
 
 

@@ -58,7 +58,8 @@ class Entry:
     bytes really hold the reference (the parent unless it was too small to hold one).  ``gap_ms``
     is the recorded time from the end of the parent to the start of this request; negative means
     that the parent was still arriving.  ``after_load``: requested after the load event, so that
-    a load need not ask for it.  ``path`` includes the query.
+    a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
+    recorded, and one of its size stands in for it.
     """
 
     id: str
@@ -86,6 +87,7 @@ class Entry:
     dur_ms: float | None
     depth: int
     after_load: bool
+    made_up: bool = False
 
     @property
     def transfer_bytes(self) -> int:
@@ -155,7 +157,8 @@ def read_archive(folder: Path) -> Archive:
     try:
         log = json.loads(raw)["log"]
         page = log["pages"][0]
-        entries = tuple(_entry(folder, item) for item in log["entries"])
+        made_up = page.get("_made_up") is True  # as a whole, from a table that was imported
+        entries = tuple(_entry(folder, item, made_up) for item in log["entries"])
         if not entries:
             raise ValueError("no entries")
         return Archive(
@@ -192,7 +195,7 @@ def split_url(url: str) -> tuple[str, str, int, str]:
     return scheme, host, number, path if path.startswith("/") else f"/{path}"
 
 
-def _entry(folder: Path, item: dict[str, Any]) -> Entry:
+def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
     request, response = item["request"], item["response"]
     scheme, host, port, path = split_url(request["url"])
     entry = Entry(
@@ -225,6 +228,7 @@ def _entry(folder: Path, item: dict[str, Any]) -> Entry:
         dur_ms=item["_dur_ms"],
         depth=item["_depth"],
         after_load=item["_after_load"],
+        made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
     )
     _check(entry)
     return entry

@@ -6,6 +6,7 @@ excuses both that the recorded one was not made and that it is not recorded itse
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from testbed.archive.reading import Archive, Entry
-from testbed.model import PageLoad, Replay, RequestTiming
+from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming
 
 T = TypeVar("T")
 FIRST_ERROR_STATUS = 400
@@ -96,7 +97,25 @@ def list_due(page: Archive) -> list[str]:
     Not due are what was recorded after the load event, and revalidations (RFC 9111 section 4.3):
     they are the business of a client's cache, and not every client has one.
     """
-    return [e.url for e in page.entries if not e.after_load and e.status != NOT_MODIFIED]
+    return [entry.url for entry in page.entries if _is_due(entry)]
+
+
+def measure_coverage(page: Archive, load: PageLoad, replay: Replay) -> PageCoverage:
+    """Return how much of ``page`` was asked for; one that was answered inexactly counts."""
+    answered = _urls(substitution.answered for substitution in replay.inexact)
+    unmade = Counter(_surplus(load.missing, answered))
+    due = [entry for entry in page.entries if _is_due(entry)]
+    made = []
+    for entry in due:
+        if unmade[entry.url]:
+            unmade[entry.url] -= 1
+        else:
+            made.append(entry)
+    counts = [
+        (len(those), sum(entry.transfer_bytes for entry in those))
+        for those in (due, made, [entry for entry in made if entry.made_up])
+    ]
+    return PageCoverage(*itertools.chain(*counts))
 
 
 def list_altered(
@@ -117,6 +136,10 @@ def list_altered(
 def without_fragment(url: str) -> str:
     """Return the URL as it goes to a server."""
     return url.partition("#")[0]
+
+
+def _is_due(entry: Entry) -> bool:
+    return not entry.after_load and entry.status != NOT_MODIFIED
 
 
 def _surplus(these: Iterable[str], those: Iterable[str]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class Catalogue:
     conditions are files, the texts of those files by name.
     ``regular`` are the versions of kernels that run where all are asked for; of a kernel that has
     none among them all do.  ``algorithms`` are the congestion controls of pinned kernels by their
-    versions.
+    versions.  ``honours`` is what each client can do that not every one can.
     """
 
     pages: frozenset[str]
@@ -75,6 +75,7 @@ class Catalogue:
     regular: tuple[str, ...] = ()
     roots: frozenset[str] = frozenset({DEFAULT_ROOT})
     algorithms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    honours: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def names(self) -> dict[str, frozenset[str]]:
         """Return the valid names by what they name."""
@@ -218,6 +219,7 @@ def _of_its_own(source: _Source, values: Mapping[str, Any], catalogue: Catalogue
             in_real_time=in_real_time(_kernel(values, catalogue)[0]),
             has_folder="command_folder" in values,
             library=catalogue.libraries.get(kind.name, {}),
+            honours=catalogue.honours,
         )
         yield from kind.rules().find_problems(file)
 

@@ -16,7 +16,8 @@ class ExperimentFile:
 
     ``where`` gives the place of a key, such as ``a.toml:3``.  ``in_real_time`` is whether its
     kernel runs on the machine's own clock, ``has_folder`` whether there is a folder of the user's
-    files.  ``library`` has the texts of the files that conditions of its kind are, by name.
+    files.  ``library`` has the texts of the files that conditions of its kind are, by name, and
+    ``honours`` what each client can do that not every one can.
     """
 
     values: Mapping[str, Any]
@@ -24,6 +25,7 @@ class ExperimentFile:
     in_real_time: bool
     has_folder: bool
     library: Mapping[str, str]
+    honours: Mapping[str, frozenset[str]]
 
     def is_swept(self, name: str) -> bool:
         """Return whether the knob is a list in [sweep]."""

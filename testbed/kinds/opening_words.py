@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from testbed.client import CLIENTS
 from testbed.kinds.experiment_file import ExperimentFile, KeyPath, toml_text
 from testbed.model import Condition
 
@@ -89,8 +88,8 @@ def check_clients(file: ExperimentFile) -> Iterator[str]:
     }
     for client in file.all_of(("client",), None):
         for what, name in asked.items():
-            if what not in CLIENTS[client].honours:
-                able = (each for each in CLIENTS if what in CLIENTS[each].honours)
+            if what not in file.honours.get(client, {what}):
+                able = (each for each, honours in file.honours.items() if what in honours)
                 yield (
                     f"{file.place((name,))}: the client {toml_text(client)} has no {what}; take "
                     f"client = {' or '.join(map(toml_text, able))}, or leave {name} out"

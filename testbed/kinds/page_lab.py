@@ -162,6 +162,8 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
             condition.tls_resumption,
             condition.early_data,
             condition.key_share,
+            condition.early_data_at,
+            condition.certificates,
         ),
         _tls_of(site.page),
         think=_think_of(trial),
@@ -187,7 +189,7 @@ def accompanied(
     )
     with ExitStack() as undo:
         for host, device, file in watched:
-            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition.link)
+            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition)
             undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
         yield undo.enter_context(
             run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)

@@ -21,6 +21,7 @@ WebServer = Literal["nginx", "nginx-quic", "aioquic"]
 QuicControl = Literal["own", "reno", "cubic"]
 KeyShare = Literal["browser", "x25519", "x25519mlkem768"]
 Between = Literal["clear-cache", "keep"]
+EarlyDataAt = Literal["all", "first", "others"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
 Jitter = Literal["none", "computing"]
@@ -341,7 +342,8 @@ class Condition:
         label="Randomness", words=MappingProxyType(_AS_RECORDED),
     )] = "as-recorded"  # fmt: skip
     allow_misses: Annotated[bool, Knob(
-        "Count loads that asked for what the page does not hold, or did not ask for all of it.",
+        "Count loads that asked for what the page does not hold, or did not ask for all of it; "
+        "each row of results says its coverage.",
         label="Misses allowed",
     )] = False  # fmt: skip
     server_think_ms: Annotated[float, Knob(
@@ -407,6 +409,17 @@ class Condition:
         "session, over TCP (RFC 8446 section 2.3) and QUIC (0-RTT, RFC 9001 section 4.6).",
         label="Early data", since=3,
     )] = False  # fmt: skip
+    early_data_at: Annotated[EarlyDataAt, Knob(
+        "Which servers take early data: those of all origins, of the page's own, or of all others.",
+        label="Early data at", since=3, words=MappingProxyType(
+            {"all": "all origins", "first": "the page's own", "others": "all others"}
+        ),
+    )] = "all"  # fmt: skip
+    certificates: Annotated[int, Knob(
+        "How many certificates a server sends, each of 1,280 bytes: its own, its issuer's, and "
+        "copies of that.",
+        label="Certificates", low=2, high=16, since=3,
+    )] = 2  # fmt: skip
     key_share: Annotated[KeyShare, Knob(
         "Key shares: the client's own choice, of which servers take X25519; or that one group "
         "alone, at both ends. Chromium always sends a post-quantum one; for x25519 it is modified "

@@ -192,7 +192,8 @@ class PageLoad:
     """When the load began, in ns of CLOCK_REALTIME of the trial's kernel, where there are several
     visits."""
     earlier: tuple[PageLoad, ...] = ()
-    """The visits before this one, in their order, each like a load of its own."""
+    """The visits before this one, in their order, each like a load of its own; their requests are
+    in the files `visit-1.har` and so on."""
 
     @property
     def visits(self) -> tuple[PageLoad, ...]:
@@ -208,6 +209,24 @@ class Substitution:
     """The request that was made, as `METHOD URL`."""
     answered: str
     """The recorded request whose response was sent, as `METHOD URL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageCoverage:
+    """How much of the recording a load asked for, and how much of that was never recorded."""
+
+    due: int
+    """Recorded requests that a load is to make."""
+    due_bytes: int
+    """Bytes of their responses, heads as far as known and bodies."""
+    made: int
+    """Those of them that this load made, exactly or inexactly."""
+    made_bytes: int
+    """Bytes of their responses."""
+    made_up: int
+    """Those made whose recorded body is none: one of its size stands in for it."""
+    made_up_bytes: int
+    """Bytes of their responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +247,8 @@ class Replay:
     sockets: tuple[str, ...] = ()
     """URLs of WebSockets whose opening handshake was refused: no requests of the page, and no
     misses."""
+    page: PageCoverage | None = None
+    """How much of the recording that is; not of a neighbour's or a command's requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,10 @@ def _fill_from_table(folder: Path) -> Callable[[Path], None]:
     def fill(target: Path) -> None:
         page = synthesise(folder.name, facts.title, rows)
         placed = place_exchanges(page)
-        har = make_har(folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR)
+        more = {"_made_up": True} if facts.made_up else {}
+        har = make_har(
+            folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR, more=more
+        )
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
         write_content(target, har, (response.body.data for response in page.responses))
 

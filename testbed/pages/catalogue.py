@@ -23,7 +23,9 @@ _REQUIRED: dict[str, type] = {
     "bodies": str,
     "deviations": list,
 }
-_OPTIONAL: dict[str, type] = {"pinned": bool, "recipe": dict, "table": dict}
+_OPTIONAL: dict[str, type] = {
+    "pinned": bool, "made_up": bool, "recipe": dict, "table": dict,
+}  # fmt: skip
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -37,7 +39,8 @@ class PageFacts:
     """The facts of a page; the keys of page.toml, see docs/pages.md.
 
     ``recipe`` is the raw table of a page that is installed from packages, ``table`` that of one
-    that has another page's resource table.
+    that has another page's resource table; ``made_up`` says of an imported table that results are
+    to name its bodies so.
     """
 
     title: str
@@ -48,6 +51,7 @@ class PageFacts:
     bodies: str
     deviations: tuple[str, ...]
     pinned: bool = False
+    made_up: bool = False
     recipe: dict[str, Any] | None = None
     table: dict[str, Any] | None = None
 
@@ -97,6 +101,8 @@ def format_facts(facts: PageFacts) -> str:
     ]
     if facts.pinned:
         lines.append("pinned = true")
+    if facts.made_up:
+        lines.append("made_up = true")
     if facts.deviations:
         deviations = "".join(f"    {_quote(text)},\n" for text in facts.deviations)
         lines.append(f"deviations = [\n{deviations}]")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urldefrag, urljoin
 
 from testbed.archive.head import NOT_MODIFIED
-from testbed.base.units import format_count
+from testbed.base.units import format_bytes, format_count
 from testbed.pages.table import REDIRECTS
 
 HttpProtocol = Literal["http/1.1", "h2"]
@@ -41,6 +41,7 @@ class PageExchange:
         initiator: URL of the exchange that led to this one; ``None`` for the root or when unknown.
         start_ms, dur_ms: since the start of the load; ``None`` when unknown.
         after_load: whether the request began after the load event.
+        made_up: the body was not recorded: one of its size stands in for it.
     """
 
     url: str
@@ -60,12 +61,30 @@ class PageExchange:
     start_ms: float | None = None
     dur_ms: float | None = None
     after_load: bool = False
+    made_up: bool = False
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""
         if parent is None or parent.start_ms is None or parent.dur_ms is None:
             return None
         return None if self.start_ms is None else self.start_ms - parent.start_ms - parent.dur_ms
+
+
+class _Response(Protocol):
+    @property
+    def body_size(self) -> int: ...
+    @property
+    def made_up(self) -> bool: ...
+
+
+def describe_made_up(responses: Iterable[_Response]) -> str:
+    """Return how much was made up, as ``3 of 8 bodies, 1.0 KiB of 2.5 MiB``; nothing if none."""
+    bodies = [response for response in responses if response.body_size]
+    made_up = [body for body in bodies if body.made_up]
+    if not made_up:
+        return ""
+    sizes = (format_bytes(sum(body.body_size for body in those)) for those in (made_up, bodies))
+    return f"{len(made_up)} of {format_count(len(bodies), 'body', 'bodies')}, {' of '.join(sizes)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,13 @@ from testbed.base.har_format import UNKNOWN, Part
 from testbed.base.whole_file import refuse_existing, write_whole
 from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
 from testbed.pages.coding import CodingError, content_coding, decode
-from testbed.pages.exchange import PageExchange, Recording, find_parents, redirect_target
+from testbed.pages.exchange import (
+    PageExchange,
+    Recording,
+    describe_made_up,
+    find_parents,
+    redirect_target,
+)
 from testbed.pages.folder import new_page
 from testbed.pages.limits import CONTENT_BYTES
 
@@ -114,6 +120,8 @@ def write_archive(
         StorageError: it cannot be written; what was there before is intact.
     """
     document, notes = make_recorded_har(folder.name, recording)
+    if made_up := describe_made_up(recording.exchanges):
+        bodies = f"{bodies} Made up in their recorded sizes: {made_up}."
     facts = PageFacts(
         title=recording.title,
         url=recording.url,
@@ -289,6 +297,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_dur_ms": _rounded(exchange.dur_ms),
         "_depth": placed.depth,
         "_after_load": exchange.after_load,
+        **({"_made_up": True} if exchange.made_up else {}),
     }
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from testbed.archive.reading import Archive
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
-from testbed.model import KEPT_ALIVE_S
+from testbed.model import KEPT_ALIVE_S, EarlyDataAt
 from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
@@ -76,6 +77,9 @@ http {{
   uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
 """
+CHAIN = 2
+"""Certificates of a built page's chain: a host's own and its issuer's."""
+BEGIN = "-----BEGIN CERTIFICATE-----"
 TLS_LINK = "tls"
 """A link in the server's folder to the certificates: nginx looks for variables in their paths."""
 TLS = """\
@@ -126,13 +130,20 @@ class Handshakes:
 
     ``version`` ("1.2" or "1.3") is the only one offered.  ``tickets`` says whether sessions can be
     resumed, ``early_data`` whether requests may come in the first flight of such a one, and
-    ``key_share`` is as in a condition.
+    ``early_data_at``, ``key_share`` and ``certificates`` are as in a condition.
     """
 
     version: str = "1.3"
     tickets: bool = False
     early_data: bool = False
     key_share: str = "browser"
+    early_data_at: EarlyDataAt = "all"
+    certificates: int = CHAIN
+
+    def of(self, *, first: bool) -> Handshakes:
+        """Return those of an origin: of the page's own, or of another."""
+        taken = self.early_data_at in ("all", "first" if first else "others")
+        return replace(self, early_data=self.early_data and taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +179,12 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     """
     check_replayable(archive)
     constants = Constants()
-    blocks = [
-        server_block(
-            listener,
-            archive.entries,
-            constants,
-            tls_directives(listener.host, terms.tls, terms.handshakes) if listener.tls else "",
-            terms.think,
-        )
-        for listener in listeners
-    ]
+    own = urlsplit(archive.root_url).hostname
+    blocks = []
+    for listener in listeners:
+        handshakes = terms.handshakes.of(first=listener.host == own)
+        tls = tls_directives(listener.host, terms.tls, handshakes) if listener.tls else ""
+        blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -221,8 +228,7 @@ def serve(
     (scratch / EMPTY_FILE).touch()
     (scratch / "nginx.conf").write_text(text, "latin-1")
     if terms.tls is not None:
-        # A link: paths of certificates may hold variables, and this one has none.
-        (scratch / TLS_LINK).symlink_to(terms.tls.absolute())
+        _lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
     argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
@@ -236,6 +242,20 @@ def serve(
                 raise LabError(f"nginx is not ready: {log_text.strip()}")
             time.sleep(0.01)
         yield child.pid
+
+
+def _lay_certificates(place: Path, tls: Path, certificates: int) -> None:
+    """Have what is in the folder ``tls`` at ``place``, each chain with so many certificates."""
+    if certificates == CHAIN:
+        # A link: paths of certificates may hold variables, and this one has none.
+        place.symlink_to(tls)
+        return
+    place.mkdir()
+    for path in tls.iterdir():
+        own, *issuers = path.read_text("ascii").split(BEGIN)[1:] or [""]
+        more = issuers[-1:] * (certificates - CHAIN)
+        text = BEGIN.join(("", own, *issuers, *more)) if issuers else path.read_text("ascii")
+        (place / path.name).write_text(text, "ascii")
 
 
 def nginx_argv(scratch: Path, program: tuple[str, ...] = NGINX) -> tuple[str, ...]:

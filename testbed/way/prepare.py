@@ -65,6 +65,7 @@ def read_catalogue() -> Catalogue:
         roots=frozenset(guest_root_names()),
         regular=REGULAR_VERSIONS,
         algorithms=pinned_algorithms(),
+        honours={name: client.honours for name, client in CLIENTS.items()},
     )
 
 

@@ -20,6 +20,7 @@ from testbed.wire.packets import (
     Capture,
     Packet,
     behind,
+    is_quic,
     read_unreachable,
 )
 
@@ -39,17 +40,24 @@ def check_whole(capture: Capture) -> tuple[str, ...]:
 
 
 def check_strangers(
-    capture: Capture, flows: Flows, copies: int = 0, *, narrow: bool = False
+    capture: Capture, flows: Flows, copies: int = 0, *, narrow: bool = False, quic: bool = False
 ) -> Iterator[str]:
     """Yield a sentence if packets are of no connection, no look-up and no late farewell.
 
+    ``quic``: datagrams of its port are the load's, and a client whose connection is closed refuses
+    what still comes.
     As many times as the link made ``copies`` on the way down the client may have had no use for
     one, and have said so by ICMP.  Of a ``narrow`` path routers may tell by ICMP.
     """
     ends = {(flow.syn.sender, flow.syn.receiver) for flow in flows.flows}
-    strangers = [packet for packet in capture.packets if _is_strange(packet, ends)]
+    strangers = [
+        packet
+        for packet in capture.packets
+        if _is_strange(packet, ends) and not (quic and is_quic(packet))
+    ]
     told = [(packet, read_unreachable(packet)) for packet in strangers]
     refusals = [packet for packet, code in told if code == PORT_UNREACHABLE][:copies]
+    refusals += [packet for packet, code in told if quic and code == PORT_UNREACHABLE]
     refusals += [packet for packet, code in told if narrow and code == TOO_LONG]
     strangers = [packet for packet in strangers if packet not in refusals]
     if strangers:

@@ -14,7 +14,8 @@ from threading import Event
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.model import LinkSpec
+from testbed.model import Linked
+from testbed.model.opening import opening_of
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
@@ -27,9 +28,13 @@ CAPTURED_MOST = 250_000
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
-def snap_bytes(link: LinkSpec) -> int:
-    """Return how much of each packet a proof needs: all, if checksums tell which are damaged."""
-    return WHOLE_BYTES if link.corrupt_pct else SNAP_BYTES
+def snap_bytes(condition: Linked) -> int:
+    """Return how much of each packet a proof needs.
+
+    That is all, if checksums tell which are damaged, or if there are keys to read it with.
+    """
+    whole = condition.link.corrupt_pct or opening_of(condition).keys
+    return WHOLE_BYTES if whole else SNAP_BYTES
 
 
 def capture_argv(

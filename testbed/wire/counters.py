@@ -1,4 +1,4 @@
-"""TCP counters of a network namespace (nstat(8); /proc/net/snmp and /proc/net/netstat)."""
+"""Counters of TCP and UDP of a network namespace (nstat(8); /proc/net/snmp and netstat)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ WANTED = (
     "TcpExtTCPFastOpenPassiveAltKey",
     "TcpExtTCPSynRetrans",
     "TcpExtTCPTimeouts",
+    "UdpInDatagrams",
+    "UdpOutDatagrams",
+    "UdpInErrors",
 )
 
 
@@ -45,11 +48,11 @@ def read_counters(namespace: Namespace) -> dict[str, int]:
 
 
 def read_all_counters(namespace: Namespace) -> dict[str, int]:
-    """All TCP counters of ``namespace``."""
+    """All counters of TCP and UDP of ``namespace``."""
     with namespace.entered():
         text = Path("/proc/thread-self/net/snmp").read_text()
         text += Path("/proc/thread-self/net/netstat").read_text()
-    return {name: n for name, n in parse_counters(text).items() if name.startswith("Tcp")}
+    return {name: n for name, n in parse_counters(text).items() if name.startswith(("Tcp", "Udp"))}
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from testbed.wire.relative import RelativePacket, relative_packets
 
 CONTEXT = 3
 """So many packets before the difference are kept."""
-ORDER = ("protocol", "sender", "connection", "endpoint", "kind", "seq", "ack", "length")
+ORDER = ("protocol", "sender", "connection", "endpoint", "kind", "seq", "ack", "length", "quic")
 CONTENT = ("flags", "window", "options", "traffic_class", "payload")
 ANOTHER = frozenset(("protocol", "sender", "connection", "endpoint"))
 """What makes it a packet of something else, of which other numbers say nothing."""
@@ -266,7 +266,8 @@ def _sentence(packet: RelativePacket) -> str:
     client, server = f"client.{packet.connection}", packet.endpoint
     way = f"{client} > {server}" if packet.sender == "client" else f"{server} > {client}"
     if packet.protocol == "UDP":
-        return f"{way}: UDP, length {packet.length}"
+        named = f"QUIC [{', '.join(packet.quic)}]" if packet.quic else "UDP"
+        return f"{way}: {named}, length {packet.length}"
     if packet.protocol != "TCP":
         return f"{packet.protocol} from the {packet.sender}, length {packet.length}"
     parts: list[str] = [f"Flags [{packet.flags}]"]

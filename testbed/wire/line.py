@@ -24,9 +24,16 @@ from testbed.wire.flows import Flow, Flows
 
 SLACK_US = 10.0
 """What clocks and system calls may add or take in virtual time."""
+LATE_TIMER_US = 50.0
+"""By how much the line's timer may be late, once in a load: 21 us in 2 of 48 loads over TLS."""
 SHARED_SLACK_US = 200.0
 """The same where others keep the line busy: a browser's calls in one go may hold a packet up by
 64 us, and the next one then seems to come too soon."""
+
+
+def is_late_timer(errors_us: Sequence[float]) -> bool:
+    """Return whether one late timer of the line explains by how much packets were off."""
+    return len(errors_us) == 1 and abs(errors_us[0]) <= LATE_TIMER_US
 
 
 def slack_behind_us(link: LinkSpec) -> float:
@@ -176,13 +183,15 @@ def _count_early(flows: Flows, plan: _Plan, *, shared: bool) -> int:
     Of a shared line what one packet gained adds to the next one's, until the line is idle.
     """
     slack_us = SHARED_SLACK_US if shared else SLACK_US
-    early, gained_us = 0, 0.0
+    early: list[float] = []
+    gained_us = 0.0
     for (before_ns, _), (at_ns, ip_bytes) in pairwise(flows.arrivals):
         rate_kbit = plan.down_kbit(before_ns, at_ns)
         line_us = serialisation_ms(ip_bytes, rate_kbit, plan.link.framing_bytes) * 1000
         gained_us = max(0.0, gained_us * shared + line_us - (at_ns - before_ns) / 1000)
-        early += gained_us > slack_us
-    return early
+        if gained_us > slack_us:
+            early.append(gained_us)
+    return 0 if is_late_timer(early) else len(early)
 
 
 def _check_trace(flows: Flows, plan: _Plan, way: str, running: RunningTrace) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from testbed.base.addresses import format_address
 from testbed.model import Dns
-from testbed.wire.packets import Capture
+from testbed.wire.packets import HTTPS_PORT, Capture, is_quic
 
 DNS_PORT = 53
 HEADER_BYTES = 12
@@ -25,7 +25,7 @@ SHOWN = 3
 class Lookups:
     """Questions in all, the names and types that were asked for, and what was gone to unasked.
 
-    ``unasked`` are the hosts, or addresses that no host has, whose first SYN came before any
+    ``unasked`` are the hosts, or addresses that no host has, whose first packet came before any
     question for them; ``contacted`` are all.
     """
 
@@ -64,7 +64,7 @@ def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
             asked = parse_question(packet.payload)
             if asked is not None:
                 lookups.asked.add(asked)
-        elif packet.opens:
+        elif packet.opens or (is_quic(packet) and packet.target_port == HTTPS_PORT):
             address = format_address(packet.target)
             host = hosts.get(address, address)
             if host not in lookups.contacted:

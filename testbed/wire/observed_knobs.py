@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from testbed.model import Condition, Replay
 from testbed.model.impairments import is_lossy
 from testbed.wire.packets import SYN, Capture
-from testbed.wire.tls import chosen_version, is_client_hello
+from testbed.wire.tls import read_hello_record
 
 METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ")
 
@@ -59,10 +59,11 @@ def read_conduct(capture: Capture) -> Conduct:
 def _note_payload(conduct: Conduct, ends: Ends, payload: bytes) -> None:
     if payload.startswith(METHODS):
         conduct.requests[ends] += 1
-    elif is_client_hello(payload):
-        conduct.hellos.add(ends)
-    elif (version := chosen_version(payload)) is not None:
-        conduct.versions[ends] = version
+    elif (hello := read_hello_record(payload)) is not None:
+        if hello.by_client:
+            conduct.hellos.add(ends)
+        elif hello.version is not None:
+            conduct.versions[ends] = hello.version
 
 
 def _complain(condition: Condition, conduct: Conduct, replay: Replay) -> Iterator[str]:

@@ -20,6 +20,7 @@ MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS, FAST_OPEN = 2, 3, 4, 5, 8, 
 """Kinds of TCP options (RFC 9293 section 3.2, RFC 7323, RFC 2018, RFC 7413)."""
 
 ETHERNET_BYTES = 14
+HTTPS_PORT = 443
 # Nanosecond times, little-endian: what the testbed's captures are.
 _MAGIC = b"\x4d\x3c\xb2\xa1"
 _FILE_HEADER_BYTES = 24
@@ -157,6 +158,11 @@ def read_frame(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
                 source_port, target_port, frame[start + _UDP.size : end], length - _UDP.size,
             )  # fmt: skip
     return Packet(at_ns, frame, frame_bytes, name, source, target, ip_bytes, traffic_class)
+
+
+def is_quic(packet: Packet) -> bool:
+    """Whether a packet is a datagram of the port of https."""
+    return packet.protocol == "UDP" and HTTPS_PORT in (packet.source_port, packet.target_port)
 
 
 def read_unreachable(packet: Packet) -> int | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from testbed.model import KEYS_FILE
 from testbed.wire.packets import (
     ACK,
     CWR,
@@ -18,6 +19,7 @@ from testbed.wire.packets import (
     ETHERNET_BYTES,
     FAST_OPEN,
     FIN,
+    HTTPS_PORT,
     MSS,
     PSH,
     RST,
@@ -28,8 +30,11 @@ from testbed.wire.packets import (
     WINDOW_SCALE,
     Capture,
     Packet,
+    is_quic,
     read_options,
 )
+from testbed.wire.quic import read_quic
+from testbed.wire.quic_keys import read_secrets
 
 DNS_PORT = 53
 DNS_ID_BYTES = 2
@@ -73,6 +78,9 @@ class RelativePacket:
     """The byte of DSCP and ECN."""
     payload: str
     """The digest of as much of the payload as was captured."""
+    quic: tuple[str, ...] = ()
+    """Of QUIC: the packets in the datagram, with type, number and streams as far as `keys.log`
+    beside the capture opens them."""
 
     @property
     def kind(self) -> str:
@@ -87,17 +95,31 @@ def relative_packets(capture: Capture) -> Iterator[RelativePacket]:
     if first is None:
         return
     flows: dict[tuple[str, str, str], _Flow] = {}
+    words = _name_quic(capture)
     for number, packet in enumerate(packets, 1):
         sender = "client" if _mac(packet) == _mac(first) else "server"
         time_ns = packet.at_ns - first.at_ns
         if packet.protocol in ("TCP", "UDP"):
-            yield _relate(flows, number, time_ns, sender, packet)
+            related = _relate(flows, number, time_ns, sender, packet)
+            yield replace(related, quic=tuple(words[number])) if number in words else related
         else:
             payload = _hash(packet.frame[ETHERNET_BYTES:])
             size = len(packet.frame)
             yield RelativePacket(
                 number, time_ns, packet.protocol, sender, 0, "", "", 0, 0, size, 0, (), 0, payload
             )
+
+
+def _name_quic(capture: Capture) -> dict[int, list[str]]:
+    """Return the QUIC packets in words, by the place of their datagram."""
+    clients = {p.source for p in capture.packets if is_quic(p) and p.target_port == HTTPS_PORT}
+    words: dict[int, list[str]] = {}
+    if clients:
+        keys = capture.path.with_name(KEYS_FILE)
+        for connection in read_quic(capture, clients, read_secrets(keys) if keys.exists() else {}):
+            for packet in connection.packets:
+                words.setdefault(packet.place, []).append(packet.text)
+    return words
 
 
 @dataclass(slots=True)

@@ -1,23 +1,54 @@
 """TLS hellos as a capture shows them, in frames that may be cut (RFC 8446 sections 4.1, 5.1).
 
-Only what stands in clear at the start of a connection is read: how long the client's first record
-is, and which version the server chose.
+They stand in clear at the start of a connection: over TCP in records, in QUIC in CRYPTO frames.
+What the server says of early data, and its certificates, are in messages that secrets open.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from testbed.model import TlsVersion
 
 HANDSHAKE_START = b"\x16\x03"
 RECORD_HEADER_BYTES = 5
-ALERT, APPLICATION_DATA = 21, 23
+MESSAGE_HEADER_BYTES = 4
+CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
 ALERT_RECORD_BYTES = 2 + 1 + 16
 """An alert in a record of TLS 1.3: two bytes, its hidden type, and the tag of all its ciphers."""
-CLIENT_HELLO, SERVER_HELLO = 1, 2
-SUPPORTED_VERSIONS = 43
-# In a ServerHello: record header, message header, version, random; the session id comes next.
-SESSION_ID_AT = RECORD_HEADER_BYTES + 4 + 2 + 32
+CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2, 8, 11
+ALPN, PRE_SHARED_KEY, EARLY_DATA, SUPPORTED_VERSIONS, KEY_SHARE = 16, 41, 42, 43, 51
 VERSIONS: dict[bytes, TlsVersion] = {b"\x03\x04": "1.3", b"\x03\x03": "1.2"}
+GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x1D: "x25519", 0x11EC: "x25519mlkem768"}
+"""Names of groups as the knob ``key_share`` has them; another is named by its number."""
+_RANDOM_BYTES = 32
+# In a ServerHello: message header, version, random; the session id comes next.
+_SESSION_ID_AT = MESSAGE_HEADER_BYTES + 2 + _RANDOM_BYTES
+# Section 4.1.3: the random of a HelloRetryRequest.
+_RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A ClientHello or a ServerHello, as far as it was captured.
+
+    ``size`` is the message's in bytes, its header included.  ``version`` is what a server chose:
+    1.3, 1.2, or its bytes; ``None``: that cannot be told.  ``groups`` are those of the key shares,
+    a server's the one that it chose.  ``ticket``: a session is offered, or taken up.  ``retry``: a
+    server asks for another hello (HelloRetryRequest).  ``whole``: nothing of it was cut off.
+    """
+
+    by_client: bool
+    size: int
+    random: bytes
+    version: str | None
+    groups: tuple[str, ...]
+    ticket: bool
+    early_data: bool
+    alpn: tuple[str, ...]
+    retry: bool
+    whole: bool
 
 
 def record_bytes(payload: bytes) -> int:
@@ -27,58 +58,132 @@ def record_bytes(payload: bytes) -> int:
     return RECORD_HEADER_BYTES + int.from_bytes(payload[3:5], "big")
 
 
-def is_client_hello(payload: bytes) -> bool:
-    """Whether ``payload`` begins with a ClientHello."""
-    return _message_type(payload) == CLIENT_HELLO
-
-
 def holds_alert(payload: bytes) -> bool:
     """Whether one of the records that ``payload`` begins with is an alert (RFC 8446 section 6).
 
     TLS 1.3 hides the type of its records; nothing else that HTTP sends in one is so short.
     """
+    return any(
+        kind == ALERT or (kind == APPLICATION_DATA and size == ALERT_RECORD_BYTES)
+        for kind, size, _ in read_records(payload)
+    )
+
+
+def read_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield type, length and captured content of each record from the start of ``stream``."""
     position = 0
-    while len(payload) >= position + RECORD_HEADER_BYTES and payload[position + 1] == 3:
-        size = int.from_bytes(payload[position + 3 : position + 5], "big")
-        kind = payload[position]
-        if kind == ALERT or (kind == APPLICATION_DATA and size == ALERT_RECORD_BYTES):
-            return True
-        position += RECORD_HEADER_BYTES + size
-    return False
+    while len(stream) >= position + RECORD_HEADER_BYTES and stream[position + 1] == 3:
+        size = int.from_bytes(stream[position + 3 : position + 5], "big")
+        start = position + RECORD_HEADER_BYTES
+        yield stream[position], size, stream[start : start + size]
+        position = start + size
 
 
-def chosen_version(payload: bytes) -> str | None:
-    """The version that a ServerHello at the start of ``payload`` chooses: 1.3, 1.2, or its bytes.
+def read_hello_record(stream: bytes) -> Hello | None:
+    """Return the hello in the records with which ``stream`` begins; ``None``: there is none."""
+    message = b""
+    if not stream.startswith(HANDSHAKE_START):
+        return None
+    for kind, _, content in read_records(stream):
+        if kind != HANDSHAKE:
+            break
+        message += content
+        if len(message) >= message_bytes(message):
+            break
+    return read_hello(message)
 
-    ``None``: it is no ServerHello, or too little of it was captured to tell.  TLS 1.3 is chosen by
-    an extension (section 4.2.1), the older ones by the version in the message.
+
+def message_bytes(messages: bytes) -> int:
+    """Bytes of the message that ``messages`` begin with, header included."""
+    return MESSAGE_HEADER_BYTES + int.from_bytes(messages[1:MESSAGE_HEADER_BYTES], "big")
+
+
+def read_hello(message: bytes) -> Hello | None:
+    """Return what a message says that begins with a hello's header; ``None``: it is none."""
+    if message[:1] not in (bytes((CLIENT_HELLO,)), bytes((SERVER_HELLO,))):
+        return None
+    by_client = message[0] == CLIENT_HELLO
+    size = message_bytes(message)
+    message = message[:size]
+    random = message[MESSAGE_HEADER_BYTES + 2 : _SESSION_ID_AT]
+    position = _SESSION_ID_AT + 1 + int.from_bytes(message[_SESSION_ID_AT : _SESSION_ID_AT + 1])
+    if by_client:  # cipher suites and compressions, each behind its length
+        position += 2 + int.from_bytes(message[position : position + 2], "big")
+        position += 1 + int.from_bytes(message[position : position + 1], "big")
+    else:  # one of each
+        position += 3
+    found = dict(read_extensions(message[position:]))
+    legacy = message[MESSAGE_HEADER_BYTES : MESSAGE_HEADER_BYTES + 2]
+    whole = len(message) == size > _SESSION_ID_AT
+    version = None if by_client else _version(found, legacy, whole)
+    return Hello(
+        *(by_client, size, random, version, _read_groups(found.get(KEY_SHARE, b""), by_client)),
+        ticket=PRE_SHARED_KEY in found,
+        early_data=EARLY_DATA in found,
+        alpn=read_alpn(found),
+        retry=random == _RETRY_RANDOM and not by_client,
+        whole=whole,
+    )
+
+
+def read_extensions(block: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield type and data of each extension of a ``block`` that begins with its length.
+
+    The data of the last may have been cut, and what is behind a cut is left out.
     """
-    if _message_type(payload) != SERVER_HELLO or len(payload) <= SESSION_ID_AT:
-        return None
-    version = payload[SESSION_ID_AT - 34 : SESSION_ID_AT - 32]
-    # After the session id: cipher suite (2 bytes), compression (1), length of the extensions (2).
-    position = SESSION_ID_AT + 1 + payload[SESSION_ID_AT] + 3
-    end = position + 2 + int.from_bytes(payload[position : position + 2], "big")
-    if position >= record_bytes(payload):  # no extensions at all
-        return _name(version)
-    position += 2
-    while position < end:
-        if position + 4 > len(payload):
-            return None
-        kind, size = (int.from_bytes(payload[position + i : position + i + 2]) for i in (0, 2))
+    position, end = 2, min(len(block), 2 + int.from_bytes(block[:2], "big"))
+    while position + MESSAGE_HEADER_BYTES <= end:
+        kind = int.from_bytes(block[position : position + 2], "big")
+        size = int.from_bytes(block[position + 2 : position + 4], "big")
         position += 4
-        if kind == SUPPORTED_VERSIONS:
-            version = payload[position : position + 2]
-            return _name(version) if len(version) == 2 else None
+        yield kind, block[position : min(position + size, end)]
         position += size
-    return _name(version)
 
 
-def _message_type(payload: bytes) -> int | None:
-    if not payload.startswith(HANDSHAKE_START) or len(payload) <= RECORD_HEADER_BYTES:
+def read_alpn(extensions: Mapping[int, bytes]) -> tuple[str, ...]:
+    """Return the protocols of an ALPN extension (RFC 7301); none: there is no such extension."""
+    data, names = extensions.get(ALPN, b"")[2:], []
+    while data:
+        names.append(data[1 : 1 + data[0]].decode("latin-1"))
+        data = data[1 + data[0] :]
+    return tuple(names)
+
+
+def read_messages(messages: bytes) -> dict[int, bytes]:
+    """Return the bodies of whole messages by their types, the last of each."""
+    found: dict[int, bytes] = {}
+    while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
+        end = message_bytes(messages)
+        found[messages[0]] = messages[MESSAGE_HEADER_BYTES:end]
+        messages = messages[end:]
+    return found
+
+
+def count_certificates(body: bytes) -> int:
+    """Return how many certificates a message of them has (section 4.4.2)."""
+    position = 1 + body[0] + 3 if body else 0
+    count = 0
+    while position < len(body):
+        position += 3 + int.from_bytes(body[position : position + 3])
+        position += 2 + int.from_bytes(body[position : position + 2])
+        count += 1
+    return count
+
+
+def _version(found: dict[int, bytes], legacy: bytes, whole: bool) -> str | None:
+    """TLS 1.3 is chosen by an extension (section 4.2.1), others by the version in the message."""
+    chosen = found.get(SUPPORTED_VERSIONS, legacy if whole else b"")
+    if len(chosen) != 2:
         return None
-    return payload[RECORD_HEADER_BYTES]
+    return VERSIONS.get(chosen) or f"version {chosen.hex()}"
 
 
-def _name(version: bytes) -> str:
-    return VERSIONS.get(version) or f"version {version.hex()}"
+def _read_groups(data: bytes, by_client: bool) -> tuple[str, ...]:
+    """Section 4.2.8; groups that a client makes up are left out (GREASE, RFC 8701)."""
+    groups: list[int] = []
+    position = 2 if by_client else 0
+    while position + 2 <= len(data):
+        groups.append(int.from_bytes(data[position : position + 2], "big"))
+        position += 4 + int.from_bytes(data[position + 2 : position + 4], "big")
+    real = [g for g in groups if g & 0x0F0F != 0x0A0A or g >> 8 != g & 0xFF]
+    return tuple(GROUPS.get(group, f"{group:#06x}") for group in real)

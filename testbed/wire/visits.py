@@ -17,17 +17,23 @@ FOREVER_NS = 1 << 63
 class VisitWindow:
     """One visit: its ``load``, and when it was, up to before ``ended_ns`` (CLOCK_REALTIME).
 
+    At ``settled_ns`` its last request had ended, by what the client tells.
     ``name`` is its place among several, such as ``visit 1 of 2``, else empty.
     """
 
     load: PageLoad
     began_ns: int = 0
     ended_ns: int = FOREVER_NS
+    settled_ns: int = FOREVER_NS
     name: str = ""
 
     def holds(self, at_ns: int) -> bool:
         """Return whether it is of this visit what happened then."""
         return self.began_ns <= at_ns < self.ended_ns
+
+    def is_under_way(self, at_ns: int) -> bool:
+        """Return whether the page was loading then, and the browser not idle."""
+        return self.began_ns <= at_ns <= self.settled_ns
 
     def first_packet_ns(self, capture: Capture, clients: Collection[bytes]) -> int | None:
         """Return when the client sent its first packet, which may be a look-up's."""
@@ -51,11 +57,18 @@ def split_visits(load: PageLoad) -> tuple[VisitWindow, ...]:
     begins = [visit.began_ns or 0 for visit in visits]
     ends = [*begins[1:], FOREVER_NS]
     return tuple(
-        VisitWindow(visit, began_ns, ended_ns, f"visit {number} of {len(visits)}")
+        VisitWindow(
+            *(visit, began_ns, ended_ns, began_ns + round(_last_ms(visit) * 1e6)),
+            f"visit {number} of {len(visits)}",
+        )
         for number, (visit, began_ns, ended_ns) in enumerate(
             zip(visits, begins, ends, strict=True), 1
         )
     )
+
+
+def _last_ms(visit: PageLoad) -> float:
+    return max((visit.plt_ms, *(request.end_ms for request in visit.requests)))
 
 
 def check_visits(

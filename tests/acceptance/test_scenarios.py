@@ -63,3 +63,26 @@ def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> Non
     verdicts = {name: r.measured and result_of(r).verdict for name, r in found.items()}
     assert verdicts == dict.fromkeys(verdicts, "broken")
     assert len(verdicts) == len(files)
+
+
+PLANTED = {
+    "no early data at all": ("accepted", "server  listen", "server early off\nserver  listen"),
+    "another first flight": ("accepted", "server-hello+ticket,sealed*2", "server-hello,sealed*4"),
+    "taken, not refused": ("refused", "server  early off\n", ""),
+    "nobody sends it again": ("replayed", "client2 send e copied\n", ""),
+    "nothing is copied": ("replayed", "client > server data", "client > server [F] data"),
+    "sent again too late": ("replayed", "wait 1s\n\n", "wait 20s\n\n"),
+}
+"""Faults of early data: a scenario, and what in it becomes what."""
+
+
+def test_each_fault_of_early_data_is_seen(house: House, tmp_path: Path) -> None:
+    files = []
+    for fault, (name, old, new) in PLANTED.items():
+        text = (SCENARIOS / f"early-data-{name}.toml").read_text()
+        assert old in text
+        files.append(tmp_path / f"{fault.replace(' ', '-').replace(',', '')}.toml")
+        files[-1].write_text(text.replace(old, new))
+    _, said, found = perform(house, "early", *map(str, files))
+    verdicts = {name: r.measured and result_of(r).verdict for name, r in found.items()}
+    assert verdicts == {file.stem: "broken" for file in files}, said

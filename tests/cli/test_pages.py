@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         HEADER + "0,,a.example,text/html,200,1480,4000,root,,0,100\n"
     )
     (root / "recipe" / "page.toml").write_text(FACTS + "[recipe]\n")
-    again = make_exchange(ROOT_URL, b"again", mime="text/html")
+    again = replace(make_exchange(ROOT_URL, b"again", mime="text/html"), made_up=True)
     late = make_exchange("https://www.example.com/\x1b[2J", method="POST", after_load=True)
     page = make_recording(again, late, title="A\x1b[31m page", pinned=True)
     write_archive(root / "archive", page, licence="none")
@@ -44,11 +45,11 @@ def run(base: Path, *arguments: str) -> int:
 def test_list(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(base, "list") == 0
     assert capsys.readouterr().out.replace(MISSING, "?").splitlines() == [
-        "page     kind     requests  hosts     size  protocols  title",
-        "-------  -------  --------  -----  -------  ---------  --------------",
-        "archive  archive         6      2    646 B  h1+h2 TLS  A\ufffd[31m page",
-        "recipe   recipe          ?      ?        ?  ?          A <small> page",
-        "table    table           1      1  1.4 KiB  h1         A <small> page",
+        "page     kind     requests  hosts     size  made up  protocols  title",
+        "-------  -------  --------  -----  -------  -------  ---------  --------------",
+        "archive  archive         6      2    646 B      5 B  h1+h2 TLS  A\ufffd[31m page",
+        "recipe   recipe          ?      ?        ?        ?  ?          A <small> page",
+        "table    table           1      1  1.4 KiB   1000 B  h1         A <small> page",
         "",
         "./run.sh pages show NAME builds a recipe and lists its requests.",
     ]
@@ -88,7 +89,9 @@ def test_show(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(base, "show", "archive") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == "archive, h1+h2 TLS, pinned"
-    assert lines[4].split() == ["0", "root", "h2", "200", "48", "B", ROOT_URL]
+    assert lines[4] == "made up, never recorded: 1 of 4 bodies, 5 B of 106 B"
+    assert lines[5].split() == ["0", "root", "h2", "200", "48", "B", ROOT_URL]
+    assert sum("  made up  " in line for line in lines[5:]) == 1
     assert lines[-1].endswith("after load  POST https://www.example.com/�[2J")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from testbed.client.command import Command, parse_output
 from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
+from testbed.model import KEYS_FILE, Opening
 from tests.client.har_model import Har
 from tests.client.sites import Site
 
@@ -67,6 +68,15 @@ def test_what_it_leaves_has_names_of_its_own(order: LoadOrder) -> None:
         "client.log", "client.out", "command-client.pcap", "command-own.txt", "load.har",
     ]  # fmt: skip
     assert (order.out / "client.log").read_text() == "on standard error\n"
+
+
+def test_its_secrets_have_a_file_where_it_may_make_none(order: LoadOrder) -> None:
+    program = PROGRAM + "import os\nopen(os.environ['SSLKEYLOGFILE'], 'a').write('secret\\n')\n"
+    told = replace(order, opening=Opening("command", keys=True))
+    Command().load(command(told, program, "{urls} {ca} {out} {url}"))
+    assert (order.out / KEYS_FILE).read_text() == "secret\n"
+    assert (order.out / KEYS_FILE).stat().st_mode & 0o777 == 0o666
+    assert order.out.stat().st_mode & 0o777 == 0o755
 
 
 def test_a_folder_that_was_put_in_place_of_its_own_is_not_read(order: LoadOrder) -> None:

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
-from testbed.model import PageLoad, Replay, RequestTiming, Substitution
+from testbed.client.coverage import (
+    check_protocols,
+    compare,
+    judge_coverage,
+    measure_coverage,
+    unreached,
+)
+from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming, Substitution
 from tests.client.sites import Site
 
 REMEDY = "; record the page again, or set allow_misses = true"
@@ -73,6 +79,29 @@ def test_what_was_recorded_after_the_load_event_is_optional() -> None:
     assert compare(page, [root, later, later]).extra == ("http://a.test/later",)
     assert compare(page, [root, asked("http://a.test/other")]).extra == ("http://a.test/other",)
     assert compare(page, [later]).missing == ("http://a.test/",)
+
+
+def test_how_much_of_a_page_was_asked_for() -> None:
+    site = Site()
+    site.add(PAGE, bytes(100), "text/html")
+    site.add(OLD, bytes(50), "image/gif", made_up=True)
+    for made_up in (True, False):
+        site.add(GONE, bytes(7), "text/css", made_up=made_up)
+    site.add("https://a.test/later", bytes(900), "image/gif", after_load=True, made_up=True)
+    page = site.archive()
+    head = page.entries[0].headers_size or 0
+    due, due_bytes = 4, 164 + 4 * head
+    assert measure_coverage(page, LOAD, ALL) == PageCoverage(
+        due, due_bytes, due, due_bytes, 2, 57 + 2 * head
+    )
+    load = replace(LOAD, missing=(OLD, GONE))
+    assert measure_coverage(page, load, ALL) == PageCoverage(
+        due, due_bytes, 2, 107 + 2 * head, 0, 0
+    )
+    # What was answered in the place of another is the same bytes.
+    assert measure_coverage(page, load, SWAPPED) == PageCoverage(
+        due, due_bytes, 3, 157 + 3 * head, 1, 50 + head
+    )
 
 
 def judge(load: PageLoad, replay: Replay, allow_misses: bool = False, status: int = 200) -> str:

@@ -8,7 +8,7 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.kernel import KERNELS
-from testbed.model import Experiment, LinkSpec, digest, in_real_time
+from testbed.model import Condition, Experiment, digest, in_real_time
 from testbed.model.knob import FIRST_SCHEMA, declared
 from tests.hallway import make_experiment
 
@@ -88,13 +88,12 @@ def test_what_counts_has_the_id_that_it_had_before_there_were_warm_ups(
     (trial, *_) = plan_trials(experiment)
     identity = asdict(trial)
     del identity["timeout_s"], identity["warm_up"]
-    for name in ("server_think_ms", "think_spread_pct", "start_spread_ms", "jitter", "command"):
-        del identity["condition"][name]
-    del identity["condition"]["traffic"]
-    for name in ("sysctl", "route"):
-        del identity["condition"]["tcp"][name]
-    for name in (each.name for each in declared(LinkSpec) if each.knob.since > FIRST_SCHEMA):
-        del identity["condition"]["link"][name]
+    for each in declared(Condition):
+        if each.knob.since > FIRST_SCHEMA:
+            holder = identity["condition"]
+            for table in each.table:
+                holder = holder[table]
+            del holder[each.name]
     assert trial.id == digest(identity)[:16]
     assert replace(trial, warm_up=True).id != trial.id
 

@@ -35,6 +35,7 @@ def reread(facts: PageFacts) -> PageFacts:
         bodies=texts,
         deviations=st.lists(texts).map(tuple),
         pinned=st.booleans(),
+        made_up=st.booleans(),
         recipe=st.none(),
         table=st.none(),
     )

@@ -78,7 +78,7 @@ def good() -> dict[str, Any]:
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
     monkeypatch.setattr(judgement, "check_line", lambda *of, shared: ())
-    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact, shared: ())
+    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact, shared, visits: ())
     monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time, held_ms: ())
 
 

@@ -104,6 +104,22 @@ def test_a_browser_may_end_before_its_last_request_and_with_one(tmp_path: Path) 
     ]
 
 
+def test_a_browser_may_end_with_a_miss_whose_answer_it_hides(tmp_path: Path) -> None:
+    """As of a picture of another origin (Fetch, section 3.9): its bytes came all the same."""
+    capture = Capture()
+    a_load(capture)
+    told = load(33.0, 40.0, client="chromium", browser={"task_s": 0.1})
+    ended = "the load time is 33.000 ms, and none of its requests ended then"
+    for url, end_ms, found in (
+        ("http://a/miss", 32.0, []),
+        ("http://a/recorded", 32.0, [ended]),
+        ("http://a/miss", 25.0, [ended]),
+    ):
+        requests = (*told.requests, RequestTiming(url, 0, 0.0, end_ms))
+        missed = replace(told, requests=requests, extra=("http://a/miss",))
+        assert problems(capture, missed, tmp_path) == found
+
+
 def test_a_request_that_ended_when_nothing_came(tmp_path: Path) -> None:
     capture = Capture()
     a_load(capture)

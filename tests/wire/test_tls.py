@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.wire.tls import chosen_version, holds_alert, is_client_hello, record_bytes
+from testbed.wire.tls import Hello, holds_alert, read_hello_record, record_bytes
 from tests.wire.packets import REQUEST, client_hello, server_hello
 
 TLS13 = (43, b"\x03\x04")
@@ -39,29 +39,33 @@ def test_the_length_of_a_record_is_in_its_header() -> None:
     ],
 )
 def test_the_version_that_the_server_chose(payload: bytes, version: str | None) -> None:
-    assert chosen_version(payload) == version
+    assert _version(payload) == version
 
 
 def test_a_server_hello_without_extensions_is_an_old_one() -> None:
     bare = bytearray(server_hello())[:-2]
-    bare[3:5] = (len(bare) - 5).to_bytes(2, "big")
-    assert chosen_version(bytes(bare)) == "1.2"
+    bare[3:5], bare[6:9] = (len(bare) - 5).to_bytes(2, "big"), (len(bare) - 9).to_bytes(3, "big")
+    assert _version(bytes(bare)) == "1.2"
 
 
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_any_bytes_are_read(tail: bytes, cut: int) -> None:
     for payload in (tail, (b"\x16\x03\x03\x01\x00\x02" + tail)[:cut]):
         assert record_bytes(payload) >= 0
-        assert isinstance(chosen_version(payload), str | None)
-        assert is_client_hello(payload) in (True, False)
+        assert isinstance(read_hello_record(payload), Hello | None)
 
 
 def test_which_hello_is_whose() -> None:
-    assert is_client_hello(client_hello(300))
-    assert not is_client_hello(server_hello(TLS13))
+    hellos = [read_hello_record(client_hello(300)), read_hello_record(server_hello(TLS13))]
+    assert [hello and hello.by_client for hello in hellos] == [True, False]
 
 
 @given(payload=st.binary(max_size=80))
 def test_any_bytes_may_hold_an_alert(payload: bytes) -> None:
     assert holds_alert(payload) in (False, True)
     assert not holds_alert(REQUEST + payload)
+
+
+def _version(payload: bytes) -> str | None:
+    hello = read_hello_record(payload)
+    return None if hello is None else hello.version

@@ -34,7 +34,7 @@ def findings(table: ResultTable) -> list[str]:
 
 def _replayed(table: ResultTable) -> list[str]:
     coverage = table.coverage
-    return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
+    return [] if coverage.plain and not coverage.sockets else [f"Replay: {describe(coverage)}"]
 
 
 def _chosen(table: ResultTable) -> list[str]:

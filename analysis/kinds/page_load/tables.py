@@ -22,6 +22,8 @@ _COVERED = {
     "requests_inexact": "Requests answered with the nearest recording.",
     "requests_missed": "Requests that the page does not hold.",
     "requests_not_made": "Recorded requests that were not made.",
+    "bytes_covered_pct": "Share of the recorded bytes whose requests were made; empty if unknown.",
+    "bytes_made_up_pct": "Share of these bytes whose bodies were never recorded, but made up.",
     **ENDS,
 }
 
@@ -223,12 +225,14 @@ def _waits(arm: str, cell: Cell | None) -> dict[str, float | None]:
     return dict(zip(_waiting(arm), values, strict=True))
 
 
-def _coverage_columns(coverage: ReplayCoverage) -> dict[str, int]:
+def _coverage_columns(coverage: ReplayCoverage) -> dict[str, float | None]:
     return {
         "requests_exact": coverage.exact,
         "requests_inexact": coverage.inexact,
         "requests_missed": coverage.missed,
         "requests_not_made": coverage.not_made,
+        "bytes_covered_pct": coverage.bytes_pct,
+        "bytes_made_up_pct": coverage.made_up_pct,
     }
 
 

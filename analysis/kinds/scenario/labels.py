@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
+from testbed.wire.flights import describe_flight
 from testbed.wire.packets import (
     ACK,
     FAST_OPEN,
@@ -112,7 +113,8 @@ class Labels:
         if find_option(packet, OPTION_KINDS["md5"]) is not None:
             parts.append("MD5")
         if packet.payload_bytes:
-            parts.append(f"data {packet.payload_bytes}")
+            flight = describe_flight(packet.payload).replace(",", ", ")
+            parts.append(flight or f"data {packet.payload_bytes}")
         if flags & ACK and not flags & SYN:
             parts.append(f"ACK {acked}")
         return ", ".join(parts) or "no flags"

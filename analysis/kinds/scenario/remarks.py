@@ -8,7 +8,7 @@ from testbed.kinds.scenario.measurement import Call
 from testbed.kinds.scenario.script import Action, Script
 from testbed.kinds.scenario.words import ADDRESSES, CALLS
 
-_WAITING = ("accept", "recv")
+_WAITING = ("accept", "recv", "tls")
 """Calls that a reader looks for where they end: what they waited for has come then."""
 _NOTHING_SAID = "ok"
 
@@ -54,6 +54,9 @@ def _said(action: Action) -> str:
         return f"sendto({words[2]})"
     if verb == "send":
         return f"send({words[1]})"
+    if verb == "hello":
+        early = action.options.get("early")
+        return f"hello, early data {early}" if early else "hello"
     if verb == "listen":
         fastopen = action.options.get("fastopen")
         return f"listen(fastopen={fastopen})" if fastopen else "listen()"
@@ -64,6 +67,7 @@ def _said(action: Action) -> str:
     if verb == "abort":
         return "close() with RST"
     return {
+        "early": f"early data {' '.join(words)}",
         "sysctl": f"sysctl {' '.join(words)}",
         "count": words[0] if words else "",
         "info": f"TCP_INFO: {words[1] if len(words) > 1 else ''} =",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from testbed.client.chromium.devtools import Event
-from testbed.client.coverage import without_fragment
+from testbed.client.coverage import FIRST_ERROR_STATUS, without_fragment
 
 EVENTS = (
     "Network.requestWillBeSent",
@@ -29,6 +29,7 @@ EVENTS = (
 """The events of which requests and HAR are made."""
 
 OK = 200
+ABORTED = "net::ERR_ABORTED"
 BODILESS = (204, 205, 304)
 """Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses."""
 ENDLESS = ("EventSource", "WebSocket", "Ping")
@@ -207,8 +208,11 @@ def _advance(request: BrowserRequest, method: str, params: dict[str, Any]) -> No
     elif method == "Network.loadingFailed":
         request.end_s = params["timestamp"]
         request.blocked = params.get("blockedReason") == "inspector"
-        # Scripts let go of the rest of a response that has no rest.
-        if not (params.get("canceled") and request.status in BODILESS):
+        # Scripts let go of the rest of a response that has no rest, the browser of a script that
+        # is an error's page (HTML, section 8.1.4.2).
+        bodiless = params.get("canceled") and request.status in BODILESS
+        error_page = params["errorText"] == ABORTED and params.get("type") == "Script"
+        if not (bodiless or (error_page and request.status >= FIRST_ERROR_STATUS)):
             request.error = params["errorText"]
             request.status = 0
 

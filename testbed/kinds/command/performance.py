@@ -94,7 +94,7 @@ def _execute(
                 pcap,
                 site.scratch / "tcpdump.log",
                 CAPTURED_MOST,
-                snap_bytes(spec.link),
+                snap_bytes(spec),
             ),
             _peer(site.bundle, there, order, peer_words) if peer_words else nullcontext() as peer,
         ):

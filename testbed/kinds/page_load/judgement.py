@@ -15,6 +15,7 @@ from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
+    KEYS_FILE,
     SERVER_CAPTURE_FILE,
     Condition,
     PageLoad,
@@ -22,10 +23,12 @@ from testbed.model import (
     Replay,
     ServedConnection,
     Trial,
+    VisitProof,
     in_real_time,
 )
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
+from testbed.model.opening import opening_of
 from testbed.model.trace import traced
 from testbed.model.traffic import ToldConnection, parse_traffic, second_page
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
@@ -33,6 +36,8 @@ from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.ecn import Marks, check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, first_packet_ns, read_flows
+from testbed.wire.handshake_checks import check_handshakes
+from testbed.wire.handshakes import Handshake, read_handshakes
 from testbed.wire.ip_version import check_ip, describe_choice
 from testbed.wire.line import SLACK_US, check_line
 from testbed.wire.load_time import check_counts, check_load_time
@@ -45,8 +50,12 @@ from testbed.wire.packets import Capture, Packet, read_capture
 from testbed.wire.path_mtu import check_path_mtu, count_first_flights
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
+from testbed.wire.quic import QuicConnection, read_quic
+from testbed.wire.quic_checks import check_quic
+from testbed.wire.quic_keys import read_secrets
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
+from testbed.wire.visit_proof import prove_visits
 from testbed.wire.visits import check_visits, split_visits
 from testbed.wire.waits import read_waits
 
@@ -85,8 +94,11 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    measured = None if observed.replay is None else observed.load
-    return Judgement(measured, _prove(trial, observed, out))
+    load = None if observed.replay is None else observed.load
+    if load is not None:  # the requests of earlier visits are in their HAR files
+        earlier = tuple(replace(visit, requests=()) for visit in load.earlier)
+        load = replace(load, earlier=earlier)
+    return Judgement(load, _prove(trial, observed, out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +106,10 @@ class _Seen:
     """What is known of a load before it is judged.
 
     ``capture`` is the client's without the packets that came ``damaged``, and ``at_server`` the
-    server's; the arrivals of ``flows`` are all that came down the line, to neighbours too.
-    ``counted`` is what the link counted, ``marks`` are those of congestion, ``transits`` the
-    packets that both ends have.
+    server's; ``quic`` are its connections by that, and ``handshakes`` those of TLS, where there are
+    secrets to read them by; the arrivals of ``flows`` are all that came down the line, to
+    neighbours too. ``counted`` is what the link counted, ``marks`` are those of congestion,
+    ``transits`` the packets that both ends have.
 
     ``whole``: no packet was dropped on its way down.  ``steady``: all had the same delay.
     ``exact``: nothing but the lab and the load takes time.
@@ -112,6 +125,8 @@ class _Seen:
     counted: Mapping[str, int]
     marks: list[Marks]
     transits: Transits
+    quic: tuple[QuicConnection, ...]
+    handshakes: tuple[Handshake, ...]
     whole: bool
     steady: bool
     exact: bool
@@ -145,10 +160,14 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
         flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
         damaged = (*damaged, *company.damaged)
     counted = observed.lab.traffic if observed.lab is not None else {}
+    secrets = read_secrets(out / KEYS_FILE) if trial.opening.keys else {}
+    quic = read_quic(capture, CLIENT_ENDS, secrets)
     return _Seen(
         *(condition, observed, capture, at_server, damaged, flows, company, counted),
         marks=read_marks(flows),
         transits=read_transits(capture, at_server, CLIENT_ENDS),
+        quic=quic,
+        handshakes=read_handshakes(flows, quic, secrets) if trial.opening.keys else (),
         whole=not any(counted.get(f"down.{how}") for how in GONE),
         steady=not (link.changes or is_drawn(without_loss(link))),
         exact=not in_real_time(trial.kernel),
@@ -195,7 +214,9 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     flows, condition, company = seen.flows, seen.condition, seen.company
     lost = sum(seen.counted.get(f"{way}.{how}", 0) for way in WAYS for how in GONE)
     broken = condition.link.ip == "dual-broken"
-    proof = prove_flows(flows, observed.counters, condition.tcp, silent=broken, lost=lost)
+    proof = prove_flows(
+        *(flows, observed.counters, condition.tcp), silent=broken, lost=lost, quic=bool(seen.quic)
+    )
     largest, of_flights = check_first_flights(
         *(flows, condition.tcp.initcwnd_segments, fastest(condition.link)),
         count_first_flights(seen.at_server, condition.link),
@@ -221,6 +242,17 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         queueing=describe_queueing(seen.transits, condition.link) if seen.steady else {},
         neighbours=() if company is None else company.flows,
         ip=describe_choice(flows, condition.link.ip, observed.hosts),
+        visits=tuple(_prove_visits(seen)),
+    )
+
+
+def _prove_visits(seen: _Seen) -> Iterator[VisitProof]:
+    load = seen.observed.load
+    if load is None or not seen.handshakes:
+        return
+    yield from prove_visits(
+        *(split_visits(load), seen.capture, CLIENT_ENDS, seen.handshakes, seen.quic),
+        *(seen.observed.connections, seen.condition.link.rtt_ms),
     )
 
 
@@ -230,7 +262,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
     ``counters`` are the client's, and ``resent`` is what the server sent again.
     """
     capture, flows, condition = seen.capture, seen.flows, seen.condition
-    counted, link = seen.counted, condition.link
+    counted, link, load = seen.counted, condition.link, seen.observed.load
     yield from check_whole(capture)
     yield from check_ecn(
         flows, seen.marks, condition.tcp, link, counted, resent, shared=seen.shared
@@ -243,6 +275,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
         *(seen.transits, counted, link, seen.observed.running_traces(link)),
         exact=seen.exact and seen.steady,
         shared=seen.shared,
+        visits=() if condition.visits == 1 or load is None else split_visits(load),
     )
     if seen.company is not None:
         yield from seen.company.problems
@@ -255,7 +288,8 @@ def _check_times(seen: _Seen) -> Iterator[str]:
     traces = seen.observed.running_traces(link)
     yield from check_line(flows, link, steps, traces, shared=seen.shared)
     copies = seen.counted.get("down.duplicated", 0)
-    yield from check_strangers(seen.capture, flows, copies, narrow=link.path_mtu_bytes is not None)
+    narrow = link.path_mtu_bytes is not None
+    yield from check_strangers(seen.capture, flows, copies, narrow=narrow, quic=bool(seen.quic))
     if seen.served and link.is_plain and not is_lossy(link) and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         packets = seen.capture.packets
@@ -269,16 +303,26 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
     capture, flows, condition, observed = seen.capture, seen.flows, seen.condition, seen.observed
     yield from check_conduct(capture, condition, replay)
     yield from check_lookups(capture, condition.dns, observed.hosts)
+    client = {} if observed.counters is None else observed.counters["client"]
+    yield from check_quic(
+        *(condition, capture, CLIENT_ENDS, flows, seen.quic, observed.connections, client)
+    )
     yield from check_reuse(flows, observed.connections, condition.tcp.requests_per_connection)
     if observed.load is None:
         return
+    windows = split_visits(observed.load)
+    if opening_of(condition).keys:
+        yield from check_handshakes(
+            *(condition, windows, seen.handshakes, observed.connections, replay.protocols),
+            observed.hosts,
+        )
     real_time = not seen.exact
     yield from check_visits(
         observed.load, condition.visits, capture, CLIENT_ENDS, real_time=real_time
     )
-    for visit in split_visits(observed.load):
+    for visit in windows:
         problems = check_load_time(
-            *(capture, flows, CLIENT_ENDS, visit, observed.connections),
+            *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic),
             real_time=real_time,
             held_ms=_held_ms(seen),
         )

@@ -14,7 +14,13 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
-from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
+from testbed.client.coverage import (
+    check_protocols,
+    compare,
+    judge_coverage,
+    measure_coverage,
+    unreached,
+)
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder
 from testbed.kinds.page_lab import CLIENT_USER, accompanied, open_lab_for, order_of, replayed
 from testbed.kinds.page_load.second_load import Loading, loaded_again, served_again
@@ -81,7 +87,11 @@ def _measure(
     load = load if load.requests else _with_coverage(load, archive, answered)
     served = {(listener.host, listener.port) for listener in listeners}
     requests = [request for visit in load.visits for request in visit.requests]
-    replay = replace(replay, missed=(*replay.missed, *unreached(requests, served)))
+    replay = replace(
+        replay,
+        missed=(*replay.missed, *unreached(requests, served)),
+        page=measure_coverage(archive, load, replay),
+    )
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
     observation["machine"] = machine
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
@@ -134,7 +144,7 @@ def _load(
             recorded(ends["server"], "s0", crossed),
             capture(
                 ends["client"], "c0", pcap, site.scratch / "tcpdump.log", None,
-                snap_bytes(condition.link),
+                snap_bytes(condition),
             ),
         ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.

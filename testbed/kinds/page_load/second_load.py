@@ -21,7 +21,7 @@ from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.kinds.workspace import Site
 from testbed.lab.laboratory import Lab
 from testbed.lab.neighbour_hosts import REMOTE_RESOLVER, remote_address
-from testbed.model import Condition, PageLoad, Trial
+from testbed.model import NO_OPENING, Condition, PageLoad, Trial
 from testbed.model.traffic import parse_traffic, second_page
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import lab_listeners
@@ -96,6 +96,8 @@ def loaded_again(condition: Condition, site: Site, lab: Lab, order: LoadOrder) -
         out=out,
         tfo=False,
         protocol="h1",
+        opening=NO_OPENING,
+        resumption=False,
         wait_until_ns=order.load_ns + round(neighbour.from_s * 1e9),
         restart=None,
         user=CLIENT_USER,

@@ -15,22 +15,20 @@ from collections.abc import Callable
 from functools import partial
 from socket import inet_aton
 
-from testbed.base.addresses import pack_address
 from testbed.base.errors import MissingError
+from testbed.kinds.scenario.attacks import attack
 from testbed.kinds.scenario.network import DEFAULT_ROUTES, DEVICE, Host, Network
 from testbed.kinds.scenario.script import Action
+from testbed.kinds.scenario.tls import TlsContext, TlsEnd
 from testbed.kinds.scenario.words import (
-    ADDRESSES,
     ATTACKER,
-    FLAG_BITS,
+    COPIED,
     MIDDLEBOX,
-    OPTION_KINDS,
     TARGETS,
     WAIT,
     address_of,
     describe_data,
     parse_data,
-    parse_flags,
     parse_size,
     parse_time,
 )
@@ -38,7 +36,6 @@ from testbed.lab.interfaces import set_route
 from testbed.lab.routes import encode_metrics
 from testbed.lab.rtnetlink import open_control
 from testbed.wire.counters import read_all_counters
-from testbed.wire.segments import make_segment
 
 OK, EOF, NOTHING = "ok", "eof", "nothing"
 _PATIENCE = "10s"
@@ -51,8 +48,6 @@ _MD5_KEY = struct.Struct("@HH4s120xBBHi80s")
 _INFO_BYTES = 104
 _SYN_DATA, _OPTIONS_BYTE = 0x20, 5
 _NUMBERS = {"mss": 16, "cwnd": 80, "retransmissions": 100}
-_FORGED_MSS = struct.pack("!H", 1460)
-_FORGED_SEQUENCE, _FORGED_STEP = 0x10000000, 0x10000
 _LACKING = (errno.ENOPROTOOPT, errno.ENOENT, errno.EAFNOSUPPORT)
 
 
@@ -69,7 +64,7 @@ def perform_call(network: Network, action: Action) -> str:
         network.middlebox.obey(action.verb, action.words, action.options)
         return OK
     if action.actor == ATTACKER:
-        return _attack(network, action)
+        return attack(network, action)
     host = network.hosts[action.actor]
     try:
         return _CALLS[action.verb](network, host, action)
@@ -139,21 +134,87 @@ def _finish_connecting(network: Network, made: socket.socket, action: Action) ->
 
 
 def _send(network: Network, host: Host, action: Action) -> str:
-    return str(_opened(host, action.words[0]).send(parse_data(action.words[1]) or b""))
+    name, word = action.words
+    opened, secured = _opened(host, name), host.secured.get(name)
+    data = network.middlebox.copied if word == COPIED else parse_data(word) or b""
+    if secured is None:
+        return str(opened.send(data))
+    secured.write(data)
+    _send_all(network, opened, action, secured.leaving())
+    return str(len(data))
 
 
 def _recv(network: Network, host: Host, action: Action) -> str:
-    opened = _opened(host, action.words[0])
+    opened, secured = _opened(host, action.words[0]), host.secured.get(action.words[0])
     wanted = parse_size(action.words[1]) or 1 if len(action.words) > 1 else 1
-    received = b""
+    received = _decrypt(network, opened, action, secured, b"") if secured else b""
     while len(received) < wanted:
         if not network.run(_patience(action), partial(_is_readable, opened), [opened]):
             return describe_data(received) if received else NOTHING
         part = opened.recv(_ROOM)
         if not part:
             return describe_data(received) if received else EOF
-        received += part
+        received += _decrypt(network, opened, action, secured, part) if secured else part
     return describe_data(received)
+
+
+def _hello(network: Network, host: Host, action: Action) -> str:
+    opened = _opened(host, action.words[0])
+    secured = _secure(host, action.words[0], client=True)
+    sent = secured.say_hello(parse_data(action.options.get("early", "")) or b"")
+    _send_all(network, opened, action, secured.leaving())
+    return str(sent)
+
+
+def _tls(network: Network, host: Host, action: Action) -> str:
+    name = action.words[0]
+    opened = _opened(host, name)
+    secured = host.secured.get(name) or _secure(host, name, client=False)
+    while not secured.shake_hands():
+        readable = network.run(_patience(action), partial(_is_readable, opened), [opened])
+        received = opened.recv(_ROOM) if readable else b""
+        if not received:
+            return EOF if readable else NOTHING
+        secured.feed(received)
+    _send_all(network, opened, action, secured.leaving())
+    return secured.outcome
+
+
+def _early(network: Network, host: Host, action: Action) -> str:
+    _context_of(host).take_early(action.words[0])
+    return OK
+
+
+def _secure(host: Host, name: str, *, client: bool) -> TlsEnd:
+    """Have TLS on a socket from now on; its segments leave at once, as servers have them."""
+    _opened(host, name).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    host.secured[name] = TlsEnd(_context_of(host), client=client)
+    return host.secured[name]
+
+
+def _context_of(host: Host) -> TlsContext:
+    host.tls = host.tls or TlsContext()
+    return host.tls
+
+
+def _decrypt(
+    network: Network, opened: socket.socket, action: Action, secured: TlsEnd, received: bytes
+) -> bytes:
+    """Return the data in what was received, and send what TLS answers to it."""
+    secured.feed(received)
+    data = secured.read()
+    _send_all(network, opened, action, secured.leaving())
+    return data
+
+
+def _send_all(network: Network, made: socket.socket, action: Action, data: bytes) -> None:
+    """Send ``data``; a first send that opens the connection may have to wait for that."""
+    while data:
+        try:
+            data = data[made.send(data) :]
+        except BlockingIOError:
+            if failed := _finish_connecting(network, made, action):
+                raise TimeoutError(errno.ETIMEDOUT, failed) from None
 
 
 def _shutdown(network: Network, host: Host, action: Action) -> str:
@@ -164,6 +225,7 @@ def _shutdown(network: Network, host: Host, action: Action) -> str:
 def _close(network: Network, host: Host, action: Action) -> str:
     _opened(host, action.words[0]).close()
     del host.sockets[action.words[0]]
+    host.secured.pop(action.words[0], None)
     return OK
 
 
@@ -172,6 +234,7 @@ def _abort(network: Network, host: Host, action: Action) -> str:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
     opened.close()
     del host.sockets[action.words[0]]
+    host.secured.pop(action.words[0], None)
     return OK
 
 
@@ -230,32 +293,9 @@ def _window(network: Network, host: Host, action: Action) -> str:
 _CALLS: dict[str, Callable[[Network, Host, Action], str]] = {
     "listen": _listen, "accept": _accept, "connect": _connect, "sendto": _sendto, "send": _send,
     "recv": _recv, "shutdown": _shutdown, "close": _close, "abort": _abort, "set": _set,
+    "hello": _hello, "tls": _tls, "early": _early,
     "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
 }  # fmt: skip
-
-
-def _attack(network: Network, action: Action) -> str:
-    """Send forged segments, each from the next port and with the next sequence number."""
-    at = action.words.index(">")
-    behind = action.words[at + 2 :]
-    flags = next((bits for word in behind if (bits := parse_flags(word))), FLAG_BITS["S"])
-    payload = next((data for word in behind if (data := parse_data(word)) is not None), b"")
-    options = [(OPTION_KINDS["mss"], _FORGED_MSS)] if flags & FLAG_BITS["S"] else []
-    cookie = action.options.get("cookie")
-    if cookie is not None:
-        known = network.granted.get(cookie) if cookie in ADDRESSES else bytes.fromhex(cookie)
-        if known is None:
-            return NOTHING
-        options.append((OPTION_KINDS["fastopen"], known))
-    first = int(action.options.get("port", "40000"))
-    ends = [action.words[at - 1], action.words[at + 1]]
-    source, target = (pack_address(address_of(end, network.middlebox.ip)) for end in ends)
-    for number in range(int(action.options.get("times", "1"))):
-        network.attack(make_segment(
-            (source, first + number), (target, 80), flags,
-            seq=_FORGED_SEQUENCE + number * _FORGED_STEP, options=options, payload=payload,
-        ))  # fmt: skip
-    return OK
 
 
 def _opened(host: Host, name: str) -> socket.socket:

@@ -13,6 +13,7 @@ from testbed.kinds.scenario.words import (
     describe_end,
     describe_flags,
 )
+from testbed.wire.flights import describe_flight
 from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
 
 _BASIC_FLAGS = 0x1F
@@ -161,6 +162,9 @@ class _Reader:
             return f"its flags are {describe_flags(flags)}"
         if segment.data is not None and packet.payload_bytes != segment.data:
             return f"it has {packet.payload_bytes} bytes of data"
+        flight = describe_flight(packet.payload)
+        if segment.tls is not None and flight != segment.tls:
+            return f"its records of TLS are {flight or 'none'}"
         if not self._has_cookie(segment.cookie, packet, sender):
             return f"its Fast Open option is {describe_cookie(packet)}"
         if segment.ack is not None:
@@ -209,6 +213,8 @@ def describe(packet: Packet) -> str:
     parts = [describe_flags(packet.flags & _BASIC_FLAGS)]
     if packet.payload_bytes:
         parts.append(f"data={packet.payload_bytes}")
+    if flight := describe_flight(packet.payload):
+        parts.append(f"tls={flight}")
     if find_option(packet, FAST_OPEN) is not None:
         parts.append(f"cookie={describe_cookie(packet)}")
     return " ".join(parts)

@@ -65,7 +65,7 @@ class Crossing:
 
 @dataclass(slots=True)
 class Middlebox:
-    """The rules that hold, the NAT's mappings, and the farm's connections."""
+    """The rules that hold, the NAT's mappings, the farm's connections, and the payload copied."""
 
     ip: str = "4"
     rules: list[Rule] = field(default_factory=list)
@@ -74,6 +74,7 @@ class Middlebox:
     mappings: dict[End, End] = field(default_factory=dict)
     servers: tuple[str, ...] = ()
     connections: dict[End, str] = field(default_factory=dict)
+    copied: bytes = b""
 
     def obey(self, verb: str, words: tuple[str, ...], options: dict[str, str]) -> None:
         """Add a rule of a script, or take rules back."""
@@ -102,6 +103,8 @@ class Middlebox:
                 return Crossing(())
             if rule.verb == "repeat":
                 delays.append(rule.seconds)
+            elif rule.verb == "copy":
+                self.copied += packet.payload
             elif rule.verb == "delay":
                 delays = [delay + rule.seconds for delay in delays]
             else:

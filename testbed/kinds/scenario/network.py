@@ -23,6 +23,7 @@ from pathlib import Path
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.kinds.scenario.measurement import Arrival, Passage
 from testbed.kinds.scenario.middlebox import Middlebox
+from testbed.kinds.scenario.tls import TlsContext, TlsEnd
 from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, address_of, describe_end
 from testbed.lab.interfaces import add_address, mute, open_tun, set_route, set_up
 from testbed.lab.rtnetlink import open_control
@@ -94,7 +95,7 @@ class Alarm:
 class Host:
     """A host: its namespace, its device's descriptor, its capture, and its sockets by name.
 
-    ``ip`` says of which IP its address is.
+    ``ip`` says of which IP its address is; ``secured`` are the sockets with TLS.
     """
 
     name: str
@@ -104,6 +105,8 @@ class Host:
     capture: PacketFile
     counted: dict[str, int]
     sockets: dict[str, socket.socket] = field(default_factory=dict)
+    secured: dict[str, TlsEnd] = field(default_factory=dict)
+    tls: TlsContext | None = None
 
 
 @dataclass(slots=True)

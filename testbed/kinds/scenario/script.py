@@ -26,6 +26,8 @@ from testbed.kinds.scenario.words import (
     ACTORS,
     ADDRESSES,
     ATTACKER,
+    COPIED,
+    EARLY_MODES,
     OPTION_KINDS,
     PEERS,
     TARGETS,
@@ -44,6 +46,8 @@ _COOKIES = ("request", "new", "cached", "none", "any")
 _SOCKET = re.compile(r"[a-z][a-z0-9]{0,11}")
 _ADDRESS = re.compile(r"203\.0\.113\.(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-4])")
 _HEX = re.compile(r"(?:[0-9a-f]{2}){1,16}")
+_TLS_RECORD = r"(client-hello|server-hello)(\+ticket)?(\+early)?|alert|sealed(\*\d+)?"
+_FLIGHT = re.compile(rf"({_TLS_RECORD})(,({_TLS_RECORD}))*")
 _SENDERS = (*ADDRESSES, ATTACKER)
 
 
@@ -71,7 +75,8 @@ class Segment:
     ``cookie`` is its Fast Open option: ``request`` (empty), ``new`` (not empty), ``cached`` (what
     its sender, or for an attacker any host, was given last), ``none``, ``any``, or hexadecimal
     digits.  ``data`` is how many bytes of payload, ``None`` any number.  ``ack`` is relative to the
-    first sequence number of the other side.  ``having`` and ``lacking`` name options.
+    first sequence number of the other side.  ``having`` and ``lacking`` name options.  ``tls`` is
+    its flight of TLS (``describe_flight``), ``None`` anything.
     """
 
     flags: int
@@ -80,6 +85,7 @@ class Segment:
     ack: int | None = None
     having: frozenset[str] = frozenset()
     lacking: frozenset[str] = frozenset()
+    tls: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,17 +259,22 @@ def _check_words(action: Action) -> None:
 
 def _check_call(action: Action) -> None:
     words, verb = action.words, action.verb
-    sockets = {"accept": 2, "count": 0, "sysctl": 0, "key": 0, "window": 0}.get(verb, 1)
+    sockets = {"accept": 2, "count": 0, "sysctl": 0, "key": 0, "window": 0, "early": 0}.get(verb, 1)
     for name in words[:sockets]:
         if not _SOCKET.fullmatch(name):
             raise _WrongLineError(f"{name!r} is no name of a socket: small letters and digits")
     if verb in ("connect", "sendto") and words[1] not in TARGETS:
         raise _WrongLineError(f"{verb} takes a host: {', '.join(TARGETS)}")
     data = {"sendto": 2, "send": 1}.get(verb)
-    if data is not None and parse_data(words[data]) is None:
+    copied = verb == "send" and words[1] == COPIED
+    if data is not None and not copied and parse_data(words[data]) is None:
         raise _WrongLineError(f'{words[data]!r} is no data: "text", or a size such as 1000B')
     if verb == "recv" and len(words) > 1 and parse_size(words[1]) is None:
         raise _WrongLineError(f"{words[1]!r} is no size, such as 1000B")
+    if "early" in action.options and parse_data(action.options["early"]) is None:
+        raise _WrongLineError('early= takes data: "text", or a size such as 1000B')
+    if verb == "early" and words[0] not in EARLY_MODES:
+        raise _WrongLineError(f"early takes {', '.join(EARLY_MODES)}")
     if verb == "window" and not words[0].isdecimal():
         raise _WrongLineError("window takes a whole number of segments")
     if verb == "key" and not all(re.fullmatch(r"[0-9a-f]{32}", key) for key in words):
@@ -299,7 +310,7 @@ def _unknown_sockets(actions: list[Action]) -> Iterator[tuple[int, str]]:
             continue
         makes = {"listen": 0, "connect": 0, "sendto": 0, "accept": 1, "set": 0}.get(action.verb)
         uses = {"accept": 0, "send": 0, "recv": 0, "shutdown": 0, "close": 0, "abort": 0,
-                "info": 0}.get(action.verb)  # fmt: skip
+                "info": 0, "hello": 0, "tls": 0}.get(action.verb)  # fmt: skip
         name = None if uses is None else (action.actor, action.words[uses])
         if name is not None and name not in made:
             yield action.line, f"{action.actor} has no socket {name[1]!r} yet"
@@ -337,7 +348,7 @@ def _parse_segment(words: list[str]) -> tuple[Segment, dict[str, str]]:
     if flags is None:
         raise _WrongLineError("a packet has its flags as tcpdump prints them, such as [S] or [P.]")
     given: dict[str, str] = dict(word.partition("=")[::2] for word in words[1:])
-    allowed = ("data", "cookie", "ack", "with", "without", "after", "times")
+    allowed = ("data", "cookie", "ack", "with", "without", "tls", "after", "times")
     unknown = [name for name in given if name not in allowed]
     if unknown:
         near = did_you_mean(unknown[0], allowed)
@@ -350,12 +361,15 @@ def _parse_segment(words: list[str]) -> tuple[Segment, dict[str, str]]:
         known = (name, given.get(name)) == ("data", "any")
         if name in given and not known and not given[name].isdecimal():
             raise _WrongLineError(f"{name}= takes a whole number of bytes")
-    data = given.get("data", "0")
+    tls = given.get("tls")
+    if tls is not None and not _FLIGHT.fullmatch(tls):
+        raise _WrongLineError("tls= takes records, such as client-hello+ticket+early,sealed*2")
+    data = given.get("data", "any" if tls else "0")
     having, lacking = (_options(given.get(name)) for name in ("with", "without"))
     about = {name: value for name, value in given.items() if name in ("after", "times")}
     ack = int(given["ack"]) if "ack" in given else None
     return Segment(
-        flags, None if data == "any" else int(data), cookie, ack, having, lacking
+        flags, None if data == "any" else int(data), cookie, ack, having, lacking, tls
     ), about  # fmt: skip
 
 

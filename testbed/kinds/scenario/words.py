@@ -40,6 +40,9 @@ OPTION_KINDS = {
 """The TCP options that a script names, by their kinds (IANA, TCP Parameters)."""
 FLAG_BITS = {"F": 0x01, "S": 0x02, "R": 0x04, "P": 0x08, ".": 0x10}
 """The flags of a segment as tcpdump(8) prints them."""
+COPIED = "copied"
+"""The payload that the middlebox has copied, as data to send."""
+EARLY_MODES = ("on", "off", "once")
 _ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -98,7 +101,15 @@ CALLS = {
         result=True),
     "sendto": Verb("SOCKET HOST DATA [nowait] [port=80] [within=10s]",
         "sendto(2) with MSG_FASTOPEN: connect, and send at once.", result=True),
-    "send": Verb("SOCKET DATA", "send(2).", result=True),
+    "hello": Verb("SOCKET [early=DATA]",
+        "Begin TLS 1.3 as client, with the last ticket and, if that allows it, early data. The "
+        "result is how many bytes of them were sent.", result=True),
+    "tls": Verb("SOCKET [within=10s]",
+        "Go on, or begin as server, until this side may send: full, resumed, or of early data "
+        "accepted or refused.", result=True),
+    "early": Verb("MODE",
+        "How its TLS takes early data from now on: on, off, or once (once for each ticket)."),
+    "send": Verb("SOCKET DATA", "send(2); copied is what the middlebox has copied.", result=True),
     "recv": Verb("SOCKET [SIZE] [within=10s]",
         "recv(2), as soon as there is anything; with SIZE, until so much has come. The result is "
         "the data, eof, nothing, or an error.", result=True),
@@ -128,6 +139,7 @@ RULES = {
         "FROM > TO [FLAGS] [data] [times=N] [after=10ms]",
         "Deliver twice, the second time so much later.",
     ),
+    "copy": Verb("FROM > TO [FLAGS] [data] [times=N]", "Copy the payload, for send."),
     "delay": Verb("FROM > TO [FLAGS] [data] [times=N] by=TIME", "Deliver so much later."),
     "nat": Verb(
         "HOST... [address=ADDRESS]",

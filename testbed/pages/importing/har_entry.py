@@ -23,6 +23,7 @@ from testbed.pages.importing.untrusted import Fields, whole_text
 
 _BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
 _STACK_DEPTH = 20
+_WHOLE = 0.9  # of the stated size; a charset that is not known makes less of a difference
 _CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 # What the web means by a name (WHATWG Encoding); only these, because Python's names open modules.
 _CODECS = {
@@ -64,6 +65,9 @@ def make_claim(
     body_size, is_exact = _measure(entry, response, headers, producer, cached=cached)
     url = url_of(entry)
     body = _body(content, headers, url, notes, attached)
+    if body and len(body) < _WHOLE * (content.size("size") or 0):
+        notes.add("Bodies cut short, taken as not recorded", f"{len(body)} bytes of {url}")
+        body = None
     redirect = response.text("redirectURL")
     if redirect and 300 <= status < 400 and not find_header(headers, "location"):
         headers = (*headers, ("Location", redirect))
@@ -105,6 +109,7 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
         initiator=entry.text("_parent") or None,
         how=entry.text("_how"),
         after_load=entry.raw("_after_load") is True,
+        made_up=entry.raw("_made_up") is True,
         start_ms=entry.number("_start_ms"),
         dur_ms=entry.number("_dur_ms"),
     )

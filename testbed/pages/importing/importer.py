@@ -81,6 +81,7 @@ class Claim:
         how: as ``Exchange.how``, where the file says it; else nothing.
         is_frame: it was loaded as a document of its own.
         after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
+        made_up: ``body`` stands in for one that was never recorded.
         from_cache: it was not transferred in this load.
     """
 
@@ -105,6 +106,7 @@ class Claim:
     start_ms: float | None = None
     dur_ms: float | None = None
     after_load: bool | None = None
+    made_up: bool = False
     from_cache: bool = False
 
 

@@ -54,8 +54,12 @@ def screen(reading: Reading) -> Recording:
         requests = _as_table(requests, document, usable, notes)
     exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in requests])
-    exchanges = settle_redirects(exchanges, notes)
     load_ms = time_ms(reading.load_ms)
+    timed = (
+        _after(exchange, item.claim, load_ms)
+        for exchange, item in zip(exchanges, requests, strict=True)
+    )
+    exchanges = settle_redirects(list(timed), notes)  # a circle of them loses some
     _note_repeats(exchanges, notes)
     return Recording(
         title=_title(reading.title, exchanges[0].url),
@@ -63,11 +67,8 @@ def screen(reading: Reading) -> Recording:
         recorded=reading.recorded,
         source=reading.source,
         exchanges=(
-            replace(exchanges[0], how="root", initiator=None),
-            *(
-                _after(exchange, item.claim, load_ms)
-                for exchange, item in zip(exchanges[1:], requests[1:], strict=True)
-            ),
+            replace(exchanges[0], how="root", initiator=None, after_load=False),
+            *exchanges[1:],
         ),
         pinned=reading.pinned,
         load_ms=load_ms,
@@ -96,13 +97,13 @@ def _check_size(requests: Sequence[Kept]) -> None:
 
 
 def _document(requests: Sequence[Kept]) -> Kept:
-    """Return what the page's first URL leads to."""
-    by_url = {item.url: item for item in reversed(requests)}
-    item, visited = requests[0], set[str]()
-    while item.url not in visited:
-        visited.add(item.url)
-        target = redirect_target(item.url, item.status, item.claim.headers)
-        item = by_url.get(target or "", item)
+    """Return what the page's first URL leads to, maybe back to itself, by way of a cookie."""
+    item, waiting = requests[0], list(requests[1:])
+    while target := redirect_target(item.url, item.status, item.claim.headers):
+        at = next((index for index, each in enumerate(waiting) if each.url == target), None)
+        if at is None:
+            break
+        item = waiting.pop(at)
     return item
 
 
@@ -201,6 +202,7 @@ def _exchange(
         mime=mime,
         start_ms=claim.start_ms,
         dur_ms=claim.dur_ms,
+        made_up=bool(body) and (claim.body is None or claim.made_up),
     )
 
 

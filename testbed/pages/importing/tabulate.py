@@ -5,6 +5,7 @@ What a table cannot hold is brought to the nearest that it can, and counted in a
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -89,7 +90,8 @@ def write_rows(
     """
     text = format_table(rows)
     discover(folder.name, facts.title, parse_table(text, str(folder / TABLE_NAME)))
-    with new_page(folder, facts, replace=replace) as scratch:
+    made_up = dataclasses.replace(facts, made_up=True)
+    with new_page(folder, made_up, replace=replace) as scratch:
         (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
 
 

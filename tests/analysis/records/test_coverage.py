@@ -20,7 +20,7 @@ from analysis.records.coverage import (
 )
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
-from testbed.model import Record, Replay
+from testbed.model import PageCoverage, Record, Replay
 from tests.analysis.sample import (
     answered_inexactly,
     broken,
@@ -62,6 +62,33 @@ def test_what_nothing_was_asked_instead_of_was_not_made(good: Record) -> None:
     assert count_record(replace(one, measured=load)) == ReplayCoverage(61, 1, 0, 1, 1, pinned=1)
 
 
+def partly(good: Record, missing: tuple[str, ...] = ("http://x/1",)) -> Record:
+    """The load of a page of which 3 of 4 requests were made, one with a made-up body."""
+    load = replace(load_of(good), missing=missing)
+    page = PageCoverage(4, 1000, 4 - len(missing), 800, 1, 200)
+    return replace(good, measured=load, replay=replace(good.replay or Replay(0), page=page))
+
+
+def test_how_much_of_the_recording_was_made(good: Record) -> None:
+    counted = coverage_of([partly(good), partly(good)])
+    assert counted.covered == "75 (80 of bytes, 25 made up)"
+    assert (counted.due, counted.not_made, counted.made_up) == (8, 2, 2)
+    assert coverage_of([good]).covered == "\u2013"
+    whole = coverage_of([partly(good, ())])
+    assert whole.whole and not whole.plain
+
+
+def test_each_row_says_how_much_of_the_recording_it_is_of(tmp_path: Path) -> None:
+    records = [partly(record(condition)) for condition in (OFF, ON)]
+    write_results(tmp_path, records, experiment(conditions=(OFF, ON)))
+    write_reports(tmp_path)
+    text = render_table(tmp_path, 160)
+    assert "recording %" in text and "75 (80 of bytes, 25 made up)" in text
+    assert "75 (80 of bytes, 25 made up)" in (tmp_path / "report.html").read_text()
+    (row,) = csv.DictReader((tmp_path / "table.csv").open())
+    assert (row["bytes_covered_pct"], row["bytes_made_up_pct"]) == ("80", "25")
+
+
 def test_all_loads_together(good: Record) -> None:
     records = [good, answered_inexactly(good, 3), broken(good, "timeout")]
     total = coverage_of(records)
@@ -88,6 +115,11 @@ def test_all_loads_together(good: Record) -> None:
             ReplayCoverage(10, 0, 0, 3, 1),
             "100.00 % of 10 requests were answered exactly; 0 inexactly, 0 missed, "
             "and 3 recorded were not made.",
+        ),
+        (
+            ReplayCoverage(62, loads=1, made_bytes=400, made_up=7, made_up_bytes=100),
+            "All 62 requests of 1 load were answered exactly. 7 bodies were never recorded and are "
+            "made up in their size: 25 % of all bytes.",
         ),
     ],
 )
@@ -137,7 +169,7 @@ def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     cell = summary["cells"][2]
     assert cell["coverage"] == {
         "exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1, "pinned": 0,
-        "sockets": 0,
+        "sockets": 0, "due": 0, "due_bytes": 0, "made_bytes": 0, "made_up": 0, "made_up_bytes": 0,
     }  # fmt: skip
     (trial,) = cell["trials"]
     assert trial["pinned"] is False

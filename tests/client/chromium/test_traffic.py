@@ -100,6 +100,24 @@ def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: BrowserT
     assert (empty.status, empty.error) == (204, None)
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "error", "kept"),
+    [
+        ("Script", 500, "net::ERR_ABORTED", 500),
+        ("Script", 200, "net::ERR_ABORTED", 0),
+        ("Script", 500, "net::ERR_CONNECTION_RESET", 0),
+        ("Image", 500, "net::ERR_ABORTED", 0),
+    ],
+)
+def test_a_script_that_is_an_errors_page_is_let_go(
+    traffic: BrowserTraffic, kind: str, status: int, error: str, kept: int
+) -> None:
+    end = told("loadingFailed", "1", 3.0, errorText=error, type=kind)
+    traffic.add([sent("1", f"{ROOT}a.js", 1.0), answered("1", 2.0, status), end])
+    (request,) = traffic.requests()
+    assert request.status == kept
+
+
 def test_a_service_workers_script_has_an_end_only(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", f"{ROOT}worker.js", 1.0), finished("1", 2.0)])
     (request,) = traffic.requests()

@@ -36,6 +36,13 @@ def test_what_is_as_expected_has_no_difference() -> None:
     assert difference("client > server [S] cookie=request\n...") == []
 
 
+def test_records_of_tls_are_told() -> None:
+    sealed = packet("client", "server", ACK | PSH, payload=2 * b"\x17\x03\x03\x00\x01x")
+    assert difference("client > server [.] tls=sealed*2", ("client", "server", sealed)) == []
+    (found,) = difference("client > server [.] tls=sealed", ("client", "server", sealed))
+    assert "its records of TLS are sealed*2; the capture has client > server [P.]" in found
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -45,6 +52,7 @@ def test_what_is_as_expected_has_no_difference() -> None:
         ("cookie=new", "cookie=cached", "its Fast Open option is 0001020304050607"),
         ("cookie=new ack=1", "cookie=new ack=2", "it acknowledges 1; the capture has"),
         ("after=50ms\nclient", "after=1s\nclient", "it came after 50.0 ms"),
+        ("data=5 ack=1", "data=5 tls=sealed ack=1", "its records of TLS are none"),
         ("[.] data=5", "[.]", "it has 5 bytes of data"),
         ("[.] data=5", "[R] data=5", "its flags are [P.]"),
         ("without=mss", "with=mss", "it has no option mss"),

@@ -76,6 +76,13 @@ def test_repeated_and_delayed() -> None:
     assert later == 0.03
 
 
+def test_what_is_copied_passes_and_is_kept() -> None:
+    box = middlebox("copy client > server data times=1")
+    for one in (PLAIN, OPENING, OPENING):
+        assert len(passed(box, one)) == 1
+    assert box.copied == b"hello"
+
+
 def test_the_newest_rule_comes_first_and_all_can_be_taken_back() -> None:
     lines = ("drop client > server", "strip fastopen client > server times=1")
     assert passed(middlebox(*lines), OPENING) == []

@@ -56,6 +56,8 @@ def test_packets_that_are_expected() -> None:
     assert second.arriving == Segment(SYN | ACK, 0, "00ff", 6)
     assert (third.times, third.arriving) == (3, TWICE)
     assert third.segment == Segment(PSH | ACK, None)
+    (flight,) = parse_script("client > server [P.] tls=client-hello+early,sealed*2").expectations
+    assert flight.segment == Segment(PSH | ACK, None, tls="client-hello+early,sealed*2")
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,9 @@ def test_packets_that_are_expected() -> None:
         ("client > server [S] with=nonce", "'nonce' is no TCP option"),
         ("client > server [S] times=0", "times= takes a whole number from 1 to 1000"),
         ("client > server [S] after=late", "after= takes a time"),
+        ("client > server [P.] tls=hello", "tls= takes records, such as client-hello"),
+        ("client hello a early=five", "early= takes data"),
+        ("server early twice", "early takes on, off, once"),
         ('client send a "open', "a quotation mark has no partner"),
     ],
 )
@@ -101,9 +106,10 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_socket_has_to_be_made_before_it_is_used() -> None:
-    assert problems("client send a 5B\nserver accept s b\n") == [
+    assert problems("client send a 5B\nserver accept s b\nclient hello a\n") == [
         (1, "client has no socket 'a' yet"),
         (2, "server has no socket 's' yet"),
+        (3, "client has no socket 'a' yet"),
     ]
 
 

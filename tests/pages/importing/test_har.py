@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import read_facts
 from testbed.pages.coding import decode
 from testbed.pages.exchange import PageExchange, Recording
+from testbed.pages.har_export import export_har
 from testbed.pages.importing.registry import read_recording
 from tests.pages.importing.conftest import Import
 from tests.pages.importing.site import (
@@ -118,6 +122,45 @@ def test_an_absent_body_among_others_is_made_in_its_recorded_size(imported: Impo
             assert exchange.decoded_size == len(sent.content)
     note = next(note for note in recording.notes if note.startswith("Bodies that were not"))
     assert "3 (" in note and "style.css" in note
+    made_up = [sent.url for sent in SITE[2:6] if sent.wire]
+    assert [x.url for x in recording.exchanges if x.made_up] == made_up
+
+
+def test_an_export_says_what_is_made_up_and_so_does_its_import(
+    imported: Import, tmp_path: Path
+) -> None:
+    document = webpagetest()
+    del document["log"]["entries"][2]["response"]["content"]["text"]
+    imported(document)
+    size = f"{len(SITE[2].wire)} B"
+    facts = read_facts(tmp_path / "page" / "page.toml")
+    assert f"Made up in their recorded sizes: 1 of 5 bodies, {size} of " in facts.bodies
+    again = imported(export_har(tmp_path / "page").encode())
+    assert [x.url for x in again.exchanges if x.made_up] == [SITE[2].url]
+    entries = read_archive(tmp_path / "page").entries
+    assert [entry.url for entry in entries if entry.made_up] == [SITE[2].url]
+
+
+@pytest.mark.parametrize(("kept", "made_up"), [(16, True), (0.5, True), (0.95, False)])
+def test_a_body_that_was_cut_short_counts_as_not_recorded(
+    kept: float, made_up: bool, imported: Import
+) -> None:
+    document = webpagetest()
+    content = document["log"]["entries"][3]["response"]["content"]
+    content["text"] = content["text"][: int(kept if kept > 1 else kept * content["size"])]
+    recording = imported(document)
+    exchange = by_url(recording)[SITE[3].url]
+    assert exchange.made_up is made_up
+    assert any(note.startswith("Bodies cut short") for note in recording.notes) is made_up
+    assert not made_up or exchange.body_size == len(SITE[3].wire)
+
+
+def test_a_table_of_an_import_says_that_it_is_made_up(imported: Import, tmp_path: Path) -> None:
+    imported(webpagetest(bodies=False))
+    built = build_page(tmp_path / "page", tmp_path / "cache")
+    entries = read_archive(built).entries
+    assert [entry.made_up for entry in entries] == [entry.body is not None for entry in entries]
+    assert any(entry.made_up for entry in entries)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from collections.abc import Callable
@@ -220,6 +221,28 @@ def test_redirects_in_a_circle_end(imported: Import) -> None:
     statuses = {exchange.url: exchange.status for exchange in recording.exchanges}
     assert sorted((statuses[ROOT + "old.png"], statuses[ROOT + "new.png"])) == [200, 302]
     assert any(note.startswith("Redirects in a circle") for note in recording.notes)
+
+
+def test_the_second_round_of_a_circle_is_left_out(imported: Import) -> None:
+    document = webpagetest()
+    entries = document["log"]["entries"]
+    entries[5]["response"] |= {"status": 302, "redirectURL": "/old.png"}
+    entries[5]["response"]["headers"] = [{"name": "Location", "value": "/old.png"}]
+    entries[6:6] = [copy.deepcopy(entry) for entry in entries[4:6]]
+    recording = imported(document)
+    assert len(recording.exchanges) == len(entries) - 2
+
+
+def test_a_page_that_redirects_to_itself_has_the_document_behind_it(imported: Import) -> None:
+    document = webpagetest(bodies=False)
+    entries = document["log"]["entries"]
+    again = copy.deepcopy(entries[1])
+    again["response"] |= {"status": 302, "redirectURL": ROOT}
+    again["response"]["headers"] = [{"name": "Location", "value": ROOT}]
+    again["response"]["content"] = {"size": 0, "mimeType": "text/plain"}
+    entries.insert(1, again)
+    recording = imported(document)
+    assert [exchange.status for exchange in recording.exchanges[:3]] == [301, 302, 200]
 
 
 def test_a_redirect_to_nowhere_is_sent_as_200(imported: Import) -> None:

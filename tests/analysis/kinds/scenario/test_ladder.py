@@ -38,6 +38,12 @@ def test_a_cookie_is_asked_for_granted_and_cut(tmp_path: Path) -> None:
     ) == ["SYN, cookie request", "SYN-ACK 1, cookie 0123…", "cookie 0123… (4 B), ACK 1"]
 
 
+def test_records_of_tls_are_named(tmp_path: Path) -> None:
+    sealed = 2 * b"\x17\x03\x03\x00\x01x" + b"\x15\x03\x03\x00\x02\x02\x28"
+    sent = Sent("client", 0, SYN, seq=1, payload=sealed)
+    assert labels(tmp_path, sent) == ["SYN, sealed*2, alert"]
+
+
 def test_what_is_sent_again_says_so(tmp_path: Path) -> None:
     assert labels(
         tmp_path,

@@ -22,6 +22,9 @@ client key 00112233445566778899aabbccddeeff
 client window 4
 client connect c server fastopen
 client set d mss=500
+client hello c early="hello" -> 5
+client tls c -> accepted
+server early once
 wait 1s
 """
 
@@ -48,6 +51,9 @@ def said(*calls: Call) -> list[tuple[float, str]]:
         (11, "client window 4", "ok", "initial window 4"),
         (12, "client connect c server fastopen", "EINPROGRESS", "connect(fastopen) = EINPROGRESS"),
         (13, "client set d mss=500", "ok", "setsockopt(mss=500)"),
+        (14, 'client hello c early="hello" -> 5', "5", 'hello, early data "hello" = 5'),
+        (15, "client tls c -> accepted", "refused", "tls() = refused"),
+        (16, "server early once", "ok", "early data once"),
     ],
 )
 def test_a_call_is_written_as_programmers_do(line: int, text: str, result: str, words: str) -> None:

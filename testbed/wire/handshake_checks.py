@@ -1,0 +1,185 @@
+"""Handshakes held against what was asked of them: tickets, early data, key shares, protocols.
+
+A client may open a connection and close it again before anything is said, so only what was answered
+is judged, and only TLS 1.3.  Tickets are used once (RFC 8446 appendix C.4), and a page may open
+more connections to an origin than it has tickets: that one be taken is asked of the first of each
+later visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from testbed.model import Condition, ServedConnection
+from testbed.wire.handshakes import Handshake
+from testbed.wire.visits import VisitWindow
+
+ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
+SPOKEN = {"h1": "HTTP/1.1", "h2": "HTTP/2.0", "h3": "HTTP/3.0"}
+"""A protocol's name in a handshake (RFC 7301), and in the server's log."""
+SHOWN = 3
+
+
+def check_handshakes(
+    condition: Condition,
+    windows: Sequence[VisitWindow],
+    handshakes: Sequence[Handshake],
+    served: Sequence[ServedConnection],
+    protocols: Mapping[str, int],
+    hosts: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield a sentence for each thing that was asked of connections, and is not so.
+
+    ``served`` is what the server's log says of those that carried requests, and ``protocols`` how
+    many requests it counts by origin and protocol; ``hosts`` are the page's by their addresses.
+    """
+    answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
+    # A browser that has a connection by then gives others up before it has sent all of a hello.
+    cut = [each for each in answered if not all(hello.whole for hello in each.hellos)]
+    yield from _say("the hello of {} was not captured whole", cut)
+    again = [e for e in answered if len(e.hellos) > 1 or (e.answer is not None and e.answer.retry)]
+    yield from _say("the server asked for another hello (HelloRetryRequest) on {}", again)
+    yield from _check_groups(condition, answered)
+    yield from _check_tickets(condition, windows, answered)
+    yield from _check_early(condition, windows, answered, hosts)
+    full = [each for each in answered if each.certificates and not each.resumed]
+    other = [each for each in full if each.certificates != condition.certificates]
+    yield from _say(
+        f"certificates = {condition.certificates}, the server sent others on {{}}", other
+    )
+    yield from _check_log(answered, served)
+    yield from _check_protocol(condition, answered, protocols)
+
+
+def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterator[str]:
+    asked = condition.key_share
+    words = f"key_share = {asked}, but "
+    large = "x25519mlkem768"
+    chosen = large if asked == large else "x25519"
+    for offered_wrong, text in (
+        (lambda groups: asked == "x25519" and groups != ("x25519",), "the hello of {} has more"),
+        (lambda groups: asked == large and large not in groups, "the hello of {} does not have it"),
+    ):
+        wrong = [e for e in answered if any(offered_wrong(hello.groups) for hello in e.hellos)]
+        yield from _say(words + text, wrong)
+    other = [e for e in answered if e.answer and e.answer.groups != (chosen,)]
+    groups = sorted({group for e in other if e.answer for group in e.answer.groups})
+    yield from _say(f"{words}the server chose {', '.join(groups) or 'none'} on {{}}", other)
+
+
+def _check_tickets(
+    condition: Condition, windows: Sequence[VisitWindow], answered: Sequence[Handshake]
+) -> Iterator[str]:
+    if not condition.tls_resumption:
+        resumed = [each for each in answered if each.resumed]
+        yield from _say("tls_resumption = false, but {} resumed a session", resumed)
+        return
+    refused = [e for e in answered if any(h.ticket for h in e.hellos) and not e.resumed]
+    yield from _say("the server did not take the ticket of {}", refused)
+    for window, first in _first_again(windows, answered):
+        fresh = [each for each in first if not any(hello.ticket for hello in each.hellos)]
+        for problem in _say("tls_resumption = true, but {} offered no ticket", fresh):
+            yield window.say(problem)
+
+
+def _check_early(
+    condition: Condition,
+    windows: Sequence[VisitWindow],
+    answered: Sequence[Handshake],
+    hosts: Mapping[str, str],
+) -> Iterator[str]:
+    takers = _early_hosts(condition, windows, hosts)
+    taken = [e for e in answered if hosts.get(e.server.rpartition(":")[0]) in takers]
+    sent = [e for e in answered if e not in taken and (e.offers_early or e.early_bytes)]
+    yield from _say("{} offered early data, which was not asked for there", sent)
+    refused = [each for each in taken if each.offers_early and each.accepted is False]
+    yield from _say("the server did not take the early data of {}", refused)
+    for window, first in _first_again(windows, taken):
+        silent = [each for each in first if each.resumed and not each.early_bytes]
+        for problem in _say("early_data = true, but {} sent none", silent):
+            yield window.say(problem)
+
+
+def _early_hosts(
+    condition: Condition, windows: Sequence[VisitWindow], hosts: Mapping[str, str]
+) -> set[str]:
+    """The hosts whose servers are to take early data."""
+    if not condition.early_data:
+        return set()
+    requests = windows[0].load.requests
+    own = urlsplit(requests[0].url).hostname if requests else None
+    wanted = {"all": (True, False), "first": (True,), "others": (False,)}[condition.early_data_at]
+    return {host for host in hosts.values() if (host == own) in wanted}
+
+
+def _first_again(
+    windows: Sequence[VisitWindow], answered: Sequence[Handshake]
+) -> Iterator[tuple[VisitWindow, list[Handshake]]]:
+    """Yield, of each later visit, its first connection to each server that was known before."""
+    known: set[str] = set()
+    for window in windows:
+        first: dict[str, Handshake] = {}
+        for each in answered:
+            if window.holds(each.began_ns):
+                first.setdefault(each.server, each)
+        yield window, [each for server, each in first.items() if server in known]
+        known |= first.keys()
+
+
+def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]) -> Iterator[str]:
+    """Yield where the server's log has it otherwise than the wire."""
+    logged = {(each.client, each.server): each for each in served if each.group}
+    pairs = [(e, logged[e.client, e.server]) for e in answered if (e.client, e.server) in logged]
+    unseen = logged.keys() - {(each.client, each.server) for each in answered}
+    if unseen:
+        client, server = min(unseen)
+        yield (
+            f"the server's log has {len(unseen)} connections whose handshake the capture "
+            f"does not have, the first {client} to {server}"
+        )
+    closed = [each for each, _ in pairs if each.accepted is None]
+    yield from _say(
+        "the secrets that the client wrote down do not open the handshake of {}", closed
+    )
+    checks: tuple[tuple[str, Callable[[Handshake, ServedConnection], bool]], ...] = (
+        ("whether a session was resumed", lambda e, log: log.resumed == e.resumed),
+        ("the group of", lambda e, log: not e.answer or (log.group.lower(),) == e.answer.groups),
+        ("early data of", lambda e, log: not log.early or bool(e.early_bytes and e.accepted)),
+        (
+            "how many early requests there were of",
+            lambda e, log: not (e.quic and e.accepted) or log.early == e.early_requests,
+        ),
+    )
+    for what, agrees in checks:
+        wrong = [each for each, log in pairs if not agrees(each, log)]
+        yield from _say(f"the server's log and the capture differ in {what} {{}}", wrong)
+
+
+def _check_protocol(
+    condition: Condition, answered: Sequence[Handshake], protocols: Mapping[str, int]
+) -> Iterator[str]:
+    asked = condition.protocol
+    if asked == "as-recorded":
+        return
+    other = [each for each in answered if each.alpn is not None and each.alpn != ALPN[asked]]
+    spoken = sorted({each.alpn or "none" for each in other})
+    yield from _say(f"protocol = {asked}, but {{}} agreed on {', '.join(spoken)}", other)
+    fallen = {
+        name: count
+        for name, count in protocols.items()
+        if name.startswith("https:") and not name.endswith(f" {SPOKEN[asked]}")
+    }
+    if fallen:
+        yield (
+            f"protocol = {asked}, but the server's log has {sum(fallen.values())} requests "
+            f"otherwise: {', '.join(sorted(fallen)[:SHOWN])}"
+        )
+
+
+def _say(text: str, wrong: Collection[Handshake]) -> Iterator[str]:
+    """Yield ``text`` with the names of connections, if there are any."""
+    if wrong:
+        names = [each.name for each in wrong][:SHOWN]
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        yield text.format(f"{', '.join(names)}{more}")

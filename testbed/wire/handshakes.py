@@ -1,0 +1,227 @@
+"""Handshakes of TLS 1.3, over TCP and in QUIC: resumed or not, early data, groups (RFC 8446).
+
+What stands in clear is read from the hellos; what the server told after that, and which records
+were early data, the client's secrets tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.quic import ZERO_RTT, QuicConnection
+from testbed.wire.quic_frames import STREAM
+from testbed.wire.quic_keys import APPLICATION, EARLY, HANDSHAKE, Keys, candidates
+from testbed.wire.tls import (
+    APPLICATION_DATA,
+    CERTIFICATE,
+    EARLY_DATA,
+    ENCRYPTED_EXTENSIONS,
+    RECORD_HEADER_BYTES,
+    Hello,
+    count_certificates,
+    read_alpn,
+    read_extensions,
+    read_hello_record,
+    read_messages,
+    read_records,
+)
+
+_START_BYTES = 1 << 16
+"""So much of what an end sent is read for its handshake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """How a connection that the client opened began.
+
+    ``hellos`` are the client's, ``answer`` the server's last; ``None``: it has none.  ``accepted``
+    says whether the server took early data, ``alpn`` which protocol it chose, and ``certificates``
+    how many it sent, none where a session is resumed; ``None``: that cannot be told.
+    ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
+    are the requests in it.  ``asked_ns`` is when the first request left.
+    """
+
+    client: str
+    server: str
+    quic: bool
+    began_ns: int
+    hellos: tuple[Hello, ...]
+    answer: Hello | None
+    accepted: bool | None
+    alpn: str | None
+    certificates: int | None
+    early_bytes: int
+    early_requests: int
+    asked_ns: int | None
+
+    @property
+    def name(self) -> str:
+        """The connection's name in sentences."""
+        return f"{'QUIC' if self.quic else 'TCP'} {self.client} to {self.server}"
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the server took up a session that the client offered."""
+        return self.answer is not None and self.answer.ticket
+
+    @property
+    def offers_early(self) -> bool:
+        """Whether the client offers early data."""
+        return any(hello.early_data for hello in self.hellos)
+
+
+def read_handshakes(
+    flows: Flows,
+    connections: Sequence[QuicConnection],
+    secrets: Mapping[bytes, Mapping[str, bytes]],
+) -> tuple[Handshake, ...]:
+    """Return the handshakes of ``flows`` over TLS and of QUIC ``connections``, by their start."""
+    over_tcp = (_of_flow(flow, secrets) for flow in flows.flows)
+    found = [*filter(None, over_tcp), *(_of_quic(connection) for connection in connections)]
+    return tuple(sorted(found, key=lambda handshake: handshake.began_ns))
+
+
+def _of_quic(connection: QuicConnection) -> Handshake:
+    early = [p for p in connection.packets if p.kind == ZERO_RTT]
+    requests = {
+        frame.stream
+        for packet in early
+        for frame in packet.frames or ()
+        if frame.kind == STREAM and not frame.stream & 3 and frame.offset == 0
+    }
+    return Handshake(
+        *(connection.client, connection.server, True, connection.began_ns),
+        *(tuple(connection.hellos), connection.answer),
+        **_told(connection.told),
+        early_bytes=sum(packet.size for packet in early),
+        early_requests=len(requests),
+        asked_ns=next(connection.asked_ns(), None),
+    )
+
+
+def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handshake | None:
+    """Return the handshake of ``flow``; ``None``: its client does not begin with TLS."""
+    sent = _start_of(flow, by_client=True)
+    hello = read_hello_record(sent)
+    if hello is None:
+        return None
+    received = _start_of(flow, by_client=False)
+    known = secrets.get(hello.random, {})
+    answer = read_hello_record(received)
+    early = _early_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
+    asked = _first_request(sent, early, known.get(f"CLIENT_{APPLICATION}"))
+    return Handshake(
+        *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
+        **_told(read_messages(_opened(received, known.get(f"SERVER_{HANDSHAKE}")))),
+        early_bytes=sum(size for _, size in early),
+        early_requests=0,
+        asked_ns=None if asked is None else _sent_ns(flow, asked),
+    )
+
+
+class _Told(TypedDict):
+    accepted: bool | None
+    alpn: str | None
+    certificates: int | None
+
+
+def _told(messages: Mapping[int, bytes]) -> _Told:
+    """What the server's messages say, if they could be opened."""
+    block = messages.get(ENCRYPTED_EXTENSIONS)
+    if block is None:
+        return _Told(accepted=None, alpn=None, certificates=None)
+    extensions = dict(read_extensions(block))
+    return _Told(
+        accepted=EARLY_DATA in extensions,
+        alpn=next(iter(read_alpn(extensions)), ""),
+        certificates=count_certificates(messages.get(CERTIFICATE, b"")),
+    )
+
+
+def _start_of(flow: Flow, *, by_client: bool) -> bytes:
+    """The beginning of what one end sent, up to the first hole."""
+    joined = b""
+    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda piece: piece[0]):
+        if offset > len(joined) or len(joined) > _START_BYTES:
+            break
+        joined += packet.payload[len(joined) - offset :]
+    return joined
+
+
+def _hidden_records(stream: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield where each record begins that hides its type, its header and its content."""
+    position = 0
+    for kind, size, content in read_records(stream):
+        if kind == APPLICATION_DATA and len(content) == size:
+            yield position, stream[position : position + RECORD_HEADER_BYTES], content
+        position += RECORD_HEADER_BYTES + size
+
+
+def _opened(stream: bytes, secret: bytes | None) -> bytes:
+    """The server's messages in the records that ``secret`` opens."""
+    ways = candidates(secret, prefix="") if secret else []
+    messages = b""
+    for number, (_, header, content) in enumerate(_hidden_records(stream)):
+        opened = _open_any(ways, number, content, header)
+        if opened is None:
+            break
+        ways, plain = opened
+        messages += plain.rstrip(b"\0")[:-1]
+    return messages
+
+
+def _early_records(stream: bytes, secret: bytes | None) -> tuple[tuple[int, int], ...]:
+    """Place and length of each record of early data that the client sent."""
+    found: list[tuple[int, int]] = []
+    ways = candidates(secret, prefix="") if secret else []
+    for number, (position, header, content) in enumerate(_hidden_records(stream)):
+        opened = _open_any(ways, number, content, header)
+        if opened is None:
+            break
+        ways, plain = opened
+        if plain.rstrip(b"\0")[-1:] != bytes((APPLICATION_DATA,)):
+            break  # EndOfEarlyData
+        found.append((position, len(header) + len(content)))
+    return tuple(found)
+
+
+def _first_request(
+    stream: bytes, early: tuple[tuple[int, int], ...], secret: bytes | None
+) -> int | None:
+    """Where the first request is, which is early data or the first data behind the handshake."""
+    if early:
+        return early[0][0]
+    ways = candidates(secret, prefix="") if secret else []
+    return next(
+        (
+            position
+            for position, header, content in _hidden_records(stream)
+            if _open_any(ways, 0, content, header) is not None
+        ),
+        None,
+    )
+
+
+def _open_any(
+    ways: list[Keys], number: int, content: bytes, header: bytes
+) -> tuple[list[Keys], bytes] | None:
+    for keys in ways:
+        plain = keys.open(number, content, header)
+        if plain is not None:
+            return [keys], plain
+    return None
+
+
+def _sent_ns(flow: Flow, place: int) -> int | None:
+    """When the byte at ``place`` of the client's was sent first."""
+    return next(
+        (
+            packet.at_ns
+            for offset, packet in payloads(flow, by_client=True)
+            if offset <= place < offset + packet.payload_bytes
+        ),
+        None,
+    )
