@@ -295,9 +295,10 @@ class QuicSpec:
     """The server's QUIC, of web servers whose QUIC can be set: of aioquic."""
 
     initcwnd_packets: Annotated[int | None, Knob(
-        "The initial congestion window of QUIC at the server, in packets of 1200 bytes; the "
-        "server's own if left out (RFC 9002 section 7.2).",
-        label="QUIC's initial window", unit="packets", low=1, high=1000, since=3,
+        "The initial congestion window of QUIC at the server, in packets of 1200 bytes (RFC 9002 "
+        "section 7.2); own: what the server takes by itself.",
+        label="QUIC's initial window", unit="packets", low=2, high=1000, since=3, absent="own",
+        words=MappingProxyType({None: "the server's"}),
     )] = None  # fmt: skip
     quic_control: Annotated[QuicControl, Knob(
         "Congestion control of QUIC at the server; own: what the server takes by itself.",
