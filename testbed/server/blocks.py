@@ -92,7 +92,7 @@ class Asked:
 
 
 def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
-    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered in this order."""
+    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so."""
     origin = (listener.scheme, listener.host, listener.port)
     mine = tuple(
         (number, entry)

@@ -19,11 +19,11 @@ from testbed.server.blocks import asked_of, check_replayable
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION, KEY_MARK, Location
 from testbed.server.nginx import ERROR_LOG, READY_S, ServerOptions
+from testbed.server.quic_stack import READY_FILE
 from testbed.server.replay_log import LOG_FILE
 
 PROGRAM = Path(__file__).with_name("quic_program.py")
 ORDER_FILE = "order.json"
-READY_FILE = "ready.json"
 # OpenSSL's modules and configuration are looked for in the root, whose OpenSSL is another.
 ENVIRONMENT = {"CRYPTOGRAPHY_OPENSSL_NO_LEGACY": "1", "OPENSSL_CONF": "/dev/null"}
 
@@ -131,9 +131,7 @@ def serve_quic(
     with ExitStack() as undo:
         log = undo.enter_context(errors.open("wb"))
         with namespace.entered():
-            child = undo.enter_context(
-                proc.started(argv, stdout=log, stderr=log, env=ENVIRONMENT)
-            )
+            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log, env=ENVIRONMENT))
         deadline = time.monotonic() + READY_S
         while not (scratch / READY_FILE).exists():
             if child.poll() is not None or time.monotonic() > deadline:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import signal
 import sys
+from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,19 @@ from aioquic.quic.congestion import base, cubic
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated, QuicEvent
 from aioquic.tls import SessionTicket
 
-GROUP = "X25519"
 CONDITIONS = ("if-none-match", "if-modified-since")
+MISS: dict[str, Any] = {"status": 404, "headers": [("x-replay", "miss")], "body": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Requests whose key is ``name``, or begins with it, and what they get after how long."""
+
+    name: str
+    prefix: bool
+    match: str
+    answer: int | None
+    think_ms: int
 
 
 class Origin:
@@ -34,15 +46,14 @@ class Origin:
 
     def __init__(self, listener: dict[str, Any], order: dict[str, Any]) -> None:
         """Take a listener of an order."""
-        self.host: str = listener["host"]
-        self.miss = {"match": "miss", "answer": None, "think_ms": listener["miss_ms"]}
-        self.exact = {each["name"]: each for each in listener["locations"] if not each["prefix"]}
-        self.prefixes = {each["name"]: each for each in listener["locations"] if each["prefix"]}
+        self.miss = Location("", True, "", None, listener["miss_ms"])
+        locations = [Location(**each) for each in listener["locations"]]
+        self.exact = {each.name: each for each in locations if not each.prefix}
+        self.prefixes = {each.name: each for each in locations if each.prefix}
         self.answers_head = bool(listener["has_head"])
         self.order = order
-        self.port = "" if listener["port"] == 443 else f":{listener['port']}"
 
-    def find(self, fields: dict[str, str]) -> dict[str, Any]:
+    def find(self, fields: dict[str, str]) -> Location:
         """Return the location of the request with ``fields``: what answers it, and after what."""
         method, length = fields[":method"], fields.get("content-length", "0")
         if method == "HEAD" and not self.answers_head:
@@ -52,18 +63,30 @@ class Origin:
         mark = self.order["mark"]
         if any(fields.get(name) for name in CONDITIONS):
             found = self._longest(mark + self.order["condition"] + key)
-            if found["match"] in ("exact", "inexact"):
+            if found.answer is not None:
                 return found
         return self._longest(mark + key)
 
-    def _longest(self, key: str) -> dict[str, Any]:
+    def _longest(self, key: str) -> Location:
         if key in self.exact:
             return self.exact[key]
         lengths = range(len(key), 0, -1)
-        return next((self.prefixes[key[:n]] for n in lengths if key[:n] in self.prefixes), self.miss)
+        return next(
+            (self.prefixes[key[:n]] for n in lengths if key[:n] in self.prefixes), self.miss
+        )
 
 
-class Connection(QuicConnectionProtocol):
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: its stream, what sends on it, its fields, and whether it came as early data."""
+
+    stream: int
+    sender: Any
+    fields: dict[str, str]
+    early: bool
+
+
+class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
     """A connection: each request is answered when all of it is there, and logged."""
 
     def __init__(self, *words: Any, origin: Origin, server: str, log: list[Any]) -> None:
@@ -73,7 +96,7 @@ class Connection(QuicConnectionProtocol):
         self._http: H3Connection | None = None
         self._client = ""
         self._is_open = False
-        self._requests: dict[int, tuple[dict[str, str], bool]] = {}
+        self._requests: dict[int, Request] = {}
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
         """Note whose the connection is."""
@@ -86,74 +109,82 @@ class Connection(QuicConnectionProtocol):
             self._http = H3Connection(self._quic)
         self._is_open = self._is_open or isinstance(event, HandshakeCompleted)
         for each in () if self._http is None else self._http.handle_event(event):
-            if isinstance(each, HeadersReceived):
+            if isinstance(each, HeadersReceived) and each.stream_id not in self._requests:
                 fields = {name.decode("latin-1"): of.decode("latin-1") for name, of in each.headers}
-                self._requests.setdefault(each.stream_id, (fields, not self._is_open))
+                sender = self._quic._streams[each.stream_id].sender
+                request = Request(each.stream_id, sender, fields, not self._is_open)
+                self._requests[each.stream_id] = request
             if isinstance(each, HeadersReceived | DataReceived) and each.stream_ended:
-                fields, early = self._requests.pop(each.stream_id)
-                self._think(each.stream_id, fields, early)
+                request = self._requests[each.stream_id]
+                found = self._origin.find(request.fields)
+                if found.think_ms:
+                    self._loop.call_later(found.think_ms / 1000, self._answer, request, found)
+                else:
+                    self._answer(request, found)
 
-    def _think(self, stream: int, fields: dict[str, str], early: bool) -> None:
-        found = self._origin.find(fields)
-        if found["think_ms"]:
-            self._loop.call_later(
-                found["think_ms"] / 1000, self._answer, stream, fields, early, found
-            )
-        else:
-            self._answer(stream, fields, early, found)
-
-    def _answer(
-        self, stream: int, fields: dict[str, str], early: bool, found: dict[str, Any]
-    ) -> None:
-        sender = self._quic._streams[stream].sender
-        answer = {"status": 404, "headers": [["x-replay", "miss"]], "body": None}
-        if found["answer"] is not None:
-            answer = self._origin.order["answers"][str(found["answer"])]
-        body = b"" if answer["body"] is None else Path(answer["body"]).read_bytes()
+    def _answer(self, request: Request, found: Location) -> None:
+        answer = MISS if found.answer is None else self._origin.order["answers"][str(found.answer)]
+        body = Path(answer["body"]).read_bytes() if answer["body"] else b""
         headers = [
             (":status", str(answer["status"])),
             *(("server", "aioquic"), ("date", formatdate(usegmt=True))),
             *([] if answer["status"] in (204, 304) else [("content-length", str(len(body)))]),
             *answer["headers"],
         ]
-        body = b"" if fields[":method"] == "HEAD" else body
-        if sender._reset_error_code is None and self._http is not None:
+        body = b"" if request.fields[":method"] == "HEAD" else body
+        if not is_reset(request.sender) and self._http is not None:
             encoded = [(name.encode("latin-1"), of.encode("latin-1")) for name, of in headers]
-            self._http.send_headers(stream, encoded, end_stream=not body)
+            self._http.send_headers(request.stream, encoded, end_stream=not body)
             if body:
-                self._http.send_data(stream, body, end_stream=True)
-        self._log.append((sender, {
-            "match": found["match"] if found["answer"] is not None else "",
-            "request": f"{fields[':method']} {fields[':path']} HTTP/3.0",
+                self._http.send_data(request.stream, body, end_stream=True)
+        self._log.append((request.sender, self._line(request, found, answer["status"], len(body))))
+        self.transmit()
+
+    def _line(
+        self, request: Request, found: Location, status: int, body_bytes: int
+    ) -> dict[str, Any]:
+        """Return a line of the log but for what is known at the end; ``replay_log`` reads it."""
+        path, tls = request.fields[":path"], self._quic.tls
+        return {
+            "match": "" if found.answer is None else found.match,
+            "request": f"{request.fields[':method']} {path} HTTP/3.0",
             "scheme": "https",
-            "host": self._origin.host + self._origin.port
-            if not fields.get(":authority") else fields[":authority"],
-            "uri": fields[":path"],
-            "answer": f"//{found['answer']}" if found["answer"] is not None else fields[":path"],
-            "status": answer["status"],
-            "body": len(body),
+            "host": request.fields.get(":authority", ""),
+            "uri": path,
+            "answer": path if found.answer is None else f"//{found.answer}",
+            "status": status,
+            "body": body_bytes,
             "connection": self._client,
-            "number": stream // 4 + 1,
+            "number": request.stream // 4 + 1,
             "upgrade": "",
             "client": self._client,
             "server": self._server,
             "asked": "",
-            "resumed": "r" if self._quic.tls.session_resumed else ".",
-            "group": GROUP,
-            "early": "1" if early else "",
-        }))  # fmt: skip
-        self.transmit()
+            "resumed": "r" if tls.session_resumed else ".",
+            "group": "" if tls._x25519_private_key is None else "X25519",
+            "early": "1" if request.early else "",
+        }
 
 
-def finished(sender: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a request's line of the log, now that the server ends: what of its answer was sent."""
-    whole = sender._reset_error_code is None and sender.highest_offset == sender._buffer_stop
-    return fields | {"bytes": sender.highest_offset, "complete": "OK" if whole else ""}
+def is_reset(sender: Any) -> bool:
+    """Return whether the client has given the answer up."""
+    return sender._reset_error_code is not None
+
+
+def finished(sender: Any, line: dict[str, Any]) -> dict[str, Any]:
+    """Return a whole line of the log, now that the server ends: what of the answer was sent."""
+    sent = sender.highest_offset
+    whole = not is_reset(sender) and sent == sender._buffer_stop
+    return line | {"bytes": sent, "complete": "OK" if whole else ""}
 
 
 async def listen(order: dict[str, Any], log: list[Any]) -> list[QuicServer]:
-    """Listen at every address; what was set is in effect for all connections."""
+    """Return what listens at every address; all have one store of tickets, if any."""
     tickets: dict[bytes, SessionTicket] = {}
+
+    def keep(ticket: SessionTicket) -> None:
+        tickets[ticket.ticket] = ticket
+
     servers = []
     for listener in order["listeners"]:
         configuration = QuicConfiguration(
@@ -163,28 +194,17 @@ async def listen(order: dict[str, Any], log: list[Any]) -> list[QuicServer]:
             idle_timeout=order["kept_alive_s"],
         )
         configuration.load_cert_chain(listener["certificate"], listener["key"])
-        origin = Origin(listener, order)
+        origin, port = Origin(listener, order), listener["port"]
         for address in listener["addresses"]:
-            server = f"{address}:{listener['port']}"
-
-            def connect(
-                *words: Any, origin: Origin = origin, server: str = server, **_: Any
-            ) -> Connection:
-                return Connection(*words, origin=origin, server=server, log=log)
-
-            servers.append(
-                await serve(
-                    *(address, listener["port"]),
-                    configuration=configuration,
-                    create_protocol=connect,
-                    session_ticket_fetcher=tickets.get if order["tickets"] else None,
-                    session_ticket_handler=(
-                        (lambda ticket: tickets.__setitem__(ticket.ticket, ticket))
-                        if order["tickets"]
-                        else None
-                    ),
-                )
+            named = {"origin": origin, "server": f"{address}:{port}", "log": log}
+            server = await serve(
+                *(address, port),
+                configuration=configuration,
+                create_protocol=lambda quic, named=named, **_: Connection(quic, **named),
+                session_ticket_fetcher=tickets.get if order["tickets"] else None,
+                session_ticket_handler=keep if order["tickets"] else None,
             )
+            servers.append(server)
     return servers
 
 
