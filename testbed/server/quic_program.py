@@ -26,6 +26,8 @@ from aioquic.quic.congestion import base, cubic
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated, QuicEvent
 from aioquic.tls import SessionTicket
 
+GRANULARITY_S = 0.001
+"""That of timers (RFC 9002 section 6.1.2), to which asyncio rounds up by itself (epoll_wait(2))."""
 CONDITIONS = ("if-none-match", "if-modified-since")
 MISS: dict[str, Any] = {"status": 404, "headers": [("x-replay", "miss")], "body": None}
 
@@ -89,6 +91,8 @@ class Request:
 class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
     """A connection: each request is answered when all of it is there, and logged."""
 
+    _timer: asyncio.TimerHandle | None
+
     def __init__(self, *words: Any, origin: Origin, server: str, log: list[Any]) -> None:
         """Serve ``origin`` at the address ``server``; ``log`` gets what is answered."""
         super().__init__(*words)
@@ -102,6 +106,18 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
         """Note whose the connection is."""
         self._client = self._client or f"{addr[0]}:{addr[1]}"
         super().datagram_received(data, addr)
+
+    def transmit(self) -> None:
+        """Send, and see to timers no sooner than in ``GRANULARITY_S``.
+
+        aioquic wants to acknowledge early data at once, cannot before the handshake has ended, and
+        would try again without a pause.
+        """
+        super().transmit()
+        soonest = self._loop.time() + GRANULARITY_S
+        if self._timer is not None and self._timer.when() == self._timer_at < soonest:
+            self._timer.cancel()
+            self._timer = self._loop.call_at(soonest, self._handle_timer)
 
     def quic_event_received(self, event: QuicEvent) -> None:
         """Take requests.  Until the handshake has ended they came as early data."""
