@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def _answer(entry: Entry) -> dict[str, Any]:
 
 @contextmanager
 def serve_quic(
-    namespace: Namespace,
+    namespace: Namespace | None,
     archive: Archive,
     listeners: Sequence[Listener],
     scratch: Path,
@@ -115,7 +115,8 @@ def serve_quic(
 ) -> Iterator[int]:
     """Run the program inside ``namespace`` and yield its process id once it listens everywhere.
 
-    ``scratch`` is made; it holds its order and its log, also after the end.
+    ``scratch`` is made; it holds its order and its log, also after the end.  Without a namespace it
+    runs where we do.
 
     Raises:
         ConfigurationError: the page cannot be replayed.
@@ -130,7 +131,7 @@ def serve_quic(
     errors = scratch / ERROR_LOG
     with ExitStack() as undo:
         log = undo.enter_context(errors.open("wb"))
-        with namespace.entered():
+        with nullcontext() if namespace is None else namespace.entered():
             child = undo.enter_context(proc.started(argv, stdout=log, stderr=log, env=ENVIRONMENT))
         deadline = time.monotonic() + READY_S
         while not (scratch / READY_FILE).exists():

@@ -177,7 +177,7 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
             "server": self._server,
             "asked": "",
             "resumed": "r" if tls.session_resumed else ".",
-            "group": "" if tls._x25519_private_key is None else "X25519",
+            "group": "" if tls._x25519_private_key is None else "X25519",  # another is unknown
             "early": "1" if request.early else "",
         }
 
