@@ -87,6 +87,7 @@ TRIAL_FILES = {
     SERVER_CAPTURE_FILE: "Of a page load: the headers of every packet at the server's end (pcap); "
     "none where there were more than 116,480.",
     HAR_FILE: "The load as a HAR 1.2 file.",
+    "visit-N.har": "The same of the visits before it, from 1.",
     HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a connection, "
     "of each second, as HdrHistogram's log (V2, in ns).",
     "HOST.pcap": "Of a scenario: every packet that a host sent and was delivered (pcap); those of "

@@ -22,7 +22,7 @@ from testbed.model import Outcome, Record, Trial
 from testbed.way.performed import check_performed
 
 ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
-"""The files of a trial's folder that its record has digests of, beside other captures."""
+"""Files of a trial's folder that its record has digests of, beside other captures and visits."""
 
 
 def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
@@ -92,7 +92,8 @@ def _decide(
 
 
 def _hash_artefacts(out: Path) -> dict[str, str]:
-    others = sorted({path.name for path in out.glob("*.pcap")} - {*ARTEFACTS})
+    found = {path.name for end in ("*.pcap", "visit-*.har") for path in out.glob(end)}
+    others = sorted(found - {*ARTEFACTS})
     return {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
         for name in (*ARTEFACTS, *others)

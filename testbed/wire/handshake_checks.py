@@ -48,7 +48,7 @@ def check_handshakes(
     yield from _say(
         f"certificates = {condition.certificates}, the server sent others on {{}}", other
     )
-    yield from _check_log(answered, served)
+    yield from _check_log(handshakes, served)
     yield from _check_protocol(condition, answered, protocols)
 
 
@@ -56,16 +56,26 @@ def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterat
     asked = condition.key_share
     words = f"key_share = {asked}, but "
     large = "x25519mlkem768"
-    chosen = large if asked == large else "x25519"
+    # What servers take of a client's own choice; curl and wget2 may send P-256 first.
+    allowed = {large: (large,), "browser": ("x25519", "secp256r1")}.get(asked, ("x25519",))
     for offered_wrong, text in (
         (lambda groups: asked == "x25519" and groups != ("x25519",), "the hello of {} has more"),
         (lambda groups: asked == large and large not in groups, "the hello of {} does not have it"),
     ):
         wrong = [e for e in answered if any(offered_wrong(hello.groups) for hello in e.hellos)]
         yield from _say(words + text, wrong)
-    other = [e for e in answered if e.answer and e.answer.groups != (chosen,)]
+    other = [
+        each
+        for each in answered
+        if each.answer and not {*each.answer.groups} & {*allowed} & _offered(each)
+    ]
     groups = sorted({group for e in other if e.answer for group in e.answer.groups})
     yield from _say(f"{words}the server chose {', '.join(groups) or 'none'} on {{}}", other)
+
+
+def _offered(handshake: Handshake) -> set[str]:
+    """The groups of the client's key shares."""
+    return {group for hello in handshake.hellos for group in hello.groups}
 
 
 def _check_tickets(
@@ -127,11 +137,18 @@ def _first_again(
         known |= first.keys()
 
 
-def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]) -> Iterator[str]:
+def _check_log(
+    handshakes: Sequence[Handshake], served: Sequence[ServedConnection]
+) -> Iterator[str]:
     """Yield where the server's log has it otherwise than the wire."""
     logged = {(each.client, each.server): each for each in served if each.group}
-    pairs = [(e, logged[e.client, e.server]) for e in answered if (e.client, e.server) in logged]
-    unseen = logged.keys() - {(each.client, each.server) for each in answered}
+    seen = {(each.client, each.server): each for each in handshakes if each.answer is not None}
+    unseen = logged.keys() - seen.keys()
+    pairs = [
+        (each, logged[ends])
+        for ends, each in seen.items()
+        if ends in logged and each.answer is not None and each.answer.version == "1.3"
+    ]
     if unseen:
         client, server = min(unseen)
         yield (
@@ -144,7 +161,7 @@ def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]
     )
     checks: tuple[tuple[str, Callable[[Handshake, ServedConnection], bool]], ...] = (
         ("whether a session was resumed", lambda e, log: log.resumed == e.resumed),
-        ("the group of", lambda e, log: not e.answer or (log.group.lower(),) == e.answer.groups),
+        ("the group of", lambda e, log: not e.answer or (_group(log),) == e.answer.groups),
         ("early data of", lambda e, log: not log.early or bool(e.early_bytes and e.accepted)),
         (
             "how many early requests there were of",
@@ -154,6 +171,11 @@ def _check_log(answered: Sequence[Handshake], served: Sequence[ServedConnection]
     for what, agrees in checks:
         wrong = [each for each, log in pairs if not agrees(each, log)]
         yield from _say(f"the server's log and the capture differ in {what} {{}}", wrong)
+
+
+def _group(served: ServedConnection) -> str:
+    """The group in the log by its name in hellos: OpenSSL calls one of them otherwise."""
+    return served.group.lower().replace("prime256v1", "secp256r1")
 
 
 def _check_protocol(

@@ -61,7 +61,7 @@ def check_load_time(
     its last request: its load ended with that or another one.  Each request, and the wait for the
     first byte, ended when bytes came.
     """
-    load, began = visit.load, visit.first_packet_ns(capture, clients)
+    load, began = visit.load, visit.zero_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6

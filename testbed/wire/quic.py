@@ -58,6 +58,12 @@ class QuicPacket(NamedTuple):
     place: int = 0
 
     @property
+    def requests(self) -> Iterator[tuple[int, bool]]:
+        """The streams of requests (RFC 9114 section 6.1) in it, and whether each ends in it."""
+        frames = self.frames or ()
+        return ((f.stream, f.fin) for f in frames if f.kind == STREAM and not f.stream & _OTHER)
+
+    @property
     def text(self) -> str:
         """The packet in words, such as ``1-rtt 7 stream 4 0:1200``."""
         frames = self.frames or ()

@@ -2,21 +2,25 @@
 
 In virtual time a server answers at once, so an answer follows its request by a round trip and what
 both occupy of the link; what is longer, other packets took.  A server that thinks, or was stopped,
-leaves the line idle.  Requests within TLS are not seen.
+leaves the line idle.  Requests in TLS over TCP are not seen; of QUIC, those that were alone on
+their connection are judged: others may have to wait for its congestion window.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 
 from testbed.model import LinkSpec
 from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.observed_knobs import METHODS
 from testbed.wire.packets import Packet
+from testbed.wire.quic import ONE_RTT, QuicConnection, QuicPacket
 
+Exchange = tuple[Packet, Packet]
+"""The last packet of a request, and the first of its answer."""
 MOST_IDLE_MS = 1.5
 """What server processes may take of a system whose computing costs next to nothing."""
 
@@ -27,13 +31,16 @@ def check_service(
     senders: Collection[bytes],
     link: LinkSpec,
     most_ms: float,
+    exchanges: Iterable[Exchange] = (),
 ) -> Iterator[str]:
     """Yield a sentence if requests lay at the server for more than ``most_ms``.
+
+    ``exchanges`` are those of QUIC.
 
     ``senders`` are the addresses of all who send up the line, and ``packets``, in order of
     time, hold all that they sent.  The link is a simple queue that dropped nothing.
     """
-    idle_ms = sorted(list_idle_ms(packets, flows, senders, link))
+    idle_ms = sorted(list_idle_ms(packets, flows, senders, link, exchanges))
     late = idle_ms[bisect_right(idle_ms, most_ms + MOST_IDLE_MS) :]
     if late:
         yield (
@@ -43,22 +50,26 @@ def check_service(
 
 
 def list_idle_ms(
-    packets: Iterable[Packet], flows: Flows, senders: Collection[bytes], link: LinkSpec
+    packets: Iterable[Packet],
+    flows: Flows,
+    senders: Collection[bytes],
+    link: LinkSpec,
+    exchanges: Iterable[Exchange] = (),
 ) -> Iterator[float]:
     """Yield for each request how long the line down was idle while it waited, in ms."""
     there_ns = _arrivals_up(packets, senders, link)
     times = [at_ns for at_ns, _ in flows.arrivals]
     busy_ns = [_line_ns(ip_bytes, link) for _, ip_bytes in flows.arrivals]
-    for flow in flows.flows:
-        for request, answer in _exchanges(flow):
-            since_ns = there_ns[request] + link.rtt_ms * 5e5
-            until_ns = answer.at_ns - _line_ns(answer.ip_bytes, link)
-            first, last = bisect_right(times, since_ns), bisect_left(times, answer.at_ns)
-            taken_ns = sum(
-                min(busy, at_ns - since_ns)
-                for at_ns, busy in zip(times[first:last], busy_ns[first:last], strict=True)
-            )
-            yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
+    over_tcp = (exchange for flow in flows.flows for exchange in _exchanges(flow))
+    for request, answer in chain(over_tcp, exchanges):
+        since_ns = there_ns[request] + link.rtt_ms * 5e5
+        until_ns = answer.at_ns - _line_ns(answer.ip_bytes, link)
+        first, last = bisect_right(times, since_ns), bisect_left(times, answer.at_ns)
+        taken_ns = sum(
+            min(busy, at_ns - since_ns)
+            for at_ns, busy in zip(times[first:last], busy_ns[first:last], strict=True)
+        )
+        yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
 
 
 def _arrivals_up(
@@ -74,7 +85,32 @@ def _arrivals_up(
     return there_ns
 
 
-def _exchanges(flow: Flow) -> Iterator[tuple[Packet, Packet]]:
+def quic_exchanges(
+    connections: Iterable[QuicConnection], packets: Sequence[Packet]
+) -> Iterator[Exchange]:
+    """Yield the last packet of each request that was alone, and the first of its answer.
+
+    ``packets`` are those of the capture.  What is asked before the handshake has ended may have to
+    wait for that.
+    """
+    for connection in connections:
+        asked: dict[int, QuicPacket] = {}
+        alone: set[int] = set()
+        owed: set[int] = set()
+        for packet in connection.packets:
+            for stream, ends in packet.requests:
+                if packet.by_client:
+                    alone |= set() if owed - {stream} or stream in asked else {stream}
+                    asked[stream] = packet
+                    owed.add(stream)
+                    continue
+                if stream in alone and asked[stream].kind == ONE_RTT:
+                    yield packets[asked[stream].place - 1], packets[packet.place - 1]
+                alone.discard(stream)
+                owed -= {stream} if ends else set()
+
+
+def _exchanges(flow: Flow) -> Iterator[Exchange]:
     """Yield the last packet of each request in plain text, and the first of its answer."""
     asked = [packet for _, packet in payloads(flow, by_client=True)]
     begun = [packet for packet in asked if packet.payload.startswith(METHODS)]

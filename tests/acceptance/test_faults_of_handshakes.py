@@ -290,18 +290,25 @@ def test_secrets_of_another_load(loads: dict[str, Done], tmp_path: Path) -> None
     assert record.reason is not None and UNOPENED in record.reason
 
 
-WITHOUT = {"early_data": False, "tls_resumption": False}
+WITHOUT: dict[str, object] = {"early_data": False, "tls_resumption": False}
 NGINX, BLOCKS = "server/nginx.py", "server/blocks.py"
 TICKETS = "    ssl_session_tickets on;", "    ssl_session_tickets off;"
 NO_TICKETS = "    ssl_session_tickets off;\n    ssl_conf_command NumTickets 0;"
-GIVEN = "    ssl_session_tickets on;\n    ssl_conf_command NumTickets 2;"
+TIMED = "    ssl_session_timeout 7d;\n"
+GIVEN = f"    ssl_session_tickets on;\n{TIMED}    ssl_conf_command NumTickets 2;"
 EARLY = "    ssl_early_data on;", "    ssl_early_data off;"
 ALWAYS = "EARLY_DATA if handshakes.early_data", "EARLY_DATA if handshakes.tickets"
 GROUP = '"browser": "X25519:prime256v1"'
-SMALL = {"key_share": "x25519"}
+SMALL: dict[str, object] = {"key_share": "x25519"}
 UNMODIFIED = 'return seat.opening.key_share == "x25519"', "return False"
 FORCED = "--origin-to-force-quic-on=*", "--origin-to-force-quic-on=none.test:443"
 ONE_LESS = "    if listener.h3:", '    if listener.h3 and not listener.host.startswith("meta."):'
+ASKED = "    if not condition.server_think_ms:"
+THINKS = (
+    ASKED,
+    "    from dataclasses import replace; condition = replace(condition, server_think_ms=3.0)\n"
+    + ASKED,
+)
 PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h2", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
     ("h3", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
@@ -315,9 +322,10 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h2", "large hello", SMALL, "client/chromium/__init__.py", UNMODIFIED, "has more"),
     ("h3", "large hello", SMALL, "client/chromium/__init__.py", UNMODIFIED, "has more"),
     ("h3", "Retry", {}, BLOCKS, ("quic_retry off", "quic_retry on"), "by Retry"),
-    ("h3", "GSO", {}, BLOCKS, ("quic_gso off", "quic_gso on"), "an offload is on"),
-    ("h3", "QUIC not forced", {}, "client/chromium/flags.py", FORCED, "TCP connections carried"),
+    ("h3", "GSO", {}, BLOCKS, ("quic_gso off", "quic_gso on"), "did not come out"),
+    ("h3", "QUIC not forced", {}, "client/chromium/flags.py", FORCED, "another protocol"),
     ("h3", "an origin without", {}, BLOCKS, ONE_LESS, "meta."),
+    ("h3", "server that thinks", {}, "kinds/page_lab.py", THINKS, "requests lay at the server"),
     ("h2", "HTTP/1.1", {}, BLOCKS, ('" http2" if listener.h2', '"" if listener.h2'), "http/1.1"),
 ]
 

@@ -38,7 +38,7 @@ SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
         (["run", "--client", "gr"], ["graph"]),
         (["scenario", "all", "--style", "k"], ["ktap"]),
         (["scenario", "cached-cook"], ["cached-cookie"]),
-        (["serve", "amaz"], ["amazon", "amazon-fit2011"]),
+        (["serve", "amaz"], ["amazon", "amazon-fit2011", "amazon-h2"]),
         (["completion", ""], ["bash"]),
         (["run", "conf"], []),  # files, which the shell completes itself
         (["compare", "a", ""], []),

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.wire.capture import SNAP_BYTES, capture, capture_argv
+from testbed.model import Condition
+from testbed.wire.capture import SNAP_BYTES, WHOLE_BYTES, capture, capture_argv, snap_bytes
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import read_connection
@@ -150,3 +152,11 @@ def test_a_capture_that_ends_early_is_an_error(
         os.kill(int(tcpdump), signal.SIGKILL)
         while proc.run(("ip", "netns", "pids", ends[0].name)).stdout:
             time.sleep(0.01)
+
+
+def test_frames_are_kept_whole_where_checksums_or_secrets_need_that() -> None:
+    plain = Condition("page", "chromium")
+    damaged = replace(plain, link=replace(plain.link, corrupt_pct=1.0))
+    assert snap_bytes(plain) == SNAP_BYTES
+    for each in (damaged, replace(plain, protocol="h3"), replace(plain, key_share="x25519")):
+        assert snap_bytes(each) == WHOLE_BYTES

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.model import CAPTURE_FILE, KEYS_FILE
+from testbed.wire.difference import describe_difference, first_difference
 from testbed.wire.flows import Flows
 from testbed.wire.handshakes import read_handshakes
+from testbed.wire.packets import read_capture
 from testbed.wire.quic import KeyRing, RawPacket
 from testbed.wire.quic_checks import check_connection
 from testbed.wire.quic_frames import ACK, CLOSE, CRYPTO, STREAM, Coverage, read_frames
 from testbed.wire.quic_keys import Keys, candidates, expand, initial_keys, read_secrets
 from testbed.wire.tls import read_hello
-from tests.wire.quic import ID, Made, ack, conversation, long, short, stream
+from tests.wire.quic import ID, RANDOM, SECRETS, Made, ack, conversation, long, short, stream
 
 NO_FLOWS = Flows((), 0, 0, ())
 A3 = bytes.fromhex(
@@ -199,3 +202,21 @@ def test_a_file_of_secrets_is_read_or_named(tmp_path: Path) -> None:
     path.write_text("CLIENT_TRAFFIC_SECRET_0 0102\n")
     with pytest.raises(ValueError, match=r"keys\.log:1: not a label, a random and a secret"):
         read_secrets(path)
+
+
+def test_where_two_captures_part_the_streams_are_named(tmp_path: Path) -> None:
+    captures = []
+    for name, number in (("base", 0), ("new", 4)):
+        made, folder = conversation(), tmp_path / name
+        folder.mkdir()
+        made.add(short(0, stream(b"abc", number), by_client=True), by_client=True)
+        made.read(folder)
+        lines = (f"{label} {RANDOM.hex()} {secret.hex()}\n" for label, secret in SECRETS.items())
+        (folder / KEYS_FILE).write_text("".join(lines))
+        captures.append(read_capture(folder / CAPTURE_FILE))
+    difference = first_difference(*captures)
+    assert difference is not None
+    described = describe_difference(difference)
+    assert "QUIC [initial 1 crypto 0:40]" in described
+    assert "QUIC [1-rtt 0 stream 0 0:3]" in described
+    assert "QUIC [1-rtt 0 stream 4 0:3]" in described

@@ -12,7 +12,6 @@ from testbed.model import (
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
     SERVER_LOG_FILE,
-    VISIT_HARS,
     Condition,
     PageLoad,
 )
@@ -44,7 +43,7 @@ KIND = Kind(
     kept_words="The load as the client observed it; null where it did not end.",
     no_draw=_no_draw,
     needed=("page", "client"),
-    files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, *VISIT_HARS, HAR_FILE, SERVER_LOG_FILE, KEYS_FILE),
+    files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, KEYS_FILE),
     has_rules=True,
     short=True,
     commands=_commands,

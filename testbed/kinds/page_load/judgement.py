@@ -54,7 +54,7 @@ from testbed.wire.quic import QuicConnection, read_quic
 from testbed.wire.quic_checks import check_quic
 from testbed.wire.quic_keys import read_secrets
 from testbed.wire.reuse import check_reuse
-from testbed.wire.service import check_service
+from testbed.wire.service import check_service, quic_exchanges
 from testbed.wire.visit_proof import prove_visits
 from testbed.wire.visits import check_visits, split_visits
 from testbed.wire.waits import read_waits
@@ -295,7 +295,10 @@ def _check_times(seen: _Seen) -> Iterator[str]:
         packets = seen.capture.packets
         if seen.company is not None:
             packets = seen.company.with_packets(packets)
-        yield from check_service(packets, flows, (*CLIENT_ENDS, ADDRESSES[0]), link, most_ms)
+        yield from check_service(
+            *(packets, flows, (*CLIENT_ENDS, ADDRESSES[0]), link, most_ms),
+            quic_exchanges(seen.quic, seen.capture.packets),
+        )
 
 
 def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
@@ -317,9 +320,7 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
             observed.hosts,
         )
     real_time = not seen.exact
-    yield from check_visits(
-        observed.load, condition.visits, capture, CLIENT_ENDS, real_time=real_time
-    )
+    yield from check_visits(observed.load, condition, capture, CLIENT_ENDS, real_time=real_time)
     for visit in windows:
         problems = check_load_time(
             *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic),

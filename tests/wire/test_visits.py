@@ -1,0 +1,79 @@
+"""Visits of a load against its capture: how many, how long between them, when each was."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.model import Condition, PageLoad, RequestTiming
+from testbed.wire.visits import check_visits, split_visits
+from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, Capture
+
+ADDRESS = [socket.inet_aton(CLIENT)]
+ASKED = Condition(page="a", client="chromium", visits=2, idle_s=10.0)
+SECOND_MS = 11_000.0
+
+
+def visit(began_ms: float, start_ms: float = 0.0) -> PageLoad:
+    """A visit that begins then, and asks for one thing ``start_ms`` later, for 40 ms."""
+    request = RequestTiming("http://a/", 200, start_ms, start_ms + 40.0)
+    began_ns = START_NS + round(began_ms * 1e6)
+    return PageLoad("chromium", "1", start_ms + 40.0, (request,), began_ns=began_ns)
+
+
+def load(second_ms: float = SECOND_MS, start_ms: float = 0.0) -> PageLoad:
+    return replace(visit(second_ms, start_ms), earlier=(visit(0.0),))
+
+
+def problems(
+    told: PageLoad, folder: Path, *sent_ms: float, asked: Condition = ASKED, real: bool = False
+) -> list[str]:
+    """What is held against visits whose browser sent packets then."""
+    capture = Capture()
+    for at_ms in sent_ms:
+        capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", at_ms)
+    return list(check_visits(told, asked, capture.read(folder), ADDRESS, real_time=real))
+
+
+@pytest.mark.parametrize("start_ms", [0.0, 70.0])
+def test_visits_begin_with_the_packet_of_their_first_request(
+    tmp_path: Path, start_ms: float
+) -> None:
+    told = load(start_ms=start_ms)
+    sent_ms = SECOND_MS + start_ms + 1
+    capture = Capture()
+    capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", sent_ms)
+    assert problems(told, tmp_path, 0.0, sent_ms) == []
+    _, second = split_visits(told)
+    zero_ns = second.zero_ns(capture.read(tmp_path), ADDRESS)
+    assert zero_ns == START_NS + round((SECOND_MS + 1) * 1e6)
+
+
+def test_another_number_of_visits(tmp_path: Path) -> None:
+    said = "the page was visited 2 times, asked was 3"
+    assert problems(load(), tmp_path, 0.0, asked=replace(ASKED, visits=3)) == [said]
+
+
+def test_too_short_a_rest(tmp_path: Path) -> None:
+    said = "visit 2 of 2: it began after 9.960 s of rest, asked was 10 s"
+    assert problems(load(10_000.0), tmp_path, 0.0, 10_000.0) == [said]
+
+
+@pytest.mark.parametrize(("real", "said"), [(False, "6.000 ms after it began"), (True, None)])
+def test_a_first_packet_that_is_late(tmp_path: Path, real: bool, said: str | None) -> None:
+    found = problems(load(), tmp_path, 0.0, SECOND_MS + 6, real=real)
+    assert found == ([] if said is None else [f"visit 2 of 2: its first packet left {said}"])
+
+
+def test_a_visit_without_a_packet(tmp_path: Path) -> None:
+    assert problems(load(), tmp_path, 0.0) == ["visit 2 of 2: the client sent nothing"]
+
+
+def test_a_single_visit_is_all_of_its_capture(tmp_path: Path) -> None:
+    assert problems(visit(0.0), tmp_path, asked=replace(ASKED, visits=1)) == []
+    (only,) = split_visits(visit(0.0))
+    assert only.say("late") == "late"
+    assert only.holds(0) and only.holds(START_NS * 2)
