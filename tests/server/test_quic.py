@@ -40,6 +40,13 @@ def python(root: Root) -> tuple[str, ...]:
     return program_argv(usr, str(program.relative_to(program.parents[1])))
 
 
+def test_no_server_has_to_compile_what_it_imports(root: Root) -> None:
+    usr = root.usr / Path(PROGRAMS["aioquic"][0]).parents[1].relative_to("/usr")
+    sources = {file.stem for file in usr.glob("lib/python3/dist-packages/aioquic/*.py")}
+    compiled = usr.glob("lib/python3/dist-packages/aioquic/__pycache__/*.pyc")
+    assert sources and sources == {file.name.partition(".")[0] for file in compiled}
+
+
 class Asked:
     """What clients got of a page, and what the server's log says of them."""
 
