@@ -257,6 +257,9 @@ class Replay:
     sockets: tuple[str, ...] = ()
     """URLs of WebSockets whose opening handshake was refused: no requests of the page, and no
     misses."""
+    quic: str = ""
+    """What answered by QUIC, its initial window and its congestion control, such as `aioquic 1.3.0:
+    10 packets of 1200 bytes, reno`; empty where nothing did."""
     page: PageCoverage | None = None
     """How much of the recording that is; not of a neighbour's or a command's requests."""
 
