@@ -10,6 +10,8 @@ from testbed.wire.packets import Capture
 
 LATE_MS = 5.0
 """How long a browser may take, in virtual time, from where a visit begins to its first packet."""
+SLEWED_NS = 999_000_000
+"""A second by a clock that is slewed, in real time (adjtimex(2))."""
 FOREVER_NS = 1 << 63
 
 
@@ -72,15 +74,29 @@ def _last_ms(visit: PageLoad) -> float:
 
 
 def check_visits(
-    load: PageLoad, visits: int, capture: Capture, clients: Collection[bytes], *, real_time: bool
+    load: PageLoad,
+    visits: int,
+    idle_s: float,
+    capture: Capture,
+    clients: Collection[bytes],
+    *,
+    real_time: bool,
 ) -> Iterator[str]:
-    """Yield a sentence for what is wrong with how often, and when, the page was visited."""
+    """Yield a sentence for what is wrong with how often, and when, the page was visited.
+
+    ``idle_s`` is for how long the client was to be idle between two visits, at least.
+    """
     if len(load.visits) != visits:
         yield f"the page was visited {len(load.visits)} times, asked was {visits}"
         return
+    if visits == 1:
+        return
+    since_ns = None
     for window in split_visits(load):
-        if not window.name:
-            return
+        idle_ns = None if since_ns is None else window.began_ns - since_ns
+        since_ns = window.settled_ns
+        if idle_ns is not None and idle_ns < idle_s * SLEWED_NS:
+            yield window.say(f"idle_s = {idle_s:g}, but it began {idle_ns / 1e9:.3f} s after the last")
         first_ns = window.first_packet_ns(capture, clients)
         late_ms = None if first_ns is None else (first_ns - window.began_ns) / 1e6
         if late_ms is None:

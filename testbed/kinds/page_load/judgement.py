@@ -321,7 +321,8 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
         )
     real_time = not seen.exact
     yield from check_visits(
-        observed.load, condition.visits, capture, CLIENT_ENDS, real_time=real_time
+        *(observed.load, condition.visits, condition.idle_s, capture, CLIENT_ENDS),
+        real_time=real_time,
     )
     for visit in windows:
         problems = check_load_time(
