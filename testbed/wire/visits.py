@@ -96,7 +96,9 @@ def check_visits(
         idle_ns = None if since_ns is None else window.began_ns - since_ns
         since_ns = window.settled_ns
         if idle_ns is not None and idle_ns < idle_s * SLEWED_NS:
-            yield window.say(f"idle_s = {idle_s:g}, but it began {idle_ns / 1e9:.3f} s after the last")
+            yield window.say(
+                f"idle_s = {idle_s:g}, but it began {idle_ns / 1e9:.3f} s after the last"
+            )
         first_ns = window.first_packet_ns(capture, clients)
         late_ms = None if first_ns is None else (first_ns - window.began_ns) / 1e6
         if late_ms is None:

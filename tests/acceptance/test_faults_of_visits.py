@@ -231,8 +231,8 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      "visit 2 of 2: idle_s = 20, but it began "),
     ("not idle", VISIT, "if errand.idle is not None:", "if errand.idle is None:",
      "visit 2 of 2: idle_s = 20, but it began "),
-    ("a beginning too soon", VISIT, "began_ns = time.time_ns()", "began_ns = time.time_ns() - 10**9",
-     "visit 1 of 2: its first packet left 1000."),
+    ("a beginning too soon", VISIT, "began_ns = time.time_ns()",
+     "began_ns = time.time_ns() - 10**9", "visit 1 of 2: its first packet left 1000."),
 ]  # fmt: skip
 
 
