@@ -20,6 +20,7 @@ from bench import (
     host_load,
     importing,
     pages,
+    quic_fetch,
     reporting,
     server_price,
     sweeps,
@@ -44,6 +45,7 @@ Measure = Callable[[Work], Result]
 
 MEASUREMENTS: dict[str, Measure] = {
     "theory": exactness.measure,
+    "theory-h3": quic_fetch.measure,
     "cost": cost.measure,
     "table1-graph": table1.measure_graph,
     "table1-chromium": table1.measure_chromium,

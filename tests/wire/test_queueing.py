@@ -14,7 +14,7 @@ from testbed.model import LinkSpec, PageLoad, Queueing
 from testbed.wire.packets import read_capture
 from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
 from testbed.wire.recorder import MOST, RECORDED_BYTES, recorded
-from testbed.wire.visits import VisitWindow, split_visits
+from testbed.wire.visits import split_visits
 from tests.lab.wires import RIGHT_ADDRESS, joined
 from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, SYN, Capture, write_frames
 
@@ -32,6 +32,7 @@ class Link:
     client: Capture = field(default_factory=Capture)
     server: Capture = field(default_factory=Capture)
     number: int = 0
+    load: PageLoad | None = None
 
     def cross(
         self, sent_ms: float, waited_ms: float | None, *, up: bool = False, marked: bool = False
@@ -58,14 +59,9 @@ class Link:
     def queueing(self, folder: Path) -> dict[str, Queueing]:
         return describe_queueing(self.transits(folder), LINK)
 
-    def said(
-        self,
-        folder: Path,
-        link: LinkSpec = LINK,
-        visits: tuple[VisitWindow, ...] = (),
-        **traffic: int,
-    ) -> list[str]:
+    def said(self, folder: Path, link: LinkSpec = LINK, **traffic: int) -> list[str]:
         counted = {name.replace("_", "."): count for name, count in traffic.items()}
+        visits = () if self.load is None else split_visits(self.load)
         told = check_queueing(self.transits(folder), counted, link, exact=True, visits=visits)
         return list(told)
 
@@ -103,12 +99,12 @@ def test_between_two_visits_no_time_is_held_against_the_link(tmp_path: Path) -> 
     first, last = (a_visit(100 * number) for number in range(2))
     load = replace(last, earlier=(first,))
     for sent_ms, otherwise in ((5, True), (20, True), (50, False), (105, True)):
-        link = Link()
+        link = Link(load=load)
         link.cross(sent_ms, 3)
-        said = link.said(tmp_path, LINK, split_visits(load))
+        said = link.said(tmp_path)
         assert said == ["down: 1 packets waited otherwise than in a FIFO"] * otherwise
         link.cross(50, None)
-        (gone,) = set(link.said(tmp_path, LINK, split_visits(load))) - set(said)
+        (gone,) = set(link.said(tmp_path)) - set(said)
         assert gone == "down: 1 packets did not come through, the link counts 0"
 
 
