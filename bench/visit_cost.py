@@ -20,7 +20,7 @@ page = "wikipedia-h2"
 client = "chromium"
 web_server = "nginx-quic"
 tls_resumption = true
-rtt_ms = 100
+link.rtt_ms = 100
 leave_out = ["protocol=h3,visits=2"]
 
 [sweep]
