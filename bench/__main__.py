@@ -20,10 +20,12 @@ from bench import (
     host_load,
     importing,
     pages,
+    quic_fetch,
     reporting,
     server_price,
     sweeps,
     table1,
+    visit_cost,
 )
 from bench.result import Result, all_met, table, write_json
 from bench.work import Work, read_machine
@@ -44,7 +46,9 @@ Measure = Callable[[Work], Result]
 
 MEASUREMENTS: dict[str, Measure] = {
     "theory": exactness.measure,
+    "theory-h3": quic_fetch.measure,
     "cost": cost.measure,
+    "visit-cost": visit_cost.measure,
     "table1-graph": table1.measure_graph,
     "table1-chromium": table1.measure_chromium,
     "table1-default": table1.measure_default,

@@ -397,7 +397,7 @@ class Condition:
     )] = "clear-cache"  # fmt: skip
     idle_s: Annotated[float, Knob(
         "For how long the browser is idle between visits, at least: the next one begins at a round "
-        "instant (virtual time).",
+        "instant (virtual time). A day takes some 5 s of a core, of `timeout_s`.",
         label="Idle", unit="s", low=0, high=2_592_000, since=3,
     )] = 600.0  # fmt: skip
     tls_resumption: Annotated[bool, Knob(

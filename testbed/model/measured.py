@@ -200,6 +200,16 @@ class PageLoad:
         """All visits in their order, this one at the end."""
         return (*self.earlier, self)
 
+    @property
+    def first_plt_ms(self) -> float | None:
+        """The first visit's page load time, in ms; ``None`` where there was one visit."""
+        return self.earlier[0].plt_ms if self.earlier else None
+
+    @property
+    def first_fcp_ms(self) -> float | None:
+        """The first visit's first contentful paint, in ms; ``None`` where there was one visit."""
+        return self.earlier[0].fcp_ms if self.earlier else None
+
 
 @dataclass(frozen=True, slots=True)
 class Substitution:

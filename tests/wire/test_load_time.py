@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.model import LinkSpec, PageLoad, Replay, RequestTiming, ServedConnection
+from testbed.model import KEPT_ALIVE_S, LinkSpec, PageLoad, Replay, RequestTiming, ServedConnection
 from testbed.wire.both_ways import check_strangers
 from testbed.wire.load_time import check_counts, check_duration, check_load_time
 from testbed.wire.openings import check_openings
 from testbed.wire.service import check_service
 from testbed.wire.visits import split_visits
-from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, START_NS, Capture, Visit
 
 US = (CLIENT, 2000)
 SERVED = (ServedConnection(f"{CLIENT}:2000", f"{SERVER}:80", 1),)
@@ -247,3 +247,30 @@ def test_packets_of_no_connection(tmp_path: Path) -> None:
         f"1 packets in the capture are not of the load, the first of them TCP from {SERVER}:9 "
         f"to {CLIENT}:9"
     ]
+
+
+def test_each_visit_has_its_own_times(tmp_path: Path) -> None:
+    """The connection is kept; the second visit's only packet comes 15 ms after it began."""
+    capture = Capture()
+    visit = a_load(capture)
+    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 39, 6921, REQUEST, b"", 6000.0)
+    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 77, DATA, b"", 6015.0)
+    first = replace(load(40.0, 40.0), began_ns=START_NS)
+    for last_ms, wrong in ((15.0, []), (40.0, ["40.000", "15.000"]), (6015.0, ["6015.000"])):
+        last = load(last_ms, last_ms, began_ns=START_NS + 6_000_000_000, earlier=(first,))
+        read, flows = capture.read(tmp_path), capture.flows(tmp_path)
+        one, other = (
+            list(check_load_time(read, flows, ADDRESS, window, SERVED, real_time=False))
+            for window in split_visits(last)
+        )
+        assert one == []
+        assert bool(other) is bool(wrong)
+        assert [part for part in wrong if part not in other[0]] == []
+
+
+def test_what_ends_an_idle_connection_is_no_response(tmp_path: Path) -> None:
+    capture, late_ms = Capture(), 1000.0 * KEPT_ALIVE_S + 40
+    visit = a_load(capture)
+    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 39, b"end", b"", late_ms)
+    assert problems(capture, load(40.0, 40.0), tmp_path) == []
+    assert problems(capture, load(late_ms), tmp_path) != []

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from testbed.lab.path import read_devices
-from testbed.model import LinkSpec, Queueing
+from testbed.model import LinkSpec, PageLoad, Queueing
 from testbed.wire.packets import read_capture
 from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
 from testbed.wire.recorder import MOST, RECORDED_BYTES, recorded
+from testbed.wire.visits import split_visits
 from tests.lab.wires import RIGHT_ADDRESS, joined
 from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, SYN, Capture, write_frames
 
@@ -31,6 +32,7 @@ class Link:
     client: Capture = field(default_factory=Capture)
     server: Capture = field(default_factory=Capture)
     number: int = 0
+    load: PageLoad | None = None
 
     def cross(
         self, sent_ms: float, waited_ms: float | None, *, up: bool = False, marked: bool = False
@@ -59,7 +61,9 @@ class Link:
 
     def said(self, folder: Path, link: LinkSpec = LINK, **traffic: int) -> list[str]:
         counted = {name.replace("_", "."): count for name, count in traffic.items()}
-        return list(check_queueing(self.transits(folder), counted, link, exact=True))
+        visits = () if self.load is None else split_visits(self.load)
+        told = check_queueing(self.transits(folder), counted, link, exact=True, visits=visits)
+        return list(told)
 
 
 def test_waits_of_a_fifo(tmp_path: Path) -> None:
@@ -88,6 +92,25 @@ def test_what_waits_otherwise_than_in_a_fifo(tmp_path: Path) -> None:
     # A queue of one direction says nothing of the other.
     assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, qdisc_up="sfq")) != []
     assert link.said(tmp_path, LinkSpec(20, 12_000, 12_000, loss_pct=1)) == []
+
+
+def test_between_two_visits_no_time_is_held_against_the_link(tmp_path: Path) -> None:
+    """It may then sleep, and come late; what it loses is counted all the same."""
+    first, last = (a_visit(100 * number) for number in range(2))
+    load = replace(last, earlier=(first,))
+    for sent_ms, otherwise in ((5, True), (20, True), (50, False), (105, True)):
+        link = Link(load=load)
+        link.cross(sent_ms, 3)
+        said = link.said(tmp_path)
+        assert said == ["down: 1 packets waited otherwise than in a FIFO"] * otherwise
+        link.cross(50, None)
+        (gone,) = set(link.said(tmp_path)) - set(said)
+        assert gone == "down: 1 packets did not come through, the link counts 0"
+
+
+def a_visit(began_ms: float) -> PageLoad:
+    """A visit of 20 ms."""
+    return PageLoad("chromium", "1", 20.0, (), began_ns=START_NS + round(began_ms * 1e6))
 
 
 @pytest.mark.parametrize(("late_ms", "otherwise"), [(0.1, False), (0.3, True)])

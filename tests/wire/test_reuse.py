@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.model import ServedConnection
+from testbed.model import KEPT_ALIVE_S, ServedConnection
 from testbed.wire.reuse import check_reuse
 from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 
@@ -146,3 +146,25 @@ def test_an_end_that_the_client_asked_for(visit: Visit, tmp_path: Path) -> None:
 def test_what_nobody_recorded_may_end_a_connection(visit: Visit, tmp_path: Path) -> None:
     visit.end(SIZE)
     assert check(visit, tmp_path, served(1, missed=True)) == ()
+
+
+DOWN, UP = ((SERVER, 80), (CLIENT, PORT)), ((CLIENT, PORT), (SERVER, 80))
+
+
+@pytest.mark.parametrize(("idle_s", "excused"), [(KEPT_ALIVE_S, True), (KEPT_ALIVE_S - 2, False)])
+@pytest.mark.parametrize("probed", [False, True])
+def test_a_server_may_end_a_connection_that_was_idle_for_so_long(
+    visit: Visit, tmp_path: Path, idle_s: float, excused: bool, probed: bool
+) -> None:
+    """Between two visits; a probe of the client's is no use of it."""
+    if probed:
+        visit.capture.add(*UP, ACK, visit.isn + SIZE, 5018, b"", b"", 30_000.0)
+    visit.capture.add(*DOWN, FIN | ACK, 5017, visit.isn + 1 + SIZE, b"", b"", idle_s * 1000)
+    assert (check(visit, tmp_path, served(1)) == ()) is excused
+
+
+def test_bytes_of_the_client_begin_the_idle_time_anew(visit: Visit, tmp_path: Path) -> None:
+    seq, late_ms = visit.isn + 1 + SIZE, KEPT_ALIVE_S * 1000 + 10_000.0
+    visit.capture.add(*UP, ACK, seq, 5017, REQUEST, b"", 30_000.0)
+    visit.capture.add(*DOWN, FIN | ACK, 5017, seq + SIZE, b"", b"", late_ms)
+    assert check(visit, tmp_path, served(2))[0].startswith(SHUT)

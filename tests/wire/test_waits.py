@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.model import Waits
+from testbed.model import KEPT_ALIVE_S, Waits
 from testbed.wire.waits import read_waits
 from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, START_NS, Capture, Visit
 from tests.wire.test_lookups import ask, question
@@ -155,3 +155,17 @@ def test_data_before_a_lost_synack_ends_no_wait(tmp_path: Path) -> None:
     counters = {"client": {"TcpExtTCPTimeouts": 1}, "server": {"TcpExtTCPTimeouts": 1}}
     waits = read_waits(load.read(tmp_path), load.flows(tmp_path), counters)
     assert waits.longest_ns == 1300 * MS
+
+
+def test_a_farewell_after_an_idle_time_is_no_wait(tmp_path: Path) -> None:
+    """The alert with which a server ends TLS, after it was idle between two visits."""
+    load = Load()
+    load.down(0, 22)
+    idle_ms = KEPT_ALIVE_S * 1000
+    load.down(1, 22 + idle_ms)
+    assert load.waits(tmp_path, server=1).longest_ns == 20 * MS
+    # Sooner nobody ends it, and the wait was one.
+    sooner = Load()
+    sooner.down(0, 22)
+    sooner.down(1, idle_ms - 2000)
+    assert sooner.waits(tmp_path, server=1).longest_ns == (idle_ms - 2022) * MS

@@ -37,7 +37,7 @@ def request(number, timestamp):
           encodedDataLength=120)
 
 
-def navigate():
+def navigate(url):
     if WAY == "ends":
         print("out of memory", flush=True)
         os._exit(7)
@@ -48,7 +48,16 @@ def navigate():
     if WAY == "crashes":
         event("Inspector.targetCrashed")
         return
+    if url == "about:blank":
+        if WAY != "stays":
+            finish()
+        return
     request("1", 1.0)
+    if WAY == "caches" and [name for _, name in seen].count("Page.navigate") > 1:
+        request("other", 1.0)
+        event("Network.requestServedFromCache", requestId="other")
+    elif WAY == "caches":
+        request("other", 1.0)
     if WAY == "stalls":
         return
     if WAY == "asks":
@@ -87,13 +96,15 @@ def answer(command):
     tell({{"id": command["id"], "error": error}} if error else
          {{"id": command["id"], "result": result}})
     if method == "Page.navigate" and WAY != "nowhere":
-        navigate()
+        navigate(command["params"]["url"])
     elif method == "Page.handleJavaScriptDialog":
         finish()
     elif method == "Runtime.runIfWaitingForDebugger":
         print([name for who, name in seen if who == "worker"], flush=True)
         finish()
     elif method == "Browser.close":
+        names = [name for _, name in seen if name in ("Page.navigate", "Network.clearBrowserCache")]
+        print(names, flush=True)
         sys.exit()
 
 

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,51 @@ def test_descriptors_do_not_pile_up(order: LoadOrder) -> None:
     with pytest.raises(LoadError):
         load(order, "dies")
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+VISITED, LEFT = "Page.navigate", ["Page.navigate", "Network.clearBrowserCache"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_several_visits(order: LoadOrder, keep: bool) -> None:
+    idle: list[int] = []
+    asked = dataclasses.replace(
+        order, visits=3, keep_cache=keep, idle=lambda: idle.append(time.time_ns())
+    )
+    loaded = load(asked, "plain")
+    began = [visit.began_ns for visit in loaded.visits]
+    assert len(idle) == 2
+    moments = [began[0], idle[0], began[1], idle[1], began[2]]
+    assert None not in began and moments == sorted(moments)  # type: ignore[type-var]
+    assert [len(visit.requests) for visit in loaded.visits] == [1, 1, 1]
+    assert loaded.earlier[0].earlier == ()
+    # Each visit's own file, and the empty page between two of them.
+    hars = sorted(path.name for path in order.out.glob("*.har"))
+    assert hars == ["load.har", "visit-1.har", "visit-2.har"]
+    leaving = LEFT[:1] if keep else LEFT
+    told = [VISITED, *leaving, VISITED, *leaving, VISITED]
+    assert str(told) in (order.out / "client.log").read_text()
+    assert running(order.scratch) == []
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_the_cache_answers_is_not_owed_where_it_is_kept(order: LoadOrder, keep: bool) -> None:
+    site = Site(ROOT)
+    site.add(ROOT, b"x", "text/html", how="root")
+    site.add(f"{ROOT}other", b"y", "image/png")
+    # Without, the browser is waited for: what comes from a cache is no request of the page.
+    asked = dataclasses.replace(
+        order, archive=site.archive(), visits=2, keep_cache=keep, timeout_s=20.0 if keep else 2.0
+    )
+    loaded = load(asked, "caches")
+    assert [len(visit.requests) for visit in loaded.visits] == [2, 1]
+    assert [visit.missing for visit in loaded.visits] == [(), () if keep else (f"{ROOT}other",)]
+
+
+def test_a_page_that_cannot_be_left(order: LoadOrder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package's name for it is its function.
+    monkeypatch.setattr(import_module("testbed.client.chromium.visit"), "ANSWER_S", 1.0)
+    said = f"{ROOT} could not be left after a visit"
+    with pytest.raises(LoadError, match=said):
+        load(dataclasses.replace(order, visits=2), "stays")
+    assert running(order.scratch) == []

@@ -83,6 +83,16 @@ def test_what_a_cache_answered_did_not_go_out(traffic: BrowserTraffic, source: s
     assert traffic.requests() == []
 
 
+def test_what_a_kept_cache_answered_is_owed_no_more() -> None:
+    events = [sent("1", ROOT, 1.0), answered("1", 2.0, fromDiskCache=True), finished("1", 3.0)]
+    for keeps in (False, True):
+        traffic = BrowserTraffic(keeps_cache=keeps)
+        traffic.add(events)
+        assert traffic.requests() == [] and traffic.cached() == (ROOT,)
+        assert traffic.is_settled(5.0, [ROOT]) is keeps
+        assert not traffic.is_settled(5.0, [ROOT, f"{ROOT}s.css"])
+
+
 def test_what_we_blocked_did_not_go_out_and_is_not_waited_for(traffic: BrowserTraffic) -> None:
     icon = f"{ROOT}favicon.ico"
     end = told("loadingFailed", "1", 2.0, errorText="net::ERR_BLOCKED", blockedReason="inspector")

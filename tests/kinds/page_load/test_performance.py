@@ -19,13 +19,16 @@ from testbed.client.interface import LoadOrder, LoadTimeoutError, Seat
 from testbed.kinds import page_lab
 from testbed.kinds import workspace as sites
 from testbed.kinds.page_load import performance
+from testbed.kinds.page_load.measurement import loads_differ
 from testbed.kinds.workspace import Site
 from testbed.lab.alignment import AGE_NS, Moments
 from testbed.lab.exactness import HOST
 from testbed.lab.link import backend
 from testbed.lab.tcp import NOTHING
 from testbed.model import (
+    RESOLUTION_MS,
     SERVER_LOG_FILE,
+    Between,
     Condition,
     LabReading,
     Opening,
@@ -393,6 +396,40 @@ def test_misses_that_are_allowed_are_recorded(stage: Stage) -> None:
     observed = stage.perform(replace(CONDITION, allow_misses=True))
     assert "error" not in observed
     assert observed["replay"]["missed"] == ("GET http://img.page.test/b",)
+
+
+@pytest.mark.parametrize("wrong", ["earlier", "load"])
+def test_each_visit_has_to_make_all_requests(stage: Stage, wrong: str) -> None:
+    whole, part = LOAD, replace(LOAD, requests=LOAD.requests[:1], missing=(OTHER,))
+    first, last = (part, whole) if wrong == "earlier" else (whole, part)
+    stage.load = replace(last, earlier=(first,))
+    observed = stage.perform(replace(CONDITION, visits=2))
+    assert observed["outcome"] == "failed"
+    assert observed["error"].startswith(f"1 request of the recording not made: {OTHER}")
+    assert len(observed["load"]["earlier"]) == 1
+
+
+@pytest.mark.parametrize("between", ["keep", "clear-cache"])
+def test_visits_are_ordered_as_asked(stage: Stage, between: Between) -> None:
+    condition = replace(CONDITION, visits=3, between=between, idle_s=0.0)
+    stage.perform(condition)
+    (order,) = stage.orders
+    assert (order.visits, order.keep_cache) == (3, between == "keep")
+    assert order.idle is not None
+
+
+def test_visits_differ_where_an_earlier_one_does() -> None:
+    load = replace(LOAD, earlier=(LOAD,))
+    assert not loads_differ(load, load)
+    request = replace(LOAD.requests[0], end_ms=LOAD.requests[0].end_ms + 2 * RESOLUTION_MS)
+    slower = replace(LOAD, requests=(request, *LOAD.requests[1:]))
+    for other in (
+        LOAD,
+        replace(load, earlier=(LOAD, LOAD)),
+        replace(load, earlier=(replace(LOAD, plt_ms=LOAD.plt_ms + 2 * RESOLUTION_MS),)),
+        replace(load, earlier=(slower,)),
+    ):
+        assert loads_differ(load, other) and loads_differ(other, load)
 
 
 def test_an_inexact_answer_is_recorded(stage: Stage) -> None:
