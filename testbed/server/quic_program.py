@@ -36,7 +36,7 @@ MISS: dict[str, Any] = {"status": 404, "headers": [("x-replay", "miss")], "body"
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class KeyedAnswer:
     """Requests whose key is ``name``, or begins with it, and what they get after how long."""
 
     name: str
@@ -51,14 +51,14 @@ class Origin:
 
     def __init__(self, listener: dict[str, Any], order: dict[str, Any]) -> None:
         """Take a listener of an order."""
-        self.miss = Location("", True, "", None, listener["miss_ms"])
-        locations = [Location(**each) for each in listener["locations"]]
+        self.miss = KeyedAnswer("", True, "", None, listener["miss_ms"])
+        locations = [KeyedAnswer(**each) for each in listener["locations"]]
         self.exact = {each.name: each for each in locations if not each.prefix}
         self.prefixes = {each.name: each for each in locations if each.prefix}
         self.answers_head = bool(listener["has_head"])
         self.order = order
 
-    def find(self, fields: dict[str, str]) -> Location:
+    def find(self, fields: dict[str, str]) -> KeyedAnswer:
         """Return the location of the request with ``fields``: what answers it, and after what."""
         method, length = fields[":method"], fields.get("content-length", "0")
         if method == "HEAD" and not self.answers_head:
@@ -72,7 +72,7 @@ class Origin:
                 return found
         return self._longest(mark + key)
 
-    def _longest(self, key: str) -> Location:
+    def _longest(self, key: str) -> KeyedAnswer:
         if key in self.exact:
             return self.exact[key]
         lengths = range(len(key), 0, -1)
@@ -82,7 +82,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class StreamRequest:
     """A request: its stream, what sends on it, its fields, and whether it came as early data."""
 
     stream: int
@@ -91,7 +91,7 @@ class Request:
     early: bool
 
 
-class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
+class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
     """A connection: each request is answered when all of it is there, and logged."""
 
     _timer: asyncio.TimerHandle | None
@@ -103,7 +103,7 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
         self._http: H3Connection | None = None
         self._client = ""
         self._is_open = False
-        self._requests: dict[int, Request] = {}
+        self._requests: dict[int, StreamRequest] = {}
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
         """Note whose the connection is."""
@@ -131,7 +131,7 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
             if isinstance(each, HeadersReceived) and each.stream_id not in self._requests:
                 fields = {name.decode("latin-1"): of.decode("latin-1") for name, of in each.headers}
                 sender = self._quic._streams[each.stream_id].sender
-                request = Request(each.stream_id, sender, fields, not self._is_open)
+                request = StreamRequest(each.stream_id, sender, fields, not self._is_open)
                 self._requests[each.stream_id] = request
             if isinstance(each, HeadersReceived | DataReceived) and each.stream_ended:
                 request = self._requests[each.stream_id]
@@ -141,7 +141,7 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
                 else:
                     self._answer(request, found)
 
-    def _answer(self, request: Request, found: Location) -> None:
+    def _answer(self, request: StreamRequest, found: KeyedAnswer) -> None:
         answer = MISS if found.answer is None else self._origin.order["answers"][str(found.answer)]
         body = Path(answer["body"]).read_bytes() if answer["body"] else b""
         headers = [
@@ -160,7 +160,7 @@ class Connection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are
         self.transmit()
 
     def _line(
-        self, request: Request, found: Location, status: int, body_bytes: int
+        self, request: StreamRequest, found: KeyedAnswer, status: int, body_bytes: int
     ) -> dict[str, Any]:
         """Return a line of the log but for what is known at the end; ``replay_log`` reads it."""
         path, tls = request.fields[":path"], self._quic.tls
@@ -220,7 +220,7 @@ async def listen(order: dict[str, Any], log: list[Any]) -> list[QuicServer]:
             server = await serve(
                 *(address, port),
                 configuration=configuration,
-                create_protocol=lambda quic, named=named, **_: Connection(quic, **named),
+                create_protocol=lambda quic, named=named, **_: ReplayConnection(quic, **named),
                 session_ticket_fetcher=tickets.get if order["tickets"] else None,
                 session_ticket_handler=keep if order["tickets"] else None,
             )

@@ -107,8 +107,8 @@ def test_another_version_of_the_kernel_is_named(tmp_path: Path, base: Path) -> N
 
 
 def test_a_name_that_is_nothing_is_refused(base: Path) -> None:
-    (problem,) = problems_of(base, base, "initcwnd")
-    assert "--across initcwnd" in problem and "did you mean 'initcwnd_segments'?" in problem
+    (problem,) = problems_of(base, base, "initcwnd_segment")
+    assert "--across initcwnd_segment" in problem and "did you mean 'initcwnd_segments'?" in problem
     assert problems_of(base, base, "xyzzy", "plugh")[1].startswith("--across plugh")
 
 
