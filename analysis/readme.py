@@ -14,7 +14,7 @@ from pathlib import Path
 
 from analysis.kinds.scenario.ladder import draw_ladder
 from analysis.kinds.scenario.promises import key_of
-from analysis.records.cells import cells_of
+from analysis.records.cells import Cell, cells_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.document import find_reference
@@ -26,7 +26,7 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
-from analysis.words import axis_value, count, number
+from analysis.words import axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
@@ -36,6 +36,19 @@ LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
 """The ladder of the scenario of that name."""
 WIDTH = 100
 """Characters of a table that a page shows without scrolling."""
+OPENING_AXES = ("protocol", "tls_resumption", "early_data", "tfo")
+OPENINGS = {
+    "HTTP/1.1": ("h1", False, False, False),
+    "HTTP/1.1 + Fast Open": ("h1", False, False, True),
+    "HTTP/2": ("h2", False, False, False),
+    "HTTP/2, tickets": ("h2", True, False, False),
+    "  early data": ("h2", True, True, False),
+    "  early data + Fast Open": ("h2", True, True, True),
+    "HTTP/3": ("h3", True, False, False),
+    "HTTP/3, 0-RTT": ("h3", True, True, False),
+}
+"""The mechanisms of zero-rtt by OPENING_AXES."""
+KEY_SHARES = {"x25519mlkem768": "post-quantum", "x25519": "X25519"}
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -142,8 +155,47 @@ def _reuse(results: Results) -> list[str]:
     return align(columns)
 
 
+def _openings(results: Results) -> list[str]:
+    """Return a row for each mechanism: seconds by key share and RTT, of the first page."""
+    cells = _of_first_page(results)
+    found = {
+        (tuple(map(cell.axes.get, OPENING_AXES)), cell.axes["key_share"], cell.axes["rtt_ms"]): cell
+        for cell in cells
+    }
+    columns = [Column("mechanism", list(OPENINGS), left=True)]
+    for keys, words in KEY_SHARES.items():
+        rtts = sorted({rtt_ms for _, share, rtt_ms in found if share == keys})
+        for rtt_ms in rtts:
+            head = axis_value("rtt_ms", rtt_ms)
+            asked = (found.get((opening, keys, rtt_ms)) for opening in OPENINGS.values())
+            medians_ms = (cell.spread.median if cell and cell.spread else None for cell in asked)
+            columns.append(
+                Column(
+                    f"{words}: {head}" if rtt_ms == rtts[0] else head,
+                    list(map(seconds, medians_ms)),
+                )
+            )
+    return align(columns)
+
+
+def _openings_sentence(results: Results) -> str:
+    cells = _of_first_page(results)
+    seeds = max(len(cell.by_seed) for cell in cells)
+    return (
+        f"Load time of the second visit to {cells[0].axes['page']} in seconds by RTT: "
+        f"{f'medians of {seeds} seeds' if seeds > 1 else 'one seed'}. Chromium's key shares are "
+        "post-quantum (X25519MLKEM768); with X25519 alone it is a *modified browser*."
+    )
+
+
+def _of_first_page(results: Results) -> list[Cell]:
+    cells = cells_of(results)
+    return [cell for cell in cells if cell.axes["page"] == cells[0].axes["page"]]
+
+
 TABLES: dict[str, Shown] = {
     "paper-table1": Shown("analysis/baselines/paper-table1", _whole_table, _mean_gain),
+    "zero-rtt": Shown("analysis/samples/zero-rtt", _openings, _openings_sentence),
     "tum-website": Shown("analysis/samples/tum-website", _website),
     "cs244-reuse": Shown("analysis/samples/cs244-reuse", _reuse),
 }

@@ -53,7 +53,8 @@ class RecordKind:
         paired: whether two conditions that differ in Fast Open alone are compared, where it was
             swept: as pairs, and by what it saves.
         unless_default: defaults of knobs that a table shows where a cell has another value.
-        side_by_side: whether a table has all metrics; else those beside the first have their own.
+        side_by_side: metrics that a table has beside the first, others having their own; ``None``:
+            all.
         offered: how the help of ``--metric`` names the metrics ``{}`` of the kind; empty: not.
     """
 
@@ -70,7 +71,7 @@ class RecordKind:
     tcp_alone: bool = False
     paired: bool = False
     unless_default: Mapping[str, Any] = field(default_factory=dict)
-    side_by_side: bool = True
+    side_by_side: tuple[Metric, ...] | None = None
     offered: str = ""
 
     @property

@@ -34,6 +34,8 @@ from testbed.model import Experiment, Record
 MIN_WIDTH = 20
 MAX_REASONS = 10
 MAX_ROWS = 60
+LEAST_VALUE = 12
+"""Characters of a knob's value that stay where room is short."""
 
 
 def render_table(
@@ -99,6 +101,7 @@ def table_columns(table: ResultTable) -> list[Column]:
             axis_word(name),
             [axis_value(name, row.axes.get(name)) for row in rows],
             left=name in ("page", "mechanism"),
+            least=None if name == "page" else LEAST_VALUE,
         )
         for name in table.axes
     ]

@@ -18,7 +18,7 @@ MAX_CELLS = 6
 def findings(table: ResultTable) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
     kind = report_of(table.kind)
-    said = [_proven(table, kind), *kind.findings(table)]
+    said = [_proven(table, kind), *kind.findings(table), *_stacks(table)]
     if not kind.spreads:
         return said
     return said + _lost(table) + _draws(table) + _alike_seeds(table) + _levels(table)
@@ -47,6 +47,23 @@ def _proven(table: ResultTable, kind: ReportKind) -> str:
         f"{proven:,} of {count(planned, trial)} {verb} verified by packet capture; "
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no {kind.answer} and "
         f"say{'s' * (planned - proven == 1)} why below."
+    )
+
+
+def _stacks(table: ResultTable) -> list[str]:
+    """Say what answered by QUIC: unlike TCP it is the web server's own."""
+    stacks = sorted(
+        {
+            record.replay.quic
+            for cell in table.cells
+            for record in cell.proven
+            if record.replay is not None and record.replay.quic
+        }
+    )
+    return (
+        [f"By QUIC answered {clean('; '.join(stacks))} (initial window, algorithm)."]
+        if stacks
+        else []
     )
 
 

@@ -1,4 +1,4 @@
-"""The results table: off/on pairs where Fast Open was swept, else one row per condition.
+"""The results table: off/on pairs where Fast Open was swept throughout, else a row per condition.
 
 The shape is that of Table 1 of the TCP Fast Open paper (CoNEXT 2011): load time without and
 with the mechanism, and the improvement in percent of the time without.
@@ -138,7 +138,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """All rows of an experiment: pairs where Fast Open was swept, else cells."""
+    """All rows of an experiment: pairs where Fast Open was swept throughout, else cells."""
 
     cells: tuple[Cell, ...]
     pairs: tuple[Pair, ...]
@@ -157,9 +157,9 @@ class ResultTable:
     @property
     def further(self) -> tuple[Metric, ...]:
         """The other metrics that a table of its kind shows beside the metric: those it has."""
-        if not records_of(self.kind).side_by_side:
-            return ()
-        return further_metrics(self.cells, self.metric)
+        shown = records_of(self.kind).side_by_side
+        seen = further_metrics(self.cells, self.metric)
+        return seen if shown is None else tuple(metric for metric in seen if metric in shown)
 
     @property
     def paired(self) -> bool:
@@ -190,18 +190,21 @@ def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTabl
     """Arrange ``cells`` as rows.
 
     The axes are those that their kind always shows, whatever else varies, and what the kind shows
-    unless it is at its default.
+    unless it is at its default.  Where most conditions have one arm only, Fast Open is an axis like
+    others.
     """
     kind = records_of(kind_of_cells(cells))
     varying = varying_axes(cells)
     unusual = unusual_axes(cells, kind.unless_default)
-    paired = kind.paired and PAIR_AXIS in varying
+    pairs = _pairs(cells, reference) if kind.paired and PAIR_AXIS in varying else ()
+    whole = sum(pair.off is not None and pair.on is not None for pair in pairs)
+    paired = bool(pairs) and 2 * whole >= len(pairs)
     axes = (
         *kind.axes,
         *(n for n in varying if n not in kind.axes and not (paired and n == PAIR_AXIS)),
         *(n for n in unusual if n not in varying),
     )
-    return ResultTable(tuple(cells), _pairs(cells, reference) if paired else (), axes)
+    return ResultTable(tuple(cells), pairs if paired else (), axes)
 
 
 def _pairs(cells: Sequence[Cell], reference: Reference | None) -> tuple[Pair, ...]:

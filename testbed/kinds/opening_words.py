@@ -10,14 +10,20 @@ from dataclasses import fields
 from typing import Any
 
 from testbed.kinds.experiment_file import ExperimentFile, KeyPath, toml_text
-from testbed.model import Condition
+from testbed.model import Condition, QuicSpec
 
 TICKET_LIFE_S = 604_800.0
 """The longest that tickets may live (RFC 8446 section 4.6.1)."""
+_AIOQUIC, _OWN = "aioquic", "own"
+_LIFE_OF_AIOQUIC_S = 86_400.0  # aioquic/tls.py; none can be asked of it
 
 _TAKE_QUIC = 'set web_server = "nginx-quic"'
 _TLS_1_3 = "leave tls_version out"
 _EXCLUDED: tuple[tuple[str, Any, KeyPath, Any, str], ...] = (
+    *(("web_server", _AIOQUIC, ("protocol",), other, 'it speaks HTTP/3 alone; set protocol = "h3"')
+      for other in ("as-recorded", "h1", "h2")),
+    ("key_share", "x25519mlkem768", ("web_server",), _AIOQUIC,
+     f"aioquic does not know the group; {_TAKE_QUIC}"),
     ("protocol", "h3", ("web_server",), "nginx", f"the root's nginx has none; {_TAKE_QUIC}"),
     ("protocol", "h3", ("tls_version",), "1.2", f"QUIC has TLS 1.3 alone (RFC 9001); {_TLS_1_3}"),
     ("protocol", "h3", ("tcp", "tfo"), True, "no connection is TCP's; leave tcp.tfo out"),
@@ -55,16 +61,33 @@ def check_openings(file: ExperimentFile) -> Iterator[str]:
             f"{file.place(('tcp', 'requests_per_connection'))}: is held against TCP connections, "
             'and protocol = "h3" has none; leave it out'
         )
+    yield from _check_quic(file)
     many = any(number > 1 for number in file.all_of(("visits",), 1))
     if many:
         yield from _check_beside_visits(file)
     if many and _has(file, "tls_resumption", True):
         longest = max(file.all_of(("idle_s",), _DEFAULTS["idle_s"]))
-        if longest > TICKET_LIFE_S:
+        life = _LIFE_OF_AIOQUIC_S if _has(file, "web_server", _AIOQUIC) else TICKET_LIFE_S
+        if longest > life:
             yield (
                 f"{file.place(('idle_s',))}: {longest:g} s are beyond a ticket's life of "
-                f"{TICKET_LIFE_S:g} s; take less, or leave tls_resumption out"
+                f"{life:g} s; take less, or leave tls_resumption out"
             )
+
+
+def _check_quic(file: ExperimentFile) -> Iterator[str]:
+    """Yield a sentence for each knob of QUIC that a web server's QUIC does not have."""
+    for knob in fields(QuicSpec):
+        path = ("quic", knob.name)
+        for value in file.all_of(path, _OWN):
+            servers = () if value == _OWN else file.all_of(("web_server",), "nginx")
+            for server in servers:
+                met = {"web_server": server, knob.name: value}
+                if server != _AIOQUIC and not _leaves_out(file, met):
+                    yield (
+                        f"{file.place(path)}: {toml_text(value)} beside web_server = "
+                        f'{toml_text(server)}: its QUIC cannot be set; set web_server = "aioquic"'
+                    )
 
 
 def _check_beside_visits(file: ExperimentFile) -> Iterator[str]:

@@ -7,8 +7,8 @@ what a guest executes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -46,11 +46,12 @@ from testbed.model.command import CLIENT as COMMAND
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions, serve
+from testbed.server.quic import serve_quic
 from testbed.server.resolver import Addresses, name_files, resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture, snap_bytes
 
-COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
+COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]", "Traceback")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
 START = Path("native") / "start"
@@ -135,14 +136,20 @@ def replayed(
     try:
         with (
             named,
-            serve(
-                topology.server, archive, listeners, nginx, server_options(trial, site)
-            ) as server,
+            _serving(trial, site)(topology.server, archive, listeners, nginx) as server,
             resolve(*ends, addresses, name_server, condition.dns, site.scratch),
         ):
             yield server
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+
+
+def _serving(trial: Trial, site: Site) -> Callable[..., AbstractContextManager[int]]:
+    """Return what starts the server of the page, by its namespace, page, listeners and folder."""
+    condition, options = trial.condition_as(Condition), server_options(trial, site)
+    if condition.web_server == "aioquic":
+        return partial(serve_quic, options=options, quic=condition.quic)
+    return partial(serve, terms=options)
 
 
 def server_options(trial: Trial, site: Site) -> ServerOptions:

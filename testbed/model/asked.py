@@ -17,7 +17,8 @@ Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
 ThinkTime = Literal["recorded", "none"]
 Protocol = Literal["as-recorded", "h1", "h2", "h3"]
-WebServer = Literal["nginx", "nginx-quic"]
+WebServer = Literal["nginx", "nginx-quic", "aioquic"]
+QuicControl = Literal["own", "reno", "cubic"]
 KeyShare = Literal["browser", "x25519", "x25519mlkem768"]
 Between = Literal["clear-cache", "keep"]
 EarlyDataAt = Literal["all", "first", "others"]
@@ -290,6 +291,22 @@ class TcpSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class QuicSpec:
+    """The server's QUIC, of web servers whose QUIC can be set: of aioquic."""
+
+    initcwnd_packets: Annotated[int | None, Knob(
+        "The initial congestion window of QUIC at the server, in packets of 1200 bytes (RFC 9002 "
+        "section 7.2); own: what the server takes by itself.",
+        label="QUIC's initial window", unit="packets", low=2, high=1000, since=3, absent="own",
+        words=MappingProxyType({None: "the server's"}),
+    )] = None  # fmt: skip
+    quic_control: Annotated[QuicControl, Knob(
+        "Congestion control of QUIC at the server; own: what the server takes by itself.",
+        label="QUIC's congestion control", since=3,
+    )] = "own"  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """One point of a sweep: which page, which client, over which link, with which TCP.
 
@@ -301,6 +318,7 @@ class Condition:
     client: Annotated[str, Knob("The program that loads it.", label="Client", listed="client")]
     link: LinkSpec = field(default_factory=LinkSpec)
     tcp: TcpSpec = field(default_factory=TcpSpec)
+    quic: QuicSpec = field(default_factory=QuicSpec, metadata={"since": 3})
     dns: Annotated[Dns, Knob(
         "Names by questions to the lab's name server over the link, or from a hosts file.",
         label="DNS",
@@ -360,9 +378,11 @@ class Condition:
     )] = NO_TRAFFIC  # fmt: skip
 
     web_server: Annotated[WebServer, Knob(
-        "What serves the page: the root's own nginx, or a newer one, of Debian sid, which speaks "
-        "HTTP/3 as well.",
-        label="Web server", words=MappingProxyType({"nginx-quic": "nginx of sid"}), since=3,
+        "What serves the page: the root's own nginx, a newer one, of Debian sid, which speaks "
+        "HTTP/3 as well, or aioquic of sid, which speaks HTTP/3 alone.",
+        label="Web server", since=3, words=MappingProxyType(
+            {"nginx-quic": "nginx of sid", "aioquic": "aioquic of sid"}
+        ),
     )] = "nginx"  # fmt: skip
     visits: Annotated[int, Knob(
         "How often the page is loaded in one process of the browser; the last visit is the load "

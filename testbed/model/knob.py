@@ -159,7 +159,9 @@ def identity(spec: Any) -> dict[str, Any]:
         value = getattr(spec, name)
         later = part.knob is not None and part.knob.since > FIRST_SCHEMA
         if is_dataclass(value):  # whichever it is, where a field may hold one of several
-            plain[name] = identity(value)
+            inner = identity(value)
+            # What came with a later schema is left out as its knobs are.
+            plain |= {name: inner} if inner or "since" not in part.field.metadata else {}
         elif not (later and value == part.field.default):
             plain[name] = value
     return plain

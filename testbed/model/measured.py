@@ -200,6 +200,16 @@ class PageLoad:
         """All visits in their order, this one at the end."""
         return (*self.earlier, self)
 
+    @property
+    def first_plt_ms(self) -> float | None:
+        """The first visit's page load time, in ms; ``None`` where there was one visit."""
+        return self.earlier[0].plt_ms if self.earlier else None
+
+    @property
+    def first_fcp_ms(self) -> float | None:
+        """The first visit's first contentful paint, in ms; ``None`` where there was one visit."""
+        return self.earlier[0].fcp_ms if self.earlier else None
+
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
@@ -247,6 +257,9 @@ class Replay:
     sockets: tuple[str, ...] = ()
     """URLs of WebSockets whose opening handshake was refused: no requests of the page, and no
     misses."""
+    quic: str = ""
+    """What answered by QUIC, its initial window and its congestion control, such as `aioquic 1.3.0:
+    10 packets of 1200 bytes, reno`; empty where nothing did."""
     page: PageCoverage | None = None
     """How much of the recording that is; not of a neighbour's or a command's requests."""
 

@@ -28,10 +28,12 @@ def nginx_argv(usr: Path) -> tuple[str, ...]:
 def compile_library(usr: Path, seen: str = "/usr") -> None:
     """Compile the Python library of ``usr``, which guests have as ``seen``, as far as it has one.
 
+    Of a component the modules of its packages are compiled as well: each start would do it again.
+
     Raises:
         StorageError: it cannot be compiled.
     """
-    for library in sorted(usr.glob("lib/python3.*")):
+    for library in sorted(usr.glob("lib/python3.*" if seen == "/usr" else "lib/python3*")):
         compile_python(usr, library, usr, seen)
 
 

@@ -8,6 +8,7 @@ request with a condition has another key where a 304 was recorded, and then its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from testbed.archive.head import (
     BODILESS,
@@ -49,12 +50,8 @@ def server_block(
     think: Think | None = None,
 ) -> str:
     """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
-    origin = (listener.scheme, listener.host, listener.port)
-    mine = [
-        (number, entry)
-        for number, entry in enumerate(entries)
-        if (entry.scheme, entry.host, entry.port) == origin
-    ]
+    page = asked_of(listener, entries)
+    mine = page.entries
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     listens = "".join(
         f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
@@ -62,20 +59,9 @@ def server_block(
     if listener.h3:
         listens += "".join(f"    listen {each} quic reuseport;\n" for each in listener.sockets)
         listens += QUIC
-    has_head = any(entry.method == "HEAD" for _, entry in mine)
-    method = "$request_method" if has_head else "$answered_method"
-    full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
-    requests: dict[bool, list[Request]] = {False: [], True: []}
-    for number, entry in mine:
-        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
-        for http_method in _methods(entry.method, has_head):
-            request = make_request(
-                http_method, entry.request_body_size, entry.host, entry.path, number
-            )
-            requests[again].append(request)
+    method = "$request_method" if page.has_head else "$answered_method"
     key = f"{method}$body_length:$host$request_uri"
-    condition = "$condition" if requests[True] else ""
-    locations = make_locations(requests[False], requests[True])
+    condition = "$condition" if page.is_conditional else ""
     return f"""\
   server {{
 {listens}\
@@ -85,10 +71,46 @@ def server_block(
     location / {{ rewrite ^ "{KEY_MARK}{condition}{key}" last; }}
     location ^~ "{KEY_MARK}" {{ {_miss(think)} }}
     location = "{BODY_SINK}" {{ internal; return 204; }}
-{"".join(_request_location(location, entries, key, think) for location in locations)}\
+{"".join(_request_location(location, entries, key, think) for location in page.locations)}\
 {"" if think is None else _after_thinking(mine)}\
 {"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one origin is asked: its entries with their numbers, and the locations of its requests.
+
+    ``has_head`` says that HEAD was recorded, and is not answered as GET is; ``is_conditional`` that
+    a 304 was.
+    """
+
+    entries: tuple[tuple[int, Entry], ...]
+    has_head: bool
+    is_conditional: bool
+    locations: tuple[Location, ...]
+
+
+def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
+    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so."""
+    origin = (listener.scheme, listener.host, listener.port)
+    mine = tuple(
+        (number, entry)
+        for number, entry in enumerate(entries)
+        if (entry.scheme, entry.host, entry.port) == origin
+    )
+    has_head = any(entry.method == "HEAD" for _, entry in mine)
+    full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
+    requests: dict[bool, list[Request]] = {False: [], True: []}
+    for number, entry in mine:
+        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
+        for http_method in _methods(entry.method, has_head):
+            request = make_request(
+                http_method, entry.request_body_size, entry.host, entry.path, number
+            )
+            requests[again].append(request)
+    locations = make_locations(requests[False], requests[True])
+    return Asked(mine, has_head, bool(requests[True]), locations)
 
 
 def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:

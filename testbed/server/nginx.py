@@ -113,6 +113,7 @@ NGINX = ("/usr/sbin/nginx",)
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "nginx": NGINX,
     "nginx-quic": ("/usr/lib/firstflight/nginx-quic/usr/sbin/nginx",),
+    "aioquic": ("/usr/lib/firstflight/aioquic/usr/bin/python3",),
 }
 """The words that start each web server: the root's own, or that of one of its components."""
 CURVES = {

@@ -28,7 +28,7 @@ _log = log.logger(__name__)
 # but for what they read.
 PROGRAMS = (
     *("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
-    "testbed.kinds.command.prompt",
+    *("testbed.kinds.command.prompt", "testbed.server.quic_program"),
     *(kind.performance for kind in KINDS.values()),
 )
 DATA = ("client/chromium/pinned.js",)

@@ -6,6 +6,7 @@ were early data, the client's secrets tell.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
@@ -28,6 +29,7 @@ from testbed.wire.tls import (
     read_messages,
     read_records,
 )
+from testbed.wire.tls import HANDSHAKE as HANDSHAKE_RECORD
 
 _START_BYTES = 1 << 16
 """So much of what an end sent is read for its handshake."""
@@ -41,7 +43,8 @@ class Handshake:
     says whether the server took early data, ``alpn`` which protocol it chose, and ``certificates``
     how many it sent, none where a session is resumed; ``None``: that cannot be told.
     ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
-    are the requests in it.  ``asked_ns`` is when the first request left.
+    are the requests in it.  ``asked_ns`` is when the first request left.  ``tickets`` are the
+    places, first byte and end, of what the server told behind early data: tickets, no answer.
     """
 
     client: str
@@ -56,6 +59,7 @@ class Handshake:
     early_bytes: int
     early_requests: int
     asked_ns: int | None
+    tickets: tuple[tuple[int, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -104,11 +108,11 @@ def _of_quic(connection: QuicConnection) -> Handshake:
 
 def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handshake | None:
     """Return the handshake of ``flow``; ``None``: its client does not begin with TLS."""
-    sent = _start_of(flow, by_client=True)
+    sent = bytes(_start_of(flow, by_client=True))
     hello = read_hello_record(sent)
     if hello is None:
         return None
-    received = _start_of(flow, by_client=False)
+    received = bytes(_start_of(flow, by_client=False))
     known = secrets.get(hello.random, {})
     answer = read_hello_record(received)
     early = _early_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
@@ -119,6 +123,7 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
         early_bytes=sum(size for _, size in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
+        tickets=_find_tickets(flow, known.get(f"SERVER_{APPLICATION}")) if early else (),
     )
 
 
@@ -141,11 +146,11 @@ def _told(messages: Mapping[int, bytes]) -> _Told:
     )
 
 
-def _start_of(flow: Flow, *, by_client: bool) -> bytes:
+def _start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytearray:
     """The beginning of what one end sent, up to the first hole."""
-    joined = b""
+    joined = bytearray()
     for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda piece: piece[0]):
-        if offset > len(joined) or len(joined) > _START_BYTES:
+        if offset > len(joined) or len(joined) > most:
             break
         joined += packet.payload[len(joined) - offset :]
     return joined
@@ -185,6 +190,27 @@ def _early_records(stream: bytes, secret: bytes | None) -> tuple[tuple[int, int]
         if plain.rstrip(b"\0")[-1:] != bytes((APPLICATION_DATA,)):
             break  # EndOfEarlyData
         found.append((position, len(header) + len(content)))
+    return tuple(found)
+
+
+def _find_tickets(flow: Flow, secret: bytes | None) -> tuple[tuple[int, int], ...]:
+    """Where the server's messages are that ``secret`` opens: each run's first byte and end."""
+    stream = bytes(_start_of(flow, by_client=False, most=sys.maxsize))
+    ways = candidates(secret, prefix="") if secret else []
+    found: list[tuple[int, int]] = []
+    number = 0
+    for position, header, content in _hidden_records(stream):
+        opened = _open_any(ways, number, content, header)
+        if opened is None:
+            continue  # of the handshake
+        ways, plain = opened
+        number += 1
+        end = position + len(header) + len(content)
+        if plain.rstrip(b"\0")[-1:] != bytes((HANDSHAKE_RECORD,)):
+            continue
+        if found and found[-1][1] == position:
+            position = found.pop()[0]
+        found.append((position, end))
     return tuple(found)
 
 

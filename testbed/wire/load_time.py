@@ -9,12 +9,13 @@ what its computing takes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from testbed.model import PageLoad, Replay, ServedConnection
 from testbed.wire.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
+from testbed.wire.handshakes import Handshake
 from testbed.wire.packets import FIN, RST, Capture, behind
 from testbed.wire.quic import QuicConnection
 from testbed.wire.visits import VisitWindow
@@ -38,6 +39,8 @@ REAL_LATE_MS = 1_000.0
 REAL_EARLY_SHARE = 1e-3
 """In real time one of two clocks may be slewed (adjtimex(2))."""
 SHOWN = 3
+Ends = tuple[str, str]
+"""A connection's client and server, each ``address:port``."""
 
 
 def check_load_time(
@@ -47,6 +50,7 @@ def check_load_time(
     visit: VisitWindow,
     served: Sequence[ServedConnection],
     quic: Sequence[QuicConnection] = (),
+    handshakes: Iterable[Handshake] = (),
     *,
     real_time: bool,
     held_ms: float = 0.0,
@@ -59,13 +63,14 @@ def check_load_time(
     the server's log says, since a spare connection, on which only TLS spoke, is not of the load.
     The last byte of all responses came when the client says that its load ended, or, of a browser,
     its last request: its load ended with that or another one.  Each request, and the wait for the
-    first byte, ended when bytes came.
+    first byte, ended when bytes came.  Of ``handshakes`` tickets are no bytes of a response.
     """
-    load, began = visit.load, visit.first_packet_ns(capture, clients)
+    load, began = visit.load, visit.zero_ns(capture, clients)
     carried = {(connection.client, connection.server) for connection in served}
+    tickets = {(each.client, each.server): each.tickets for each in handshakes}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6
-        for at_ns in _arrivals(flows, quic, carried)
+        for at_ns in _arrivals(flows, quic, carried, tickets)
         if began is not None and visit.holds(at_ns)
     )
     if not arrivals_ms:
@@ -142,19 +147,25 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
 
 
 def _arrivals(
-    flows: Flows, quic: Sequence[QuicConnection], carried: Collection[tuple[str, str]]
+    flows: Flows,
+    quic: Sequence[QuicConnection],
+    carried: Collection[Ends],
+    tickets: Mapping[Ends, Sequence[tuple[int, int]]],
 ) -> Iterator[int]:
     """Yield when new bytes of responses came, on connections that ``carried`` requests."""
     for flow in flows.flows:
-        if (flow.syn.sender, flow.syn.receiver) in carried:
-            yield from _new_bytes(flow)
+        ends = flow.syn.sender, flow.syn.receiver
+        if ends in carried:
+            yield from _new_bytes(flow, tickets.get(ends, ()))
     for connection in quic:
         if (connection.client, connection.server) in carried:
             yield from connection.answered_ns()
 
 
-def _new_bytes(flow: Flow) -> Iterator[int]:
+def _new_bytes(flow: Flow, besides: Sequence[tuple[int, int]] = ()) -> Iterator[int]:
     """Yield when the server's bytes came that were not there before, until either end ended.
+
+    Those in the places ``besides``, from the first to before the second, are left out.
 
     Those are new, too, that the client did not keep when they came: what overtakes later data has
     an older timestamp than that, and is thrown away (PAWS, RFC 7323 section 5.2).
@@ -168,6 +179,9 @@ def _new_bytes(flow: Flow) -> Iterator[int]:
                 return
             told, acked = told + 1, packet.ack
         elif (offset := offsets.get(id(packet))) is not None:
+            end = offset + packet.payload_bytes
+            if any(first <= offset and end <= last for first, last in besides):
+                continue
             then = seen.get(offset)
             if then is None or (then < told and behind(acked, packet.seq) <= 0):
                 seen[offset] = told

@@ -14,6 +14,7 @@ from testbed.wire.flows import Flows, payloads
 from testbed.wire.packets import HTTPS_PORT, Capture
 from testbed.wire.quic import NEGOTIATION, ONE_RTT, RETRY, ZERO_RTT, QuicConnection
 from testbed.wire.quic_frames import ACK
+from testbed.wire.quic_window import check_windows
 
 VERSION = 1
 SHOWN = 3
@@ -56,6 +57,7 @@ def check_quic(
         yield f"protocol = h3, but there is no QUIC with {', '.join(silent[:SHOWN])}"
     for connection in connections:
         yield from check_connection(connection)
+    yield from check_windows(condition, connections)
     yield from _check_counters(capture, clients, counters)
 
 

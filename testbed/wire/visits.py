@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-from testbed.model import PageLoad
+from testbed.model import Condition, PageLoad
 from testbed.wire.packets import Capture
 
 LATE_MS = 5.0
-"""How long a browser may take, in virtual time, from where a visit begins to its first packet."""
-SLEWED_NS = 999_000_000
-"""A second by a clock that is slewed, in real time (adjtimex(2))."""
+"""How long a browser may take, in virtual time, until the first packet of its first request."""
 FOREVER_NS = 1 << 63
 
 
@@ -42,6 +41,16 @@ class VisitWindow:
         return next(
             (p.at_ns for p in capture.packets if p.source in clients and self.holds(p.at_ns)), None
         )
+
+    def zero_ns(self, capture: Capture, clients: Collection[bytes]) -> int | None:
+        """Return when the load began, by the first packet of its first request.
+
+        That comes later where a cache answers for the page itself.
+        """
+        first_ns = self.first_packet_ns(capture, clients)
+        if first_ns is None or not self.name:
+            return first_ns
+        return first_ns - round(min((r.start_ms for r in self.load.requests), default=0) * 1e6)
 
     def say(self, problem: str) -> str:
         """Return a problem of the visit, which it names where there are others."""
@@ -75,32 +84,26 @@ def _last_ms(visit: PageLoad) -> float:
 
 def check_visits(
     load: PageLoad,
-    visits: int,
-    idle_s: float,
+    asked: Condition,
     capture: Capture,
     clients: Collection[bytes],
     *,
     real_time: bool,
 ) -> Iterator[str]:
-    """Yield a sentence for what is wrong with how often, and when, the page was visited.
-
-    ``idle_s`` is for how long the client was to be idle between two visits, at least.
-    """
-    if len(load.visits) != visits:
-        yield f"the page was visited {len(load.visits)} times, asked was {visits}"
+    """Yield a sentence for what is wrong with how often, and when, the page was visited."""
+    if len(load.visits) != asked.visits:
+        yield f"the page was visited {len(load.visits)} times, asked was {asked.visits}"
         return
-    if visits == 1:
+    if asked.visits == 1:
         return
-    since_ns = None
-    for window in split_visits(load):
-        idle_ns = None if since_ns is None else window.began_ns - since_ns
-        since_ns = window.settled_ns
-        if idle_ns is not None and idle_ns < idle_s * SLEWED_NS:
-            yield window.say(
-                f"idle_s = {idle_s:g}, but it began {idle_ns / 1e9:.3f} s after the last"
-            )
-        first_ns = window.first_packet_ns(capture, clients)
-        late_ms = None if first_ns is None else (first_ns - window.began_ns) / 1e6
+    windows = split_visits(load)
+    for before, window in pairwise(windows):
+        idle_s = (window.began_ns - before.settled_ns) / 1e9
+        if idle_s < asked.idle_s:
+            yield window.say(f"it began after {idle_s:.3f} s of rest, asked was {asked.idle_s:g} s")
+    for window in windows:
+        zero_ns = window.zero_ns(capture, clients)
+        late_ms = None if zero_ns is None else (zero_ns - window.began_ns) / 1e6
         if late_ms is None:
             yield window.say("the client sent nothing")
         elif late_ms > LATE_MS and not real_time:

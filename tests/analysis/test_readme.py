@@ -64,7 +64,8 @@ def test_another_number_is_found_on_either_side(name: str, tmp_path: Path) -> No
     assert render_readme(typed, root) == TEXT
     path = root / TABLES[name].folder / "records.jsonl"
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    records[0]["load"]["plt_ms"] *= 1.02
+    for record in records:
+        record["load"]["plt_ms"] *= 1.02
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
     assert render_readme(TEXT, root) != TEXT
 

@@ -11,6 +11,7 @@ from tests.experiment.test_config import load, problems
 PAGE = 'page = "wsj"\n'
 BY_CHROMIUM = PAGE + 'client = "chromium"\n'
 QUIC = 'web_server = "nginx-quic"\n'
+AIOQUIC = 'web_server = "aioquic"\nprotocol = "h3"\n'
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,13 @@ QUIC = 'web_server = "nginx-quic"\n'
         ('early_data = true\ntls_resumption = true\ntls_version = "1.2"\n', "alone has early data"),
         ("tls_resumption = true\nvisits = 2\nidle_s = 604801.0\n",
          "idle_s: 604801 s are beyond a ticket's life of 604800 s"),
+        ('web_server = "aioquic"\n', 'beside protocol = "as-recorded": it speaks HTTP/3 alone'),
+        (AIOQUIC + 'key_share = "x25519mlkem768"\n', "aioquic does not know the group; set"),
+        (AIOQUIC + "tls_resumption = true\nvisits = 2\nidle_s = 86401.0\n",
+         "idle_s: 86401 s are beyond a ticket's life of 86400 s"),
+        ("[quic]\ninitcwnd_packets = 32\n", "its QUIC cannot be set; set web_server = \"aioquic\""),
+        (QUIC + '[sweep]\nquic_control = ["own", "reno"]\n',
+         'sweep.quic_control: "reno" beside web_server = "nginx-quic"'),
     ],
 )  # fmt: skip
 def test_what_no_server_could_do_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -85,6 +93,14 @@ def test_what_is_left_out_is_not_refused(tmp_path: Path) -> None:
     found = load(tmp_path, BY_CHROMIUM + QUIC + left_out + swept)
     assert len(found.conditions) == 9
     assert len(problems(tmp_path, BY_CHROMIUM + QUIC + left_out.split(",", 2)[0] + '"]\n' + swept))
+
+
+def test_each_web_server_has_its_own_quic(tmp_path: Path) -> None:
+    text = (
+        'protocol = "h3"\nleave_out = ["web_server=nginx-quic,initcwnd_packets=32"]\n'
+        '[sweep]\nweb_server = ["nginx-quic", "aioquic"]\ninitcwnd_packets = ["own", 32]\n'
+    )
+    assert len(load(tmp_path, BY_CHROMIUM + text).conditions) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Visits of a load in its capture: their windows, and what contradicts how often and when."""
+"""Visits of a load against its capture: how many, how long between them, when each was."""
 
 from __future__ import annotations
 
@@ -8,102 +8,81 @@ from pathlib import Path
 
 import pytest
 
-from testbed.model import PageLoad, RequestTiming
-from testbed.wire.visits import FOREVER_NS, check_visits, split_visits
-from tests.wire.packets import CLIENT, SERVER, START_NS, SYN, Capture
+from testbed.model import Condition, PageLoad, RequestTiming
+from testbed.wire.visits import check_visits, split_visits
+from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, Capture
 
-CLIENTS = [socket.inet_aton(CLIENT)]
-BEGAN_MS, IDLE_S, AGAIN_MS = 10.0, 5.0, 6000.0
-ONE = "visit 1 of 2: "
-OTHER = "visit 2 of 2: "
-
-
-def a_visit(began_ms: float | None, *ends_ms: float, plt_ms: float = 900.0) -> PageLoad:
-    """A visit whose requests ended so long after its navigation."""
-    requests = tuple(RequestTiming("http://a/", 200, 0.0, end, 10, "1") for end in ends_ms)
-    began_ns = None if began_ms is None else START_NS + round(began_ms * 1e6)
-    return PageLoad("chromium", "1", plt_ms, requests, began_ns=began_ns)
+ADDRESS = [socket.inet_aton(CLIENT)]
+ASKED = Condition(page="a", client="chromium", visits=2, idle_s=10.0)
+SECOND_MS = 11_000.0
 
 
-def two(again_ms: float = AGAIN_MS) -> PageLoad:
-    """Two visits; the first had its load event after 900 ms, its last request after 980."""
-    return replace(a_visit(again_ms, 100), earlier=(a_visit(BEGAN_MS, 100, 980),))
+def visit(began_ms: float, start_ms: float = 0.0) -> PageLoad:
+    """A visit that begins then, and asks for one thing ``start_ms`` later, for 40 ms."""
+    request = RequestTiming("http://a/", 200, start_ms, start_ms + 40.0)
+    began_ns = START_NS + round(began_ms * 1e6)
+    return PageLoad("chromium", "1", start_ms + 40.0, (request,), began_ns=began_ns)
 
 
-def said(folder: Path, load: PageLoad, *sent_ms: float, visits: int = 2, **more: bool) -> list[str]:
-    """What is held against the visits when the client sent at those moments."""
+def load(second_ms: float = SECOND_MS, start_ms: float = 0.0) -> PageLoad:
+    return replace(visit(second_ms, start_ms), earlier=(visit(0.0),))
+
+
+def problems(
+    told: PageLoad, folder: Path, *sent_ms: float, asked: Condition = ASKED, real: bool = False
+) -> list[str]:
+    """What is held against visits whose browser sent packets then."""
     capture = Capture()
-    # What the server says is of no visit.
-    capture.add((SERVER, 80), (CLIENT, 2000), SYN, 1, at_ms=0)
     for at_ms in sent_ms:
-        capture.add((CLIENT, 2000), (SERVER, 80), SYN, round(at_ms), at_ms=at_ms)
-    read = capture.read(folder)
-    return list(
-        check_visits(load, visits, IDLE_S, read, CLIENTS, **{"real_time": False} | more)
-    )  # fmt: skip
+        capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", at_ms)
+    return list(check_visits(told, asked, capture.read(folder), ADDRESS, real_time=real))
 
 
-def test_an_only_visit_is_all_of_its_capture(tmp_path: Path) -> None:
-    (window,) = split_visits(a_visit(None, 100))
-    assert window.holds(0) and window.holds(FOREVER_NS - 1) and window.is_under_way(START_NS)
-    assert window.say("late") == "late"
-    assert said(tmp_path, a_visit(None, 100), visits=1) == []
-
-
-def test_windows_of_two_visits() -> None:
-    first, last = split_visits(two())
-    began, again = (START_NS + round(at_ms * 1e6) for at_ms in (BEGAN_MS, AGAIN_MS))
-    assert [first.holds(at) for at in (began - 1, began, again - 1, again)] == [
-        False, True, True, False,
-    ]  # fmt: skip
-    assert last.holds(again) and last.holds(FOREVER_NS - 1) and not last.holds(again - 1)
-    # By its last request, which ended behind the load event; the other by its load event.
-    settled, settled_last = began + 980_000_000, again + 900_000_000
-    assert first.is_under_way(settled) and not first.is_under_way(settled + 1)
-    assert last.is_under_way(settled_last) and not last.is_under_way(settled_last + 1)
-    assert [first.say("late"), last.say("late")] == [f"{ONE}late", f"{OTHER}late"]
-
-
-def test_the_first_packet_of_each_visit_is_the_client_s(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start_ms", [0.0, 70.0])
+def test_visits_begin_with_the_packet_of_their_first_request(
+    tmp_path: Path, start_ms: float
+) -> None:
+    told = load(start_ms=start_ms)
+    sent_ms = SECOND_MS + start_ms + 1
     capture = Capture()
-    for at_ms in (11, 20, 6001):
-        capture.add((SERVER, 80), (CLIENT, 2000), SYN, 1, at_ms=at_ms)
-        capture.add((CLIENT, 2000), (SERVER, 80), SYN, at_ms, at_ms=at_ms + 1)
-    read = capture.read(tmp_path)
-    firsts = [window.first_packet_ns(read, CLIENTS) for window in split_visits(two())]
-    assert firsts == [START_NS + at_ms * 1_000_000 for at_ms in (12, 6002)]
+    capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", sent_ms)
+    assert problems(told, tmp_path, 0.0, sent_ms) == []
+    _, second = split_visits(told)
+    zero_ns = second.zero_ns(capture.read(tmp_path), ADDRESS)
+    assert zero_ns == START_NS + round((SECOND_MS + 1) * 1e6)
 
 
-def test_visits_that_began_with_their_packets(tmp_path: Path) -> None:
-    assert said(tmp_path, two(), 10, 14, 6004.9) == []
+def test_another_number_of_visits(tmp_path: Path) -> None:
+    said = "the page was visited 2 times, asked was 3"
+    assert problems(load(), tmp_path, 0.0, asked=replace(ASKED, visits=3)) == [said]
 
 
-def test_a_late_first_packet(tmp_path: Path) -> None:
-    late = f"{OTHER}its first packet left 5.100 ms after it began"
-    assert said(tmp_path, two(), 10, 6005.1) == [late]
-    assert said(tmp_path, two(), 10, 6005.1, real_time=True) == []
-    # What was sent before a visit is not its own.
-    assert said(tmp_path, two(), 9, 6000) == [f"{ONE}the client sent nothing"]
+def test_too_short_a_rest(tmp_path: Path) -> None:
+    said = "visit 2 of 2: it began after 9.960 s of rest, asked was 10 s"
+    assert problems(load(10_000.0), tmp_path, 0.0, 10_000.0) == [said]
 
 
-@pytest.mark.parametrize(("sent_ms", "name"), [(10, OTHER), (6000, ONE)])
-def test_a_visit_in_which_nothing_was_sent(tmp_path: Path, sent_ms: int, name: str) -> None:
-    assert said(tmp_path, two(), sent_ms) == [f"{name}the client sent nothing"]
+@pytest.mark.parametrize(("real", "said"), [(False, "6.000 ms after it began"), (True, None)])
+def test_a_first_packet_that_is_late(tmp_path: Path, real: bool, said: str | None) -> None:
+    found = problems(load(), tmp_path, 0.0, SECOND_MS + 6, real=real)
+    assert found == ([] if said is None else [f"visit 2 of 2: its first packet left {said}"])
 
 
-@pytest.mark.parametrize(("asked", "had"), [(1, 2), (3, 2), (2, 1)])
-def test_another_number_of_visits(tmp_path: Path, asked: int, had: int) -> None:
-    load = two() if had == 2 else a_visit(None, 100)
-    assert said(tmp_path, load, 10, 6000, visits=asked) == [
-        f"the page was visited {had} times, asked was {asked}"
-    ]
+def test_a_visit_without_a_packet(tmp_path: Path) -> None:
+    assert problems(load(), tmp_path, 0.0) == ["visit 2 of 2: the client sent nothing"]
 
 
-@pytest.mark.parametrize(
-    ("again_ms", "idle"), [(5990.0, []), (5980.0, ["4.990"]), (5000.0, ["4.010"])]
-)
-def test_an_idle_time_that_was_cut(tmp_path: Path, again_ms: float, idle: list[str]) -> None:
-    """It begins with the end of the first visit's last request."""
-    assert said(tmp_path, two(again_ms), 10, again_ms) == [
-        f"{OTHER}idle_s = 5, but it began {after} s after the last" for after in idle
-    ]
+def test_a_single_visit_is_all_of_its_capture(tmp_path: Path) -> None:
+    assert problems(visit(0.0), tmp_path, asked=replace(ASKED, visits=1)) == []
+    (only,) = split_visits(visit(0.0))
+    assert only.say("late") == "late"
+    assert only.holds(0) and only.holds(START_NS * 2)
+
+
+def test_a_visit_lasts_until_the_next_begins() -> None:
+    first, second = split_visits(load())
+    again = START_NS + round(SECOND_MS * 1e6)
+    assert first.holds(again - 1) and not first.holds(again)
+    assert second.holds(again) and not second.holds(again - 1)
+    settled = START_NS + 40_000_000
+    assert first.is_under_way(settled) and not first.is_under_way(settled + 1)

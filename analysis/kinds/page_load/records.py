@@ -16,6 +16,22 @@ from analysis.records.metric import PLT, Metric
 from testbed.model import MODIFIED, Condition, PageLoad, Record
 
 PAINT_GRAIN_MS = 4.0
+FIRST_PLT = Metric(
+    "first_plt_ms",
+    "first visit's load time",
+    "first visit PLT",
+    PLT.grain,
+    absent="the page was visited once",
+    better="faster",
+)
+FIRST_FCP = Metric(
+    "first_fcp_ms",
+    "first visit's contentful paint",
+    "first visit paint",
+    PAINT_GRAIN_MS,
+    absent="the page was visited once, or painted neither text nor a picture",
+    places=0,
+)
 MILESTONES = (
     Metric(
         "ttfb_ms",
@@ -58,8 +74,10 @@ MILESTONES = (
         places=4,
         better="smaller",
     ),
+    FIRST_PLT,
+    FIRST_FCP,
 )
-"""What a visitor sees; browsers alone give it."""
+"""What a visitor sees; browsers alone give it, and the first visit's of several."""
 
 
 def _lack(record: Record) -> str | None:
@@ -132,5 +150,5 @@ DESCRIPTION = RecordKind(
     unless_default=defaults_of(
         Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
     ),
-    side_by_side=False,  # what a visitor sees has a table of its own
+    side_by_side=(FIRST_PLT,),  # what a visitor sees has a table of its own
 )

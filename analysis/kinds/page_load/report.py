@@ -7,8 +7,11 @@ from typing import Any
 from analysis.kinds.page_load.closed_forms import list_closed_forms
 from analysis.kinds.page_load.figures import FIGURES
 from analysis.kinds.page_load.findings import findings
+from analysis.kinds.page_load.opening import describe_openings
+from analysis.kinds.page_load.records import FIRST_PLT
 from analysis.kinds.page_load.visitor import describe_visitor
 from analysis.kinds.page_load.waterfall import Waterfalls, gather_waterfalls
+from analysis.records.cells import further_metrics
 from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results
 from analysis.report.evidence import TrialLine
@@ -24,9 +27,11 @@ def _parts(results: Results, table: ResultTable, lines: list[TrialLine]) -> Part
     not_exact, more_not_exact = list_not_exact(results.records)
     return {
         "visitor": describe_visitor(table.cells),
+        "openings": describe_openings(table.cells),
         "neighbours": list_flows(table.cells),
         "closed_forms": list_closed_forms(results.folder, table.cells),
         "waterfalls": falls,
+        "revisited": FIRST_PLT in further_metrics(table.cells),
         "waterfall_data": _waterfall_data(falls, lines),
         "coverage": describe(table.coverage),
         "not_exact": not_exact,

@@ -207,12 +207,17 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
     """Return what was seen of a visit as the model has it.
 
     Raises:
-        LoadError: the load event came, but there is no request in the result, or an origin spoke
-            another protocol than asked for.
+        LoadError: the load event came, but nothing over the network, or an origin spoke another
+            protocol than asked for.
     """
     requests = tuple(_read_request(item, result) for item in result.requests)
     if not requests:
-        raise LoadError("chromium: the browser reported no request at all")
+        raise LoadError(
+            "chromium: all of the page came from the cache, and a time that no packet shows is "
+            'unproven; set between = "clear-cache"'
+            if result.cached
+            else "chromium: the browser reported no request at all"
+        )
     require_protocols(order, ((item.url, item.protocol) for item in result.requests))
     coverage = compare(order.archive, requests, result.cached)
     return PageLoad(

@@ -170,9 +170,10 @@ def _load(
     traffic = BrowserTraffic(keeps_cache=keeps)
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
-    milestones = milestones_of(
-        _read_milestones(devtools, session), float(timing["response_start_ms"])
-    )
+    cached = traffic.cached() if keeps else ()
+    # Of a page that the cache answers no first byte comes.
+    first_byte_ms = 0.0 if errand.url in cached else float(timing["response_start_ms"])
+    milestones = milestones_of(_read_milestones(devtools, session), first_byte_ms)
     loaded_s = start_s + plt_ms / 1000
     return Visit(
         plt_ms=plt_ms,
@@ -185,7 +186,7 @@ def _load(
             for request in traffic.requests()
             if request.end_s is not None or request.start_s <= loaded_s
         ],
-        cached=traffic.cached() if keeps else (),
+        cached=cached,
         milestones=milestones,
         cost=cost,
     )

@@ -37,6 +37,7 @@ from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, addresses_in
 from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
 from testbed.model.traffic import lead_s, parse_traffic
+from testbed.server.quic_stack import read_stack
 from testbed.server.replay_log import read_replay
 from testbed.wire.capture import CAPTURED_MOST, capture, snap_bytes
 from testbed.wire.counters import difference, read_counters
@@ -67,7 +68,9 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
                 _execute(trial, site, archive, lab, observation)
                 observation["lab"] = asdict(read_again())
         # The server has ended: its log is complete.
-        observation["replay"] = asdict(read_replay(nginx, archive.entries))
+        stack = read_stack(nginx, trial.condition_as(LabCommand))
+        replay = read_replay(nginx, archive.entries)
+        observation["replay"] = asdict(replace(replay, quic="" if stack is None else stack.text))
 
 
 def _execute(

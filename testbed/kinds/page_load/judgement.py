@@ -320,13 +320,10 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
             observed.hosts,
         )
     real_time = not seen.exact
-    yield from check_visits(
-        *(observed.load, condition.visits, condition.idle_s, capture, CLIENT_ENDS),
-        real_time=real_time,
-    )
+    yield from check_visits(observed.load, condition, capture, CLIENT_ENDS, real_time=real_time)
     for visit in windows:
         problems = check_load_time(
-            *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic),
+            *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic, seen.handshakes),
             real_time=real_time,
             held_ms=_held_ms(seen),
         )

@@ -38,6 +38,7 @@ from testbed.model import (
 )
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
+from testbed.server.quic_stack import check_stack, read_stack
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
 from testbed.server.resolver import Addresses
 from testbed.wire.capture import capture, snap_bytes
@@ -85,12 +86,14 @@ def _measure(
     replay = read_replay(nginx, archive.entries)
     answered = read_answered(nginx, archive.entries)
     load = load if load.requests else _with_coverage(load, archive, answered)
+    stack = read_stack(nginx, condition)
     served = {(listener.host, listener.port) for listener in listeners}
     requests = [request for visit in load.visits for request in visit.requests]
     replay = replace(
         replay,
         missed=(*replay.missed, *unreached(requests, served)),
         page=measure_coverage(archive, load, replay),
+        quic="" if stack is None else stack.text,
     )
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
     observation["machine"] = machine
@@ -99,7 +102,12 @@ def _measure(
     observation |= {"neighbours": [asdict(told) for told in met.told], "load_ns": met.load_ns}
     if (again := second.read(site, archive)) is not None:
         observation["second"] = asdict(again)
-    others = (*met.problems, *(f"the second page: {problem}" for problem in second.problems))
+    unlike = () if stack is None else check_stack(stack, condition.quic)
+    others = (
+        *unlike,
+        *met.problems,
+        *(f"the second page: {problem}" for problem in second.problems),
+    )
     lengths = (each for visit in load.visits for each in check_lengths(answered, visit))
     observation["problems"] = (*protocols, *others, *dict.fromkeys(lengths))
     for visit in load.visits:

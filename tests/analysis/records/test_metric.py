@@ -25,7 +25,8 @@ from tests.measured import load_of
 
 def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
     numbers = [each.name for each in fields(PageLoad) if each.type in ("float", "float | None")]
-    assert [metric.name for metric in records_of("page_load").metrics] == numbers
+    first = ["first_plt_ms", "first_fcp_ms"]
+    assert [metric.name for metric in records_of("page_load").metrics] == [*numbers, *first]
     assert records_of("page_load").metrics == (PLT, *MILESTONES)
 
 
@@ -36,7 +37,7 @@ def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
 
 def test_names_of_metrics_are_of_one_kind_only() -> None:
     names = [metric.name for metric in all_metrics()]
-    assert len(set(names)) == len(names) == 15
+    assert len(set(names)) == len(names) == 17
 
 
 def test_each_kind_has_its_own_default() -> None:
@@ -73,8 +74,11 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
 
 def test_what_a_load_does_not_have_is_no_number() -> None:
     load = load_of(record(conditions()[0], plt_ms=1000.0))
-    assert [metric.of(load) for metric in records_of("page_load").metrics] == [1000.0, *[None] * 5]
+    assert [metric.of(load) for metric in records_of("page_load").metrics] == [1000.0, *[None] * 7]
     assert PLT.of(replace(load, plt_ms=float("nan"))) is None
+    again = replace(load, earlier=(replace(load, plt_ms=1500.0, fcp_ms=400.0), load))
+    assert find_metric("first_plt_ms").of(again) == 1500.0
+    assert find_metric("first_fcp_ms").of(again) == 400.0
     seen = load_of(with_milestones(record(conditions()[0]), cls=0.0))
     assert find_metric("cls").of(seen) == 0.0
 

@@ -59,6 +59,20 @@ def test_cells_that_lost_draws_say_how_many_and_why(tmp_path: Path) -> None:
     assert not [line for line in said if line.startswith("amazon, 200 ms")]
 
 
+def test_what_answered_by_quic(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [20.0, 100.0], [False])
+    loads = [record(cell, 0, 1000.0) for cell in cells]
+    replays = [each.replay for each in loads if each.replay is not None]
+    stacks = ["nginx 1.30.6: 10 packets of 1200 bytes, cubic", ""]
+    loads = [
+        replace(load, replay=replace(replay, quic=stack))
+        for load, replay, stack in zip(loads, replays, stacks, strict=True)
+    ]
+    write_results(tmp_path, loads, experiment(1, conditions=cells, reference=None))
+    said = findings(make_table(cells_of(read_results(tmp_path)), None))
+    assert f"By QUIC answered {stacks[0]} (initial window, algorithm)." in said
+
+
 def test_what_a_client_chose_that_was_offered_both(tmp_path: Path) -> None:
     (cell,) = conditions(["amazon"], [20.0], [False])
     load = record(cell, 0, 1000.0)

@@ -14,6 +14,7 @@ from analysis.tables.rows import render_csv, trimmed
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
+from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
 
@@ -157,3 +158,26 @@ def test_decimals() -> None:
     assert [trimmed(v, 6) for v in (20.0, 1.5, 1 / 3, -0.0, 1e-9, 1200.0)] == [
         "20", "1.5", "0.333333", "0", "0", "1200",
     ]  # fmt: skip
+
+
+def test_first_visits_have_columns_where_a_page_is_visited_again(tmp_path: Path) -> None:
+    once, again = record(OFF, 0, 2000.0), record(OFF, 0, 1500.0)
+    (row,) = rows_of(table_of(tmp_path / "once", [once], (OFF,), 1))
+    assert not any(name.startswith("first_") for name in row)
+    load = load_of(again)
+    visits = replace(again, measured=replace(load, earlier=(replace(load, plt_ms=1900.0),)))
+    (row,) = rows_of(table_of(tmp_path / "again", [visits], (OFF,), 1))
+    assert (row["plt_ms"], row["first_plt_ms"]) == ("1500", "1900")
+    assert "first_fcp_ms" not in row
+
+
+def test_rows_are_pairs_where_at_least_half_of_the_conditions_have_both_arms(
+    tmp_path: Path,
+) -> None:
+    pages = [conditions([page], [100.0]) for page in ("amazon", "wsj", "nytimes")]
+    half = (*pages[0], pages[1][0])
+    assert table_of(tmp_path / "half", [record(one) for one in half], half, 1).paired
+    third = (*half, pages[2][0])
+    table = table_of(tmp_path / "third", [record(one) for one in third], third, 1)
+    assert (table.paired, table.axes) == (False, ("page", "rtt_ms", "tfo"))
+    assert [row["tfo"] for row in rows_of(table)] == ["false", "true", "false", "false"]

@@ -56,3 +56,16 @@ def test_rows_become_sentences_that_leave_nothing_out() -> None:
 
 def test_a_table_without_rows_has_its_headings() -> None:
     assert render_columns([Column("page", [])], 80) == ["page", "----"]
+
+
+def test_headings_have_several_lines_where_the_table_would_not_fit() -> None:
+    columns = [Column("page", ["wsj"], left=True), Column("first visit PLT", ["1.5"])]
+    assert render_columns(columns, 21)[0] == "page  first visit PLT"
+    assert render_columns(columns, 20) == [
+        "      first",
+        "      visit",
+        "page    PLT",
+        "----  -----",
+        "wsj     1.5",
+    ]
+    assert render_columns(columns, 10)[0] == "page wsj,"

@@ -160,6 +160,28 @@ def test_a_moment_is_waited_for_and_then_the_guest_forgets(order: LoadOrder) -> 
     assert forgotten_ns[0] >= moment_ns
 
 
+def test_each_visit_has_its_own_times_and_har(order: LoadOrder) -> None:
+    idled_ns: list[int] = []
+    seen = load(
+        dataclasses.replace(order, visits=3, idle=lambda: idled_ns.append(time.time_ns())), "plain"
+    )
+    first, second, third = seen.visits
+    assert third is seen and seen.earlier == (first, second)
+    began_ns = [visit.began_ns or 0 for visit in seen.visits]
+    assert began_ns[0] < idled_ns[0] <= began_ns[1] < idled_ns[1] <= began_ns[2]
+    assert [len(visit.requests) for visit in seen.visits] == [1, 1, 1]
+    names = ["load.har", "visit-1.har", "visit-2.har"]
+    assert sorted(file.name for file in order.out.glob("*.har")) == names
+    for name in names:
+        har = json.loads((order.out / name).read_text())["log"]
+        assert [entry["request"]["url"] for entry in har["entries"]] == [ROOT]
+
+
+def test_a_single_visit_tells_nothing_of_visits(order: LoadOrder) -> None:
+    seen = load(order, "plain")
+    assert (seen.earlier, seen.began_ns, seen.visits) == ((), None, (seen,))
+
+
 @pytest.mark.parametrize(
     ("key", "message"),
     [

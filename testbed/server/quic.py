@@ -1,0 +1,142 @@
+"""Replay server over QUIC alone: ``quic_program``, started with the order of what it serves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from testbed.archive.head import BODILESS, sent_headers
+from testbed.archive.reading import Archive, Entry
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError, LabError
+from testbed.base.namespace import Namespace
+from testbed.model import KEPT_ALIVE_S, QuicSpec
+from testbed.server.blocks import asked_of, check_replayable
+from testbed.server.listeners import Listener
+from testbed.server.matching import CONDITION, KEY_MARK, Location
+from testbed.server.nginx import ERROR_LOG, READY_S, ServerOptions
+from testbed.server.quic_stack import READY_FILE
+from testbed.server.replay_log import LOG_FILE
+
+PROGRAM = Path(__file__).with_name("quic_program.py")
+ORDER_FILE = "order.json"
+# OpenSSL's modules and configuration are looked for in the root, whose OpenSSL is another.
+ENVIRONMENT = {"CRYPTOGRAPHY_OPENSSL_NO_LEGACY": "1", "OPENSSL_CONF": "/dev/null"}
+
+
+def order_of_page(
+    archive: Archive, listeners: Sequence[Listener], options: ServerOptions, quic: QuicSpec
+) -> dict[str, Any]:
+    """Return what ``quic_program`` is told: knobs, the origins over TLS, and all answers.
+
+    Raises:
+        ConfigurationError: the page cannot be replayed, or an origin has no certificate.
+    """
+    check_replayable(archive)
+    secured = [listener for listener in listeners if listener.tls]
+    folder = options.tls
+    missing = [
+        f"https://{each.host}: {folder} has no certificate for it; build the page anew"
+        for each in secured
+        if folder is None or not (folder / f"{each.host}.pem").is_file()
+    ]
+    if missing or folder is None:
+        raise ConfigurationError(missing or [f"{archive.name}: no origin is over https"])
+    return {
+        "initcwnd_packets": quic.initcwnd_packets,
+        "congestion_control": None if quic.quic_control == "own" else quic.quic_control,
+        "tickets": options.handshakes.tickets,
+        "early_data": options.handshakes.early_data,
+        "kept_alive_s": KEPT_ALIVE_S,
+        "mark": KEY_MARK,
+        "condition": CONDITION,
+        "ready": READY_FILE,
+        "log": LOG_FILE,
+        "listeners": [
+            _listener(each, archive.entries, options, folder.absolute()) for each in secured
+        ],
+        "answers": {number: _answer(entry) for number, entry in enumerate(archive.entries)},
+    }
+
+
+def _listener(
+    listener: Listener, entries: Sequence[Entry], options: ServerOptions, folder: Path
+) -> dict[str, Any]:
+    asked = asked_of(listener, entries)
+
+    def think_ms(location: Location) -> int:
+        if options.think is None or location.match == "plain":
+            return 0
+        entry = None if location.answer is None else entries[location.answer]
+        return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
+
+    return {
+        "host": listener.host,
+        "port": listener.bound_port or listener.port,
+        "addresses": listener.addresses,
+        "certificate": str(folder / f"{listener.host}.pem"),
+        "key": str(folder / "key.pem"),
+        "has_head": asked.has_head,
+        "miss_ms": 0 if options.think is None else options.think.delay_ms("miss"),
+        "locations": [
+            {
+                "name": each.name,
+                "prefix": each.prefix,
+                "match": each.match,
+                "answer": each.answer,
+                "think_ms": think_ms(each),
+            }
+            for each in asked.locations
+        ],
+    }
+
+
+def _answer(entry: Entry) -> dict[str, Any]:
+    bodiless = entry.body is None or entry.status in BODILESS
+    return {
+        "status": entry.status,
+        "headers": [(name.lower(), value) for name, value in sent_headers(entry.headers)],
+        "body": None if bodiless else str(Path(str(entry.body)).absolute()),
+    }
+
+
+@contextmanager
+def serve_quic(
+    namespace: Namespace | None,
+    archive: Archive,
+    listeners: Sequence[Listener],
+    scratch: Path,
+    options: ServerOptions,
+    quic: QuicSpec,
+) -> Iterator[int]:
+    """Run the program inside ``namespace`` and yield its process id once it listens everywhere.
+
+    ``scratch`` is made; it holds its order and its log, also after the end.  Without a namespace it
+    runs where we do.
+
+    Raises:
+        ConfigurationError: the page cannot be replayed.
+        LabError: it ended, or did not listen within ``READY_S`` seconds.
+        MissingError: the root has no aioquic.
+    """
+    order = order_of_page(archive, listeners, options, quic)
+    scratch.mkdir(mode=0o755, parents=True)
+    scratch = scratch.absolute()
+    (scratch / ORDER_FILE).write_text(json.dumps(order), "utf-8")
+    argv = (*options.program, "-I", str(PROGRAM), str(scratch / ORDER_FILE))
+    errors = scratch / ERROR_LOG
+    with ExitStack() as undo:
+        log = undo.enter_context(errors.open("wb"))
+        with nullcontext() if namespace is None else namespace.entered():
+            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log, env=ENVIRONMENT))
+        deadline = time.monotonic() + READY_S
+        while not (scratch / READY_FILE).exists():
+            if child.poll() is not None or time.monotonic() > deadline:
+                said = errors.read_text(errors="replace")[-2000:].strip()
+                raise LabError(f"aioquic is not ready: {said}")
+            time.sleep(0.01)
+        yield child.pid
