@@ -390,8 +390,9 @@ class Condition:
         label="Visits", low=1, high=20, since=3,
     )] = 1  # fmt: skip
     between: Annotated[Between, Knob(
-        "Whether the browser's cache is emptied between visits. Names, connections, cookies and "
-        "tickets are kept as long as the browser keeps them.",
+        "Whether the browser's cache is emptied between visits; with it goes which servers speak "
+        "HTTP/2. Names, connections, cookies and tickets are kept as long as the browser keeps "
+        "them.",
         label="Between visits", since=3,
         words=MappingProxyType({"clear-cache": "cache emptied", "keep": "cache kept"}),
     )] = "clear-cache"  # fmt: skip

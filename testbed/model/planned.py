@@ -115,11 +115,21 @@ class Trial:
         return ip
 
     @property
+    def visits(self) -> int:
+        """How often its page is visited."""
+        visits: int = getattr(self.condition, "visits", 1)
+        return visits
+
+    @property
+    def rest_s(self) -> float:
+        """For how long its client is idle between all visits, in seconds of its own clock."""
+        idle_s: float = getattr(self.condition, "idle_s", 0.0)
+        return (self.visits - 1) * idle_s
+
+    @property
     def limit_s(self) -> float:
         """How long all its visits may take, in seconds of its own clock, with what is between."""
-        visits: int = getattr(self.condition, "visits", 1)
-        idle_s: float = getattr(self.condition, "idle_s", 0.0)
-        return visits * self.timeout_s + (visits - 1) * idle_s
+        return self.visits * self.timeout_s + self.rest_s
 
     @property
     def opening(self) -> Opening:

@@ -99,7 +99,8 @@ def check_visits(
     windows = split_visits(load)
     for before, window in pairwise(windows):
         idle_s = (window.began_ns - before.settled_ns) / 1e9
-        if idle_s < asked.idle_s:
+        # In real time one of two clocks may be slewed (adjtimex(2)).
+        if idle_s < asked.idle_s * (0.999 if real_time else 1.0):
             yield window.say(f"it began after {idle_s:.3f} s of rest, asked was {asked.idle_s:g} s")
     for window in windows:
         zero_ns = window.zero_ns(capture, clients)

@@ -151,7 +151,9 @@ def test_what_nobody_recorded_may_end_a_connection(visit: Visit, tmp_path: Path)
 DOWN, UP = ((SERVER, 80), (CLIENT, PORT)), ((CLIENT, PORT), (SERVER, 80))
 
 
-@pytest.mark.parametrize(("idle_s", "excused"), [(KEPT_ALIVE_S, True), (KEPT_ALIVE_S / 2 - 2, False)])
+@pytest.mark.parametrize(
+    ("idle_s", "excused"), [(KEPT_ALIVE_S, True), (KEPT_ALIVE_S / 2 - 2, False)]
+)
 @pytest.mark.parametrize("probed", [False, True])
 def test_a_server_may_end_a_connection_that_was_idle_for_so_long(
     visit: Visit, tmp_path: Path, idle_s: float, excused: bool, probed: bool

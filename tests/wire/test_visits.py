@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.model import Condition, PageLoad, RequestTiming
+from testbed.model import Condition, PageLoad, RequestTiming, Trial
 from testbed.wire.visits import check_visits, split_visits
 from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, Capture
 
@@ -77,3 +77,15 @@ def test_a_single_visit_is_all_of_its_capture(tmp_path: Path) -> None:
     (only,) = split_visits(visit(0.0))
     assert only.say("late") == "late"
     assert only.holds(0) and only.holds(START_NS * 2)
+
+
+def test_rest_is_beside_what_each_visit_may_take() -> None:
+    trial = Trial(replace(ASKED, visits=3), 0, 0, "virtual", "7.3", timeout_s=20.0)
+    assert (trial.visits, trial.rest_s, trial.limit_s) == (3, 20.0, 80.0)
+    once = replace(trial, condition=replace(ASKED, visits=1))
+    assert (once.visits, once.rest_s, once.limit_s) == (1, 0.0, 20.0)
+
+
+def test_in_real_time_a_rest_is_told_by_two_clocks(tmp_path: Path) -> None:
+    assert problems(load(10_035.0), tmp_path, 0.0, 10_035.0, real=True) == []
+    assert len(problems(load(10_035.0), tmp_path, 0.0, 10_035.0)) == 1
