@@ -8,7 +8,7 @@ are those of ``analysis.teaching.wire`` (``sent`` has packets, ``measured`` mome
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,6 +20,16 @@ FILE_BYTES = 60 * 1024
 """Of the page file-60k, without the head of its response."""
 CALL, UPLOAD = "call", "bulk up + call"
 """Neighbours of the lab of bufferbloat."""
+OPENED = {
+    "full handshake": ("h2", False, False, False),
+    "resumption": ("h2", True, False, False),
+    "early data": ("h2", True, True, False),
+    "Fast Open": ("h2", False, False, True),
+    "both": ("h2", True, True, True),
+    "HTTP/3": ("h3", True, False, False),
+    "0-RTT": ("h3", True, True, False),
+}
+"""Ways to open a connection: protocol, tickets, early data, Fast Open."""
 
 
 def handshake_shares(measured: pd.DataFrame, up_kbit: int) -> dict[float, float]:
@@ -168,6 +178,22 @@ def _behind(measured: pd.DataFrame, buffer_bytes: int, qdisc: str, traffic: str)
     known = (measured["buffer_bytes"] == buffer_bytes) & (measured["traffic"] == traffic)
     (row,) = measured[known & (measured["qdisc"] == qdisc)].to_dict("records")
     return row
+
+
+def ways_to_open(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the loads of ``OPENED`` with ``arm``, and ``trips`` until their request left."""
+    names = {knobs: name for name, knobs in OPENED.items()}
+    knobs = zip(*(measured[name] for name in ("protocol", "tls_resumption", "early_data", "tfo")),
+                strict=True)  # fmt: skip
+    arms = measured.assign(arm=[names.get(each) for each in knobs],
+                           trips=measured["round_trips"].round())  # fmt: skip
+    return arms[arms["arm"].notna()].sort_values(["key_share", "ttfb_ms"], ignore_index=True)
+
+
+def trips(ways: pd.DataFrame, key_share: str, arms: Iterable[str]) -> dict[str, int]:
+    """Return by arm how many round trips passed before the request left, with such a hello."""
+    known = ways[ways["key_share"] == key_share].set_index("arm")["trips"]
+    return {arm: int(known[arm]) for arm in arms}
 
 
 def capacity_per_s(measured: pd.DataFrame) -> float:

@@ -211,7 +211,7 @@ def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> No
     done = notebooks.run(*LABS, "python", "-P", "-m", "analysis.teaching.hand_out", "my-labs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "building" not in done.stderr
-    assert done.stdout.count(": new") == 7
+    assert done.stdout.count(": new") == 8
     assert notebooks.shell("head -c 5 my-labs/1-handshake/sheet.pdf") == "%PDF-"
     lab = "analysis/teaching/source/1-handshake/1-handshake.ipynb"
     done = notebooks.run(

@@ -100,4 +100,14 @@ BELIEFS: dict[str, dict[str, str]] = {
         "than without the upload": "times_faster = with_upload['plt_ms'] / "
         "large.loc[('fifo', 'call'), 'plt_ms']",
     },
+    "8-round-trips": {
+        "a ticket saves a round trip": "before = before | {'resumption': 1}",
+        "early data is zero over TCP": "before = before | {'early data': 0}",
+        "Fast Open saves all of TCP and TLS": "before = before | {'Fast Open': 0}",
+        "HTTP/3 is zero": "before = before | {'HTTP/3': 0}",
+        "an answer takes no round trip": "first_byte_ms = lambda trips, rtt_ms: trips * rtt_ms",
+        "always one": "first_byte_ms = lambda rtt_ms: 3 * rtt_ms",
+        "half a hello is a hello": "large_hello = 1",
+        "savings add up": "both = 0",
+    },
 }

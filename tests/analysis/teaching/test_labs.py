@@ -103,8 +103,8 @@ def measured_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def test_there_are_seven() -> None:
-    assert [path.stem[0] for path in LABS] == ["1", "2", "3", "4", "5", "6", "7"]
+def test_there_are_eight() -> None:
+    assert [path.stem[0] for path in LABS] == ["1", "2", "3", "4", "5", "6", "7", "8"]
     assert [path.parent.name for path in LABS] == [path.stem for path in LABS]
     assert sorted(BELIEFS) == [path.stem for path in LABS]
 
