@@ -1,4 +1,4 @@
-"""docs/links.md: every block that is an experiment file loads, and so does each translation."""
+"""Blocks of documents that are experiment files load, and so does each translation of links.md."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from testbed.model import Condition
 from testbed.way.prepare import read_catalogue
 
 TEXT = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
-BLOCKS = [
-    textwrap.dedent(block)
-    for block in re.findall(r"(?:^    .*\n)+", TEXT, re.MULTILINE)
-    if "./run.sh" not in block
-]
+
+
+def blocks(text: str) -> list[str]:
+    return [
+        textwrap.dedent(block)
+        for block in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
+        if "./run.sh" not in block
+    ]
+
+
+BLOCKS = blocks(TEXT)
+OPENINGS = blocks((ROOT / "docs" / "zero-rtt.md").read_text(encoding="utf-8"))
 ROWS = {
     row: re.findall(r"`(link\.[a-z_]+ = [^`]+)`", row)
     for row in TEXT.splitlines()
@@ -39,6 +46,12 @@ def test_a_block_works_when_it_is_pasted(tmp_path: Path, block: str) -> None:
         assert len(block.splitlines()) <= 4
         experiment = load_experiment(path, read_catalogue())
         assert all(isinstance(each, Condition) for each in experiment.conditions)
+
+
+@pytest.mark.parametrize("block", OPENINGS, ids=lambda text: text.splitlines()[-1])
+def test_so_does_one_of_zero_round_trips(tmp_path: Path, block: str) -> None:
+    (tmp_path / "mine.toml").write_text(block)
+    assert load_experiment(tmp_path / "mine.toml", read_catalogue()).conditions_as(Condition)
 
 
 def test_there_are_blocks_of_each_section() -> None:
