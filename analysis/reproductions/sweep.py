@@ -120,7 +120,7 @@ def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str])
         for name in names
     ]
     # A copy, in one piece: columns are added to it.
-    return pd.concat([medians, *ends], axis=1).reset_index().copy()
+    return pd.concat([medians, *ends], axis=1).copy().reset_index()
 
 
 def _median_of(values: pd.Series[Any]) -> Estimate | None:

@@ -185,7 +185,7 @@ def ways_to_open(measured: pd.DataFrame) -> pd.DataFrame:
     names = {knobs: name for name, knobs in OPENED.items()}
     knobs = zip(*(measured[name] for name in ("protocol", "tls_resumption", "early_data", "tfo")),
                 strict=True)  # fmt: skip
-    arms = measured.assign(arm=[names.get(each) for each in knobs],
+    arms = measured.assign(arm=pd.Series(map(names.get, knobs), index=measured.index),
                            trips=measured["round_trips"].round())  # fmt: skip
     return arms[arms["arm"].notna()].sort_values(["key_share", "ttfb_ms"], ignore_index=True)
 

@@ -17,7 +17,7 @@ NAMES = [*SWEPT, *FIXED, *KERNEL]
         ("RTT_MS", "rtt_ms"),
         ("down_mbit", "down_kbit"),
         ("buffer_kb", "buffer_bytes"),
-        ("initcwnd", "initcwnd_segments"),
+        ("initcwnd_seg", "initcwnd_segments"),
         ("cookie", "cookies"),
         ("clinet", "client"),
         ("congestion", "congestion_control"),

@@ -12,7 +12,7 @@ from testbed.experiment.knobs import paths
 from tests.hallway import make_services
 
 UNITS = {"ms": "ms", "kbit": "kbit/s", "bytes": "B", "pct": "%", "segments": "segments", "s": "s",
-         "us": "µs"}  # fmt: skip
+         "packets": "packets",         "us": "µs"}  # fmt: skip
 
 
 def test_all_knobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
