@@ -183,19 +183,17 @@ def read_kind(folder: Path) -> Kind:
     Raises:
         ConfigurationError: none, more than one, or its ``page.toml`` is wrong.
     """
-    sources: dict[Kind, str] = {}
     facts = read_facts(folder / FACTS_NAME)
-    if facts.table is not None:
-        sources["table"] = f"a [table] in {FACTS_NAME}"
-    if (folder / TABLE_NAME).exists():
-        sources["table"] = " and ".join((*sources.values(), TABLE_NAME))
-    if (folder / HAR_NAME).exists():
-        sources["archive"] = HAR_NAME
-    if facts.recipe is not None:
-        sources["recipe"] = f"a [recipe] in {FACTS_NAME}"
-    contents = " and ".join(sources.values()) or "nothing to build"
-    if len(sources) == 1 and " and " not in contents:
-        return next(iter(sources))
+    known: tuple[tuple[Kind, str, bool], ...] = (
+        ("table", f"a [table] in {FACTS_NAME}", facts.table is not None),
+        ("table", TABLE_NAME, (folder / TABLE_NAME).exists()),
+        ("archive", HAR_NAME, (folder / HAR_NAME).exists()),
+        ("recipe", f"a [recipe] in {FACTS_NAME}", facts.recipe is not None),
+    )
+    sources = [(kind, words) for kind, words, is_there in known if is_there]
+    if len(sources) == 1:
+        return sources[0][0]
+    contents = " and ".join(words for _, words in sources) or "nothing to build"
     raise ConfigurationError(
         [f"{folder}: has {contents}; a page has exactly one of {TABLE_NAME} (a table), {HAR_NAME} "
          f"(an archive), and a [table] and a [recipe] in {FACTS_NAME}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -292,6 +293,17 @@ def write_results(
     )  # fmt: skip
     write_manifest(folder, manifest)
     return folder
+
+
+def report_section(folder: Path, name: str, *records: Record) -> str:
+    """The section ``name`` of the report of ``records``; empty if there is none, nor a link."""
+    asked = tuple(dict.fromkeys(one.trial.condition for one in records))
+    write_results(folder, records, experiment(1, conditions=asked, reference=None))
+    write_reports(folder)
+    page = (folder / "report.html").read_text()
+    section = re.search(rf'<section id="{name}">.*?</section>', page, re.DOTALL)
+    assert (f'href="#{name}"' in page) == bool(section)
+    return section[0] if section else ""
 
 
 def write_records(folder: Path, records: Iterable[Record]) -> None:

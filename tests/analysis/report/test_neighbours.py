@@ -12,7 +12,7 @@ from analysis.report.document import write_reports
 from analysis.report.neighbours import opinion_of
 from analysis.words import MISSING
 from testbed.model import NeighbourFlow, Record
-from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.analysis.sample import conditions, experiment, record, report_section, write_results
 
 OFF, _ = conditions(["amazon"], [100.0])
 TEXT = "bulk up 2x + call"
@@ -34,13 +34,8 @@ def bulk(number: int, kbit: float) -> NeighbourFlow:
 
 def written(folder: Path, one: Record) -> list[list[str]]:
     """The cells of the section's rows; none where there is no section."""
-    asked = (one.trial.condition,)
-    write_results(folder, (one,), experiment(1, conditions=asked, reference=None))
-    write_reports(folder)
-    page = (folder / "report.html").read_text()
-    section = re.search(r'<section id="neighbours">.*?</section>', page, re.DOTALL)
-    assert ('href="#neighbours"' in page) == bool(section)
-    rows = re.findall(r"<tr data-page.*?</tr>", section[0], re.DOTALL) if section else []
+    section = report_section(folder, "neighbours", one)
+    rows = re.findall(r"<tr data-page.*?</tr>", section, re.DOTALL)
     return [
         [re.sub(r"<.*?>", " ", cell).strip() for cell in re.findall(r"<td.*?</td>", row)]
         for row in rows

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report.document import write_reports
 from testbed.model import Record, VisitProof
-from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.analysis.sample import conditions, record, report_section
 from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
@@ -34,15 +33,10 @@ def revisited(good: Record) -> Record:
 
 def written(folder: Path, *records: Record) -> dict[str, list[str]]:
     """The columns of the section behind those of the knobs; empty where there is none."""
-    asked = tuple(dict.fromkeys(one.trial.condition for one in records))
-    write_results(folder, records, experiment(3, conditions=asked, reference=None))
-    write_reports(folder)
-    page = (folder / "report.html").read_text()
-    section = re.search(r'<section id="opening">.*?</section>', page, re.DOTALL)
-    assert ('href="#opening"' in page) == bool(section)
+    section = report_section(folder, "opening", *records)
     if not section:
         return {}
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in section[0].split("<tr")[1:]]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in section.split("<tr")[1:]]
     return {column[0]: list(column[1:]) for column in zip(*rows, strict=True)}
 
 

@@ -8,23 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report.document import write_reports
 from analysis.words import MISSING
 from testbed.model import Record
-from tests.analysis.sample import conditions, experiment, record, with_milestones, write_results
+from tests.analysis.sample import conditions, record, report_section, with_milestones
 
 OFF, ON = conditions(["amazon"], [100.0])
 
 
 def written(folder: Path, *records: Record) -> str:
     """The section of the report of ``records``, without line breaks; empty if there is none."""
-    asked = tuple(dict.fromkeys(one.trial.condition for one in records))
-    write_results(folder, records, experiment(1, conditions=asked, reference=None))
-    write_reports(folder)
-    page = (folder / "report.html").read_text()
-    section = re.search(r'<section id="visitor">.*?</section>', page, re.DOTALL)
-    assert ('href="#visitor"' in page) == bool(section)
-    return " ".join(section[0].split()) if section else ""
+    return " ".join(report_section(folder, "visitor", *records).split())
 
 
 def cells(section: str) -> list[str]:
