@@ -23,6 +23,9 @@ from testbed.base.interrupt import holding
 
 TERM_GRACE_S = 2.0
 CANCEL_POLL_S = 0.1
+READY_S = 60.0
+"""So long a program may take until it does what it was started for."""
+READY_POLL_S = 0.01
 
 Process = subprocess.Popen[bytes]
 Completed = subprocess.CompletedProcess[str]
@@ -278,6 +281,16 @@ def wait(
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return ProcessExit(child.returncode, usage.ru_utime + usage.ru_stime)
+
+
+def becomes_ready(child: Process, is_ready: Callable[[], bool]) -> bool:
+    """Wait until ``is_ready``; ``False``: ``child`` has ended, or took longer than ``READY_S``."""
+    deadline = time.monotonic() + READY_S
+    while not is_ready():
+        if child.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(READY_POLL_S)
+    return True
 
 
 def stop(child: Process | Child) -> None:

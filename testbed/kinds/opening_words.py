@@ -26,6 +26,8 @@ _EXCLUDED: tuple[tuple[str, Any, KeyPath, Any, str], ...] = (
      f"aioquic does not know the group; {_TAKE_QUIC}"),
     ("protocol", "h3", ("web_server",), "nginx", f"the root's nginx has none; {_TAKE_QUIC}"),
     ("protocol", "h3", ("tls_version",), "1.2", f"QUIC has TLS 1.3 alone (RFC 9001); {_TLS_1_3}"),
+    ("protocol", "h3", ("link", "ip"), "dual-broken",
+     'a browser tries the other address over TCP alone (RFC 8305); take ip = "dual"'),
     ("protocol", "h3", ("tcp", "tfo"), True, "no connection is TCP's; leave tcp.tfo out"),
     ("early_data", True, ("tls_version",), "1.2", f"TLS 1.3 alone has early data; {_TLS_1_3}"),
     ("early_data", True, ("tls_resumption",), False,
@@ -39,7 +41,7 @@ _OF_ONE_VISIT: tuple[KeyPath, ...] = (
     ("traffic",), ("link", "changes"),
     *(("link", name) for name in ("trace_down", "trace_up", "hop_down", "hop_up")),
 )  # fmt: skip
-_DEFAULTS = {knob.name: knob.default for knob in fields(Condition)}
+_DEFAULTS = {"tfo": False, "ip": "4"} | {each.name: each.default for each in fields(Condition)}
 _KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol")
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 
@@ -47,10 +49,9 @@ _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 def check_openings(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each way of opening connections that no server and client have."""
     for name, value, beside, other, why in _EXCLUDED:
-        default = False if beside == ("tcp", "tfo") else _DEFAULTS[beside[-1]]
         if (
             _has(file, name, value)
-            and other in file.all_of(beside, default)
+            and other in file.all_of(beside, _DEFAULTS[beside[-1]])
             and not _leaves_out(file, {name: value, beside[-1]: other})
         ):
             met = f"{'.'.join(beside)} = {toml_text(other)}"

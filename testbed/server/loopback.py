@@ -6,9 +6,10 @@ that maps host and port to another address can ask; URLs and names stay those of
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from testbed.server.replay_log import read_replay
 ADDRESS = "127.0.0.1"
 TLS_FOLDER = "tls"
 AUTHORITY_HASH = "authority.spki"
+FIRST_PORT = 1024
 LAST_PORT = 65535
+GIVEN_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 ANSWER_S = 10.0
 _PRIME = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"
 
@@ -109,12 +112,20 @@ def _ports(first: int, count: int) -> tuple[int, ...]:
 
 
 def _free_ports(count: int) -> tuple[int, ...]:
-    with ExitStack() as undo:
-        # All at once, so that none is given twice.
-        ends = [undo.enter_context(socket.socket()) for _ in range(count)]
-        for end in ends:
-            end.bind((ADDRESS, 0))
-        return tuple(end.getsockname()[1] for end in ends)
+    """Draw ports; first of those that the system gives to nobody who asks for any.
+
+    A port that it gives may be another's by the time that nginx takes it.
+    """
+    low, high = map(int, GIVEN_PORTS.read_text("ascii").split())
+    drawn = random.sample(range(FIRST_PORT, LAST_PORT + 1), LAST_PORT + 1 - FIRST_PORT)
+    found: list[int] = []
+    for port in sorted(drawn, key=lambda port: low <= port <= high):
+        if len(found) == count:
+            return tuple(found)
+        with socket.socket() as end, suppress(OSError):
+            end.bind((ADDRESS, port))
+            found.append(port)
+    raise LabError(f"this page needs {count} free ports of {ADDRESS}; there are {len(found)}")
 
 
 def _replay(server: Path, archive: Archive, plain_port: int) -> Replay:

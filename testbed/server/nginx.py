@@ -6,7 +6,6 @@ response answers a request, and ``replay_log`` how requests were answered.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from testbed.server.quoting import Constants, quote
 from testbed.server.replay_log import EARLY, log_directives
 from testbed.server.think import Think, load_directive, require_module
 
-READY_S = 60.0
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
 ERROR_LOG = "error.log"
@@ -140,8 +138,9 @@ class Handshakes:
     early_data_at: EarlyDataAt = "all"
     certificates: int = CHAIN
 
-    def of(self, *, first: bool) -> Handshakes:
-        """Return those of an origin: of the page's own, or of another."""
+    def of(self, host: str, root_url: str) -> Handshakes:
+        """Return those of ``host``, the page's own origin by its ``root_url`` or another."""
+        first = host == urlsplit(root_url).hostname
         taken = self.early_data_at in ("all", "first" if first else "others")
         return replace(self, early_data=self.early_data and taken)
 
@@ -178,12 +177,12 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
     """
     check_replayable(archive)
+    check_certificates(listeners, terms.tls)
     constants = Constants()
-    own = urlsplit(archive.root_url).hostname
     blocks = []
     for listener in listeners:
-        handshakes = terms.handshakes.of(first=listener.host == own)
-        tls = tls_directives(listener.host, terms.tls, handshakes) if listener.tls else ""
+        handshakes = terms.handshakes.of(listener.host, archive.root_url)
+        tls = tls_directives(listener.host, handshakes) if listener.tls else ""
         blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
@@ -217,7 +216,7 @@ def serve(
 
     Raises:
         ConfigurationError: the page cannot be replayed.
-        LabError: nginx ended, or did not listen within ``READY_S`` seconds.
+        LabError: nginx ended, or did not listen in time.
         MissingError: nginx is not installed, or not the module that thinks.
     """
     if terms.think is not None:
@@ -228,23 +227,19 @@ def serve(
     (scratch / EMPTY_FILE).touch()
     (scratch / "nginx.conf").write_text(text, "latin-1")
     if terms.tls is not None:
-        _lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
+        lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
     argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         with nullcontext() if namespace is None else namespace.entered():
             child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
-        deadline = time.monotonic() + READY_S
-        # nginx writes down its process id when it has all its sockets.
-        while not _has_content(scratch / PID_FILE):
-            if child.poll() is not None or time.monotonic() > deadline:
-                log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
-                raise LabError(f"nginx is not ready: {log_text.strip()}")
-            time.sleep(0.01)
+        if not proc.becomes_ready(child, lambda: has_sockets(scratch)):
+            log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
+            raise LabError(f"nginx is not ready: {log_text.strip()}")
         yield child.pid
 
 
-def _lay_certificates(place: Path, tls: Path, certificates: int) -> None:
+def lay_certificates(place: Path, tls: Path, certificates: int) -> None:
     """Have what is in the folder ``tls`` at ``place``, each chain with so many certificates."""
     if certificates == CHAIN:
         # A link: paths of certificates may hold variables, and this one has none.
@@ -252,10 +247,9 @@ def _lay_certificates(place: Path, tls: Path, certificates: int) -> None:
         return
     place.mkdir()
     for path in tls.iterdir():
-        own, *issuers = path.read_text("ascii").split(BEGIN)[1:] or [""]
-        more = issuers[-1:] * (certificates - CHAIN)
-        text = BEGIN.join(("", own, *issuers, *more)) if issuers else path.read_text("ascii")
-        (place / path.name).write_text(text, "ascii")
+        before, *chain = path.read_text("ascii").split(BEGIN)
+        more = chain[1:][-1:] * (certificates - CHAIN)
+        (place / path.name).write_text(BEGIN.join((before, *chain, *more)), "ascii")
 
 
 def nginx_argv(scratch: Path, program: tuple[str, ...] = NGINX) -> tuple[str, ...]:
@@ -264,20 +258,29 @@ def nginx_argv(scratch: Path, program: tuple[str, ...] = NGINX) -> tuple[str, ..
     return (*program, "-p", f"{scratch}/", "-e", str(log), "-c", str(conf))
 
 
-def _has_content(path: Path) -> bool:
+def has_sockets(scratch: Path) -> bool:
+    """Return whether the nginx of ``scratch`` has all its sockets: then it writes its id down."""
+    path = scratch / PID_FILE
     return path.exists() and path.stat().st_size > 0
 
 
-def tls_directives(host: str, folder: Path | None, handshakes: Handshakes) -> str:
-    """Return the directives of a server for ``host``, whose certificate is in ``folder``.
+def check_certificates(listeners: Sequence[Listener], folder: Path | None) -> None:
+    """Make sure that ``folder`` has a certificate for each of ``listeners`` with TLS.
 
     Raises:
-        ConfigurationError: there is no certificate.
+        ConfigurationError: the origins for which it has none.
     """
-    if folder is None or not (folder / f"{host}.pem").is_file():
-        raise ConfigurationError(
-            [f"https://{host}: {folder} has no certificate for it; build the page anew"]
-        )
+    missing = [
+        f"https://{each.host}: {folder} has no certificate for it; build the page anew"
+        for each in listeners
+        if each.tls and (folder is None or not (folder / f"{each.host}.pem").is_file())
+    ]
+    if missing:
+        raise ConfigurationError(missing)
+
+
+def tls_directives(host: str, handshakes: Handshakes) -> str:
+    """Return the directives of a server for ``host``."""
     text = TLS.format(
         certificate=quote(f"{TLS_LINK}/{host}.pem"),
         key=quote(f"{TLS_LINK}/key.pem"),

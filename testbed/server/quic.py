@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -18,7 +17,13 @@ from testbed.model import KEPT_ALIVE_S, QuicSpec
 from testbed.server.blocks import asked_of, check_replayable
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION, KEY_MARK, Location
-from testbed.server.nginx import ERROR_LOG, READY_S, ServerOptions
+from testbed.server.nginx import (
+    ERROR_LOG,
+    TLS_LINK,
+    ServerOptions,
+    check_certificates,
+    lay_certificates,
+)
 from testbed.server.quic_stack import READY_FILE
 from testbed.server.replay_log import LOG_FILE
 
@@ -33,38 +38,38 @@ def order_of_page(
 ) -> dict[str, Any]:
     """Return what ``quic_program`` is told: knobs, the origins over TLS, and all answers.
 
+    Paths of certificates are relative to the order's own folder.
+
     Raises:
         ConfigurationError: the page cannot be replayed, or an origin has no certificate.
     """
     check_replayable(archive)
+    check_certificates(listeners, options.tls)
     secured = [listener for listener in listeners if listener.tls]
-    folder = options.tls
-    missing = [
-        f"https://{each.host}: {folder} has no certificate for it; build the page anew"
-        for each in secured
-        if folder is None or not (folder / f"{each.host}.pem").is_file()
-    ]
-    if missing or folder is None:
-        raise ConfigurationError(missing or [f"{archive.name}: no origin is over https"])
+    if not secured:
+        raise ConfigurationError([f"{archive.name}: no origin is over https"])
     return {
         "initcwnd_packets": quic.initcwnd_packets,
         "congestion_control": None if quic.quic_control == "own" else quic.quic_control,
         "tickets": options.handshakes.tickets,
-        "early_data": options.handshakes.early_data,
         "kept_alive_s": KEPT_ALIVE_S,
         "mark": KEY_MARK,
         "condition": CONDITION,
         "ready": READY_FILE,
         "log": LOG_FILE,
         "listeners": [
-            _listener(each, archive.entries, options, folder.absolute()) for each in secured
+            {
+                "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
+                **_listener(each, archive.entries, options),
+            }
+            for each in secured
         ],
         "answers": {number: _answer(entry) for number, entry in enumerate(archive.entries)},
     }
 
 
 def _listener(
-    listener: Listener, entries: Sequence[Entry], options: ServerOptions, folder: Path
+    listener: Listener, entries: Sequence[Entry], options: ServerOptions
 ) -> dict[str, Any]:
     asked = asked_of(listener, entries)
 
@@ -78,8 +83,8 @@ def _listener(
         "host": listener.host,
         "port": listener.bound_port or listener.port,
         "addresses": listener.addresses,
-        "certificate": str(folder / f"{listener.host}.pem"),
-        "key": str(folder / "key.pem"),
+        "certificate": f"{TLS_LINK}/{listener.host}.pem",
+        "key": f"{TLS_LINK}/key.pem",
         "has_head": asked.has_head,
         "miss_ms": 0 if options.think is None else options.think.delay_ms("miss"),
         "locations": [
@@ -120,23 +125,24 @@ def serve_quic(
 
     Raises:
         ConfigurationError: the page cannot be replayed.
-        LabError: it ended, or did not listen within ``READY_S`` seconds.
+        LabError: it ended, or did not listen in time.
         MissingError: the root has no aioquic.
     """
     order = order_of_page(archive, listeners, options, quic)
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()
     (scratch / ORDER_FILE).write_text(json.dumps(order), "utf-8")
+    if options.tls is not None:
+        lay_certificates(
+            scratch / TLS_LINK, options.tls.absolute(), options.handshakes.certificates
+        )
     argv = (*options.program, "-I", str(PROGRAM), str(scratch / ORDER_FILE))
     errors = scratch / ERROR_LOG
     with ExitStack() as undo:
         log = undo.enter_context(errors.open("wb"))
         with nullcontext() if namespace is None else namespace.entered():
             child = undo.enter_context(proc.started(argv, stdout=log, stderr=log, env=ENVIRONMENT))
-        deadline = time.monotonic() + READY_S
-        while not (scratch / READY_FILE).exists():
-            if child.poll() is not None or time.monotonic() > deadline:
-                said = errors.read_text(errors="replace")[-2000:].strip()
-                raise LabError(f"aioquic is not ready: {said}")
-            time.sleep(0.01)
+        if not proc.becomes_ready(child, (scratch / READY_FILE).exists):
+            said = errors.read_text(errors="replace")[-2000:].strip()
+            raise LabError(f"aioquic is not ready: {said}")
         yield child.pid

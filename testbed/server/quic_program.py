@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import aioquic
-import aioquic.quic.connection
 from aioquic.asyncio import QuicConnectionProtocol, serve
 from aioquic.asyncio.server import QuicServer
 from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic import connection
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.congestion import base, cubic
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated, QuicEvent
@@ -31,6 +31,7 @@ INITIAL_RTT_S = 0.333
 200 ms, and halves the window before it was ever used."""
 GRANULARITY_S = 0.001
 """That of timers (RFC 9002 section 6.1.2), to which asyncio rounds up by itself (epoll_wait(2))."""
+MOST_EARLY_DATA = connection.MAX_EARLY_DATA
 CONDITIONS = ("if-none-match", "if-modified-since")
 MISS: dict[str, Any] = {"status": 404, "headers": [("x-replay", "miss")], "body": None}
 
@@ -56,6 +57,7 @@ class Origin:
         self.exact = {each.name: each for each in locations if not each.prefix}
         self.prefixes = {each.name: each for each in locations if each.prefix}
         self.answers_head = bool(listener["has_head"])
+        self.early_data = MOST_EARLY_DATA if listener["early_data"] else None
         self.order = order
 
     def find(self, fields: dict[str, str]) -> KeyedAnswer:
@@ -106,8 +108,9 @@ class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its typ
         self._requests: dict[int, StreamRequest] = {}
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
-        """Note whose the connection is."""
+        """Note whose the connection is, and whether it takes early data, if it begins now."""
         self._client = self._client or f"{addr[0]}:{addr[1]}"
+        connection.MAX_EARLY_DATA = self._origin.early_data
         super().datagram_received(data, addr)
 
     def transmit(self) -> None:
@@ -197,7 +200,7 @@ def finished(sender: Any, line: dict[str, Any]) -> dict[str, Any]:
     return line | {"bytes": sent, "complete": "OK" if whole else ""}
 
 
-async def listen(order: dict[str, Any], log: list[Any]) -> list[QuicServer]:
+async def listen(order: dict[str, Any], scratch: Path, log: list[Any]) -> list[QuicServer]:
     """Return what listens at every address; all have one store of tickets, if any."""
     tickets: dict[bytes, SessionTicket] = {}
 
@@ -213,7 +216,7 @@ async def listen(order: dict[str, Any], log: list[Any]) -> list[QuicServer]:
             idle_timeout=order["kept_alive_s"],
             initial_rtt=INITIAL_RTT_S,
         )
-        configuration.load_cert_chain(listener["certificate"], listener["key"])
+        configuration.load_cert_chain(scratch / listener["certificate"], scratch / listener["key"])
         origin, port = Origin(listener, order), listener["port"]
         for address in listener["addresses"]:
             named = {"origin": origin, "server": f"{address}:{port}", "log": log}
@@ -232,8 +235,6 @@ def set_knobs(order: dict[str, Any]) -> dict[str, Any]:
     """Set what is asked of aioquic, and return what it then is, by its own constants."""
     if order["initcwnd_packets"] is not None:
         base.K_INITIAL_WINDOW = cubic.K_INITIAL_WINDOW = order["initcwnd_packets"]
-    if not order["early_data"]:
-        aioquic.quic.connection.MAX_EARLY_DATA = None
     if order["congestion_control"] is None:
         order["congestion_control"] = QuicConfiguration().congestion_control_algorithm
     name = order["congestion_control"]
@@ -253,7 +254,7 @@ async def run(order: dict[str, Any], scratch: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
     made = set_knobs(order)
     log: list[Any] = []
-    servers = await listen(order, log)
+    servers = await listen(order, scratch, log)
     (scratch / order["ready"]).write_text(json.dumps(made), "utf-8")
     await end.wait()
     lines = [json.dumps(finished(sender, fields)) + "\n" for sender, fields in log]

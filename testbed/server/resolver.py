@@ -7,7 +7,6 @@ is written here is seen inside the client's namespace only.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 
 ETC_NETNS = Path("/etc/netns")
-READY_S = 60.0
 TTL_S = 3600
 LOCALHOST = "127.0.0.1 localhost\n"
 
@@ -80,16 +78,10 @@ def resolve(
             argv = resolver_argv(addresses, listen, scratch / "dnsmasq.pid")
             with server.entered():
                 child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
-            _await_ready(child, server, listen, scratch / "dnsmasq.log")
+            if not proc.becomes_ready(child, lambda: _listening(server, listen)):
+                said = (scratch / "dnsmasq.log").read_text(errors="replace")
+                raise LabError(f"the name server is not ready: {said}")
         yield
-
-
-def _await_ready(child: proc.Process, server: Namespace, listen: str, log: Path) -> None:
-    deadline = time.monotonic() + READY_S
-    while not _listening(server, listen):
-        if child.poll() is not None or time.monotonic() > deadline:
-            raise LabError(f"the name server is not ready: {log.read_text(errors='replace')}")
-        time.sleep(0.01)
 
 
 def _listening(server: Namespace, listen: str) -> bool:

@@ -20,7 +20,6 @@ from testbed.model.opening import opening_of
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
 WHOLE_BYTES = 65535
-READY_S = 60.0
 BLOCK_S = 1.0
 """After which a block of packets is handed over that is not full: tcpdump asks for that."""
 CAPTURED_MOST = 250_000
@@ -80,11 +79,8 @@ def capture(
         output = undo.enter_context(log.open("wb"))
         argv = (*namespace.prefix, *capture_argv(device, pcap, most, snap, in_blocks=in_blocks))
         child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
-        deadline = time.monotonic() + READY_S
-        while b"listening on" not in log.read_bytes():
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"tcpdump did not start: {log.read_text(errors='replace')}")
-            time.sleep(0.01)
+        if not proc.becomes_ready(child, lambda: b"listening on" in log.read_bytes()):
+            raise LabError(f"tcpdump did not start: {log.read_text(errors='replace')}")
         try:
             yield
         finally:
@@ -92,9 +88,9 @@ def capture(
                 time.sleep(2 * BLOCK_S)  # until it has the last one, which is not full
             # Not child.send_signal(): it would reap one that is gone, whose end we wait for.
             os.kill(child.pid, signal.SIGINT)
-            ended = proc.wait(child, READY_S, Event())
+            ended = proc.wait(child, proc.READY_S, Event())
     if ended is None:
-        raise LabError(f"tcpdump did not end within {READY_S:g} s of its interrupt")
+        raise LabError(f"tcpdump did not end within {proc.READY_S:g} s of its interrupt")
     log_text = log.read_text(errors="replace")
     # Captured: what tcpdump wrote.  Received: what passed its filter, whether it was read or not.
     counts = {what: int(count) for count, what in COUNT.findall(log_text)}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from itertools import takewhile
+from typing import NamedTuple, TypedDict
 
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.quic import ZERO_RTT, QuicConnection
-from testbed.wire.quic_frames import STREAM
-from testbed.wire.quic_keys import APPLICATION, EARLY, HANDSHAKE, Keys, candidates
+from testbed.wire.quic_frames import join_start
+from testbed.wire.quic_keys import APPLICATION, EARLY, HANDSHAKE, candidates
 from testbed.wire.tls import (
     APPLICATION_DATA,
     CERTIFICATE,
@@ -90,12 +91,7 @@ def read_handshakes(
 
 def _of_quic(connection: QuicConnection) -> Handshake:
     early = [p for p in connection.packets if p.kind == ZERO_RTT]
-    requests = {
-        frame.stream
-        for packet in early
-        for frame in packet.frames or ()
-        if frame.kind == STREAM and not frame.stream & 3 and frame.offset == 0
-    }
+    requests = {f.stream for packet in early for f in packet.requests if f.offset == 0}
     return Handshake(
         *(connection.client, connection.server, True, connection.began_ns),
         *(tuple(connection.hellos), connection.answer),
@@ -108,19 +104,24 @@ def _of_quic(connection: QuicConnection) -> Handshake:
 
 def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handshake | None:
     """Return the handshake of ``flow``; ``None``: its client does not begin with TLS."""
-    sent = bytes(_start_of(flow, by_client=True))
+    sent = _start_of(flow, by_client=True)
     hello = read_hello_record(sent)
     if hello is None:
         return None
-    received = bytes(_start_of(flow, by_client=False))
+    received = _start_of(flow, by_client=False)
     known = secrets.get(hello.random, {})
     answer = read_hello_record(received)
-    early = _early_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
-    asked = _first_request(sent, early, known.get(f"CLIENT_{APPLICATION}"))
+    told = _open_records(received, known.get(f"SERVER_{HANDSHAKE}"))
+    sealed = _open_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
+    # EndOfEarlyData is a message of the handshake.
+    early = list(takewhile(lambda record: record.kind == APPLICATION_DATA, sealed))
+    # The first request is early data, or the first data behind the handshake.
+    data = early or _open_records(sent, known.get(f"CLIENT_{APPLICATION}"))
+    asked = next((record.begin for record in data), None)
     return Handshake(
         *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
-        **_told(read_messages(_opened(received, known.get(f"SERVER_{HANDSHAKE}")))),
-        early_bytes=sum(size for _, size in early),
+        **_told(read_messages(b"".join(record.content for record in told))),
+        early_bytes=sum(record.end - record.begin for record in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
         tickets=_find_tickets(flow, known.get(f"SERVER_{APPLICATION}")) if early else (),
@@ -146,99 +147,49 @@ def _told(messages: Mapping[int, bytes]) -> _Told:
     )
 
 
-def _start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytearray:
+def _start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:
     """The beginning of what one end sent, up to the first hole."""
-    joined = bytearray()
-    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda piece: piece[0]):
-        if offset > len(joined) or len(joined) > most:
-            break
-        joined += packet.payload[len(joined) - offset :]
-    return joined
+    sent = payloads(flow, by_client=by_client)
+    return join_start(((offset, packet.payload) for offset, packet in sent), most)
 
 
-def _hidden_records(stream: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield where each record begins that hides its type, its header and its content."""
-    position = 0
+class _Record(NamedTuple):
+    """A record that was opened: its first byte and its end, its type, and what it hides."""
+
+    begin: int
+    end: int
+    kind: int
+    content: bytes
+
+
+def _open_records(stream: bytes, secret: bytes | None) -> Iterator[_Record]:
+    """Yield the records of ``stream`` that ``secret`` opens: one run of them."""
+    ways = candidates(secret, prefix="") if secret else []
+    number = position = 0
     for kind, size, content in read_records(stream):
-        if kind == APPLICATION_DATA and len(content) == size:
-            yield position, stream[position : position + RECORD_HEADER_BYTES], content
-        position += RECORD_HEADER_BYTES + size
-
-
-def _opened(stream: bytes, secret: bytes | None) -> bytes:
-    """The server's messages in the records that ``secret`` opens."""
-    ways = candidates(secret, prefix="") if secret else []
-    messages = b""
-    for number, (_, header, content) in enumerate(_hidden_records(stream)):
-        opened = _open_any(ways, number, content, header)
-        if opened is None:
-            break
-        ways, plain = opened
-        messages += plain.rstrip(b"\0")[:-1]
-    return messages
-
-
-def _early_records(stream: bytes, secret: bytes | None) -> tuple[tuple[int, int], ...]:
-    """Place and length of each record of early data that the client sent."""
-    found: list[tuple[int, int]] = []
-    ways = candidates(secret, prefix="") if secret else []
-    for number, (position, header, content) in enumerate(_hidden_records(stream)):
-        opened = _open_any(ways, number, content, header)
-        if opened is None:
-            break
-        ways, plain = opened
-        if plain.rstrip(b"\0")[-1:] != bytes((APPLICATION_DATA,)):
-            break  # EndOfEarlyData
-        found.append((position, len(header) + len(content)))
-    return tuple(found)
+        begin, position = position, position + RECORD_HEADER_BYTES + size
+        if kind != APPLICATION_DATA or len(content) != size:
+            continue
+        header = stream[begin : begin + RECORD_HEADER_BYTES]
+        opened = [(keys, plain) for keys in ways
+                  if (plain := keys.open(number, content, header)) is not None]  # fmt: skip
+        if opened:
+            (keys, plain), *_ = opened
+            ways, number, inner = [keys], number + 1, plain.rstrip(b"\0")
+            yield _Record(begin, position, int.from_bytes(inner[-1:]), inner[:-1])
+        elif number:
+            return
 
 
 def _find_tickets(flow: Flow, secret: bytes | None) -> tuple[tuple[int, int], ...]:
     """Where the server's messages are that ``secret`` opens: each run's first byte and end."""
-    stream = bytes(_start_of(flow, by_client=False, most=sys.maxsize))
-    ways = candidates(secret, prefix="") if secret else []
+    stream = _start_of(flow, by_client=False, most=sys.maxsize)
     found: list[tuple[int, int]] = []
-    number = 0
-    for position, header, content in _hidden_records(stream):
-        opened = _open_any(ways, number, content, header)
-        if opened is None:
-            continue  # of the handshake
-        ways, plain = opened
-        number += 1
-        end = position + len(header) + len(content)
-        if plain.rstrip(b"\0")[-1:] != bytes((HANDSHAKE_RECORD,)):
-            continue
-        if found and found[-1][1] == position:
-            position = found.pop()[0]
-        found.append((position, end))
+    for record in _open_records(stream, secret):
+        if record.kind == HANDSHAKE_RECORD:
+            joins = bool(found) and found[-1][1] == record.begin
+            found.append((found.pop()[0] if joins else record.begin, record.end))
     return tuple(found)
-
-
-def _first_request(
-    stream: bytes, early: tuple[tuple[int, int], ...], secret: bytes | None
-) -> int | None:
-    """Where the first request is, which is early data or the first data behind the handshake."""
-    if early:
-        return early[0][0]
-    ways = candidates(secret, prefix="") if secret else []
-    return next(
-        (
-            position
-            for position, header, content in _hidden_records(stream)
-            if _open_any(ways, 0, content, header) is not None
-        ),
-        None,
-    )
-
-
-def _open_any(
-    ways: list[Keys], number: int, content: bytes, header: bytes
-) -> tuple[list[Keys], bytes] | None:
-    for keys in ways:
-        plain = keys.open(number, content, header)
-        if plain is not None:
-            return [keys], plain
-    return None
 
 
 def _sent_ns(flow: Flow, place: int) -> int | None:

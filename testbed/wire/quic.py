@@ -19,6 +19,7 @@ from testbed.wire.quic_frames import (
     STREAM,
     Coverage,
     Frame,
+    join_start,
     read_frames,
     read_number,
 )
@@ -35,7 +36,7 @@ from testbed.wire.tls import Hello, message_bytes, read_hello, read_messages
 
 INITIAL, ZERO_RTT, HANDSHAKES, RETRY = _LONG = "initial", "0-rtt", "handshake", "retry"
 ONE_RTT, NEGOTIATION = "1-rtt", "version-negotiation"
-_SPACES = {INITIAL: 0, HANDSHAKES: 1, ZERO_RTT: 2, ONE_RTT: 2}
+_SPACES = {INITIAL: INITIAL, HANDSHAKES: HANDSHAKES, ZERO_RTT: ONE_RTT, ONE_RTT: ONE_RTT}
 """Packets of a space are numbered together (RFC 9000 section 12.3)."""
 _LABELS = {ZERO_RTT: EARLY, HANDSHAKES: HANDSHAKE, ONE_RTT: APPLICATION}
 _IS_LONG, _KEY_PHASE = 0x80, 0x04
@@ -58,10 +59,15 @@ class QuicPacket(NamedTuple):
     place: int = 0
 
     @property
-    def requests(self) -> Iterator[tuple[int, bool]]:
-        """The streams of requests (RFC 9114 section 6.1) in it, and whether each ends in it."""
+    def space(self) -> str:
+        """The packets with which it is numbered, by the type that they have in the end."""
+        return _SPACES.get(self.kind, self.kind)
+
+    @property
+    def requests(self) -> Iterator[Frame]:
+        """The frames of requests' streams (RFC 9114 section 6.1) in it."""
         frames = self.frames or ()
-        return ((f.stream, f.fin) for f in frames if f.kind == STREAM and not f.stream & _OTHER)
+        return (f for f in frames if f.kind == STREAM and not f.stream & _OTHER)
 
     @property
     def text(self) -> str:
@@ -183,7 +189,7 @@ class _Reader:
         self._raws: list[RawPacket] = []
         self._ids: set[bytes] = set()
         self._initial: dict[bool, Keys] = {}
-        self._largest: dict[tuple[bool, int], int] = {}
+        self._largest: dict[tuple[bool, str], int] = {}
         self._crypto: dict[tuple[bool, str], list[Frame]] = {}
 
     def is_foreign(self, raw: RawPacket) -> bool:
@@ -228,7 +234,7 @@ class _Reader:
                     raw = raw._replace(number_at=1 + sizes[raw.by_client])
                 made = self._open(raw, ring)
             connection.packets.append(made or QuicPacket(*raw.named, place=raw.place))
-        connection.told = read_messages(_joined(self._crypto.get((False, HANDSHAKES), [])))
+        connection.told = read_messages(self._crypto_of(HANDSHAKES, by_client=False))
         return connection
 
     def _open_initial(self, raw: RawPacket) -> QuicPacket | None:
@@ -252,11 +258,16 @@ class _Reader:
 
     def _hellos(self, *, by_client: bool) -> list[Hello]:
         """The hellos of one end; a second one follows where the server asked for it."""
-        messages, hellos = _joined(self._crypto.get((by_client, INITIAL), [])), []
+        messages, hellos = self._crypto_of(INITIAL, by_client=by_client), []
         while (hello := read_hello(messages)) is not None:
             hellos.append(hello)
             messages = messages[message_bytes(messages) :]
         return hellos
+
+    def _crypto_of(self, kind: str, *, by_client: bool) -> bytes:
+        """The start of what CRYPTO frames of one end carry."""
+        frames = self._crypto.get((by_client, kind), [])
+        return join_start((frame.offset, frame.data) for frame in frames)
 
 
 class KeyRing:
@@ -337,13 +348,3 @@ def _split(packet: Packet, by_client: bool) -> Iterator[RawPacket]:
             *(target, source, rest[:end], position),
         )
         rest = rest[end:]
-
-
-def _joined(pieces: list[Frame]) -> bytes:
-    """The start of what CRYPTO frames carry, up to the first hole."""
-    joined = b""
-    for piece in sorted(pieces, key=lambda frame: frame.offset):
-        if piece.offset > len(joined):
-            break
-        joined += piece.data[len(joined) - piece.offset :]
-    return joined

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from testbed.model import Condition, ServedConnection
 from testbed.wire.flows import Flows, payloads
 from testbed.wire.packets import HTTPS_PORT, Capture
-from testbed.wire.quic import NEGOTIATION, ONE_RTT, RETRY, ZERO_RTT, QuicConnection
+from testbed.wire.quic import NEGOTIATION, RETRY, QuicConnection
 from testbed.wire.quic_frames import ACK
 from testbed.wire.quic_window import check_windows
 
@@ -91,13 +91,12 @@ def _missing(connection: QuicConnection, *, by_client: bool) -> list[tuple[str, 
     for packet in connection.packets:
         if packet.number is None or packet.frames is None:
             continue
-        space = ONE_RTT if packet.kind == ZERO_RTT else packet.kind
         if packet.by_client == by_client:
-            sent.setdefault(space, set()).add(packet.number)
+            sent.setdefault(packet.space, set()).add(packet.number)
             continue
         for frame in packet.frames:
             if frame.kind == ACK:
-                acked.setdefault(space, set()).update(frame.acked)
+                acked.setdefault(packet.space, set()).update(frame.acked)
     return sorted(
         (space, number)
         for space, ranges in acked.items()

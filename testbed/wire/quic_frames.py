@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 ACK, CRYPTO, STREAM, CLOSE, HANDSHAKE_DONE = 0x02, 0x06, 0x08, 0x1C, 0x1E
@@ -62,6 +64,19 @@ class Coverage:
     def seen(self) -> int:
         """How many bytes were seen."""
         return self._reached + sum(high - low for low, high in self._ahead)
+
+
+def join_start(pieces: Iterable[tuple[int, bytes]], most: int = sys.maxsize) -> bytes:
+    """Return the start of a stream of ``pieces`` with their offsets, up to the first hole.
+
+    It ends with the piece that makes it longer than ``most``.
+    """
+    joined = bytearray()
+    for offset, data in sorted(pieces, key=itemgetter(0)):
+        if offset > len(joined) or len(joined) > most:
+            break
+        joined += data[len(joined) - offset :]
+    return bytes(joined)
 
 
 def read_number(content: bytes, position: int) -> tuple[int, int]:

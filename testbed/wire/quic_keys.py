@@ -114,12 +114,15 @@ def expand(secret: bytes, label: str, size: int) -> bytes:
 def read_secrets(path: Path) -> Secrets:
     """Read a file in NSS's format: label, random and secret in each line.
 
+    A client that opened no connection over TLS need not have written one.
+
     Raises:
         OSError: it cannot be read.
         ValueError: a line is none of such a file.
     """
     secrets: Secrets = defaultdict(dict)
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    lines = path.read_text().splitlines() if path.exists() else ()
+    for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):
             continue
         try:

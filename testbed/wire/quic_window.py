@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from testbed.model import Condition, LinkSpec
-from testbed.wire.quic import ONE_RTT, ZERO_RTT, QuicConnection
+from testbed.wire.quic import QuicConnection
 from testbed.wire.quic_frames import ACK, CRYPTO, STREAM
 
 PACKET_BYTES = 1200
@@ -51,15 +51,14 @@ def least_window(connection: QuicConnection, rtt_ns: int) -> int:
     told: list[tuple[int, int]] = []
     came: list[tuple[int, int]] = []
     for packet in connection.packets:
-        space = ONE_RTT if packet.kind == ZERO_RTT else packet.kind
-        own = pending.setdefault(space, {})
+        own = pending.setdefault(packet.space, {})
         frames = packet.frames or ()
         if packet.by_client:
             acked = [frame.acked for frame in frames if frame.kind == ACK]
             told += [(packet.at_ns, _take(own, ranges)) for ranges in acked]
         # Numbers are not used twice (RFC 9000 section 12.3), but a packet may come twice.
-        elif packet.number is not None and (space, packet.number) not in seen:
-            seen.add((space, packet.number))
+        elif packet.number is not None and (packet.space, packet.number) not in seen:
+            seen.add((packet.space, packet.number))
             own[packet.number] = packet.size
             if any(frame.kind in (STREAM, CRYPTO) for frame in frames):
                 came.append((packet.at_ns, packet.size))

@@ -115,8 +115,8 @@ def _name_quic(capture: Capture) -> dict[int, list[str]]:
     clients = {p.source for p in capture.packets if is_quic(p) and p.target_port == HTTPS_PORT}
     words: dict[int, list[str]] = {}
     if clients:
-        keys = capture.path.with_name(KEYS_FILE)
-        for connection in read_quic(capture, clients, read_secrets(keys) if keys.exists() else {}):
+        secrets = read_secrets(capture.path.with_name(KEYS_FILE))
+        for connection in read_quic(capture, clients, secrets):
             for packet in connection.packets:
                 words.setdefault(packet.place, []).append(packet.text)
     return words

@@ -98,7 +98,7 @@ def quic_exchanges(
         alone: set[int] = set()
         owed: set[int] = set()
         for packet in connection.packets:
-            for stream, ends in packet.requests:
+            for stream, ends in ((frame.stream, frame.fin) for frame in packet.requests):
                 if packet.by_client:
                     alone |= set() if owed - {stream} or stream in asked else {stream}
                     asked[stream] = packet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -83,7 +83,7 @@ def _last_ms(visit: PageLoad) -> float:
 
 
 def check_visits(
-    load: PageLoad,
+    windows: Sequence[VisitWindow],
     asked: Condition,
     capture: Capture,
     clients: Collection[bytes],
@@ -91,12 +91,11 @@ def check_visits(
     real_time: bool,
 ) -> Iterator[str]:
     """Yield a sentence for what is wrong with how often, and when, the page was visited."""
-    if len(load.visits) != asked.visits:
-        yield f"the page was visited {len(load.visits)} times, asked was {asked.visits}"
+    if len(windows) != asked.visits:
+        yield f"the page was visited {len(windows)} times, asked was {asked.visits}"
         return
     if asked.visits == 1:
         return
-    windows = split_visits(load)
     for before, window in pairwise(windows):
         idle_s = (window.began_ns - before.settled_ns) / 1e9
         # In real time one of two clocks may be slewed (adjtimex(2)).

@@ -200,8 +200,8 @@ def nothing(_: Seen) -> None:
 
 CLOSED = "do not open the handshake of"
 LEFT: list[tuple[str, str, Left, str]] = [
-    ("h3", "no secrets", lambda f: (f / KEYS_FILE).unlink(), "keys.log"),
-    ("h2", "no secrets", lambda f: (f / KEYS_FILE).unlink(), "keys.log"),
+    ("h3", "no secrets", lambda f: (f / KEYS_FILE).unlink(), UNOPENED),
+    ("h2", "no secrets", lambda f: (f / KEYS_FILE).unlink(), CLOSED),
     ("h3", "empty secrets", keys(list.clear), UNOPENED),
     ("h2", "empty secrets", keys(list.clear), CLOSED),
     ("h3", "one secret of 1-RTT", another_secret("SERVER_TRAFFIC_SECRET_0"), UNOPENED),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from testbed.base.errors import EXIT_OK
@@ -24,6 +26,8 @@ SAY = '"initcwnd_packets": control.congestion_window // packet', '"initcwnd_pack
 NAMED = 'name = order["congestion_control"]', 'name = "cubic"'
 TICKETS = 'session_ticket_handler=keep if order["tickets"] else None', "session_ticket_handler=keep"
 FETCHED = 'fetcher=tickets.get if order["tickets"] else None', "fetcher=tickets.get"
+EVERYWHERE = 'MOST_EARLY_DATA if listener["early_data"] else None', "MOST_EARLY_DATA"
+EARLY_AT_FIRST = RESUMING | {"early_data": True, "early_data_at": "first"}
 ALL_EARLY = '"early": "1" if request.early else ""', '"early": "1"'
 
 
@@ -46,26 +50,44 @@ def test_its_window_and_its_early_data_are_proven(house: House) -> None:
     assert second.resumed and second.early and second.tcp == 0 < second.quic
 
 
+def test_early_data_is_taken_where_it_is_asked_for_and_chains_are_as_long(house: House) -> None:
+    ran = house.run(**KNOBS | EARLY_AT_FIRST | {"certificates": 5})
+    (record,) = ran.records
+    assert_ok(record)
+    assert record.proof is not None
+    _, second = record.proof.visits
+    assert second.resumed == second.quic > 1 == second.early
+
+
+def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:
+    ran = house.run(page="wikipedia", client="graph", web_server="nginx-quic")
+    (record,) = ran.records
+    assert_ok(record)
+
+
 @pytest.mark.parametrize(
-    ("visits", "changes", "says"),
+    ("more", "changes", "says"),
     [
-        pytest.param(1, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
-        pytest.param(1, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
-        pytest.param(1, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
-        pytest.param(2, [TICKETS, FETCHED], "tls_resumption = false", id="tickets unasked"),
-        pytest.param(1, [ALL_EARLY], "early", id="early, by its word alone"),
+        pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
+        pytest.param({}, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
+        pytest.param({}, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
+        pytest.param(
+            {"visits": 2}, [TICKETS, FETCHED], "tls_resumption = false", id="tickets unasked"
+        ),
+        pytest.param(EARLY_AT_FIRST, [EVERYWHERE], "not asked for there", id="early everywhere"),
+        pytest.param({}, [ALL_EARLY], "early", id="early, by its word alone"),
     ],
 )
 def test_a_fault_in_the_server(
     house: House,
     plant: Plant,
-    visits: int,
+    more: dict[str, Any],
     changes: list[tuple[str, str]],
     says: str,
 ) -> None:
     for old, new in changes:
         plant("server/quic_program.py", old, new)
-    ran = house.run(**KNOBS | {"quic_control": "reno", "visits": visits})
+    ran = house.run(**KNOBS | {"quic_control": "reno"} | more)
     (record,) = ran.records
     assert record.outcome == "unproven"
     assert record.reason is not None and says in record.reason, record.reason

@@ -20,6 +20,7 @@ AIOQUIC = 'web_server = "aioquic"\nprotocol = "h3"\n'
         ('protocol = "h3"\n', 'protocol: "h3" beside web_server = "nginx": the root\'s nginx has'),
         (QUIC + 'protocol = "h3"\ntls_version = "1.2"\n', "QUIC has TLS 1.3 alone (RFC 9001)"),
         (QUIC + 'protocol = "h3"\n[sweep]\ntfo = [false, true]\n', "tcp.tfo = true: no connection"),
+        (QUIC + 'protocol = "h3"\n[link]\nip = "dual-broken"\n', "over TCP alone (RFC 8305); take"),
         (QUIC + 'protocol = "h3"\n[tcp]\nrequests_per_connection = 5\n', "held against TCP"),
         ('key_share = "x25519mlkem768"\n', "the root's nginx does not know the group; set"),
         (QUIC + 'key_share = "x25519mlkem768"\ntls_version = "1.2"\n', "TLS 1.3 alone has the"),

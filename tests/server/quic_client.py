@@ -2,7 +2,8 @@
 
 Each word is METHOD PATH in one; they are asked for one after the other, on a connection of their
 own each, which takes up the session of the one before, with early data if its server allows.  What
-is printed is, in JSON, each one's status, fields, body, and whether it was resumed and early.
+is printed is, in JSON, each one's status, fields, body, whether it was resumed and early, and how
+many certificates of issuers the server sent.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ class Client(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in 
         self.transmit()
         await self.done
         tls = self._quic.tls
-        return self.answer | {"resumed": tls.session_resumed, "early": tls.early_data_accepted}
+        return self.answer | {
+            "resumed": tls.session_resumed,
+            "early": tls.early_data_accepted,
+            "issuers": len(tls._peer_certificate_chain),
+        }
 
 
 async def main(authority: str, host: str, port: str, *words: str) -> None:

@@ -23,6 +23,7 @@ from tests.server.test_tls import secure, tls, trust
 
 __all__ = ["tls"]
 DEFAULT = Handshakes()
+AGAIN = 5
 RESUMING = Handshakes(tickets=True)
 # A long header of QUIC (RFC 9000 section 17.2) with a version that nobody speaks, of 1200 bytes.
 UNKNOWN_VERSION = bytes.fromhex("c0 1a2a3a4a 08 0102030405060708 00").ljust(1200, b"\0")
@@ -95,11 +96,15 @@ def test_requests_come_as_early_data_where_it_is_taken(
         argv += ("-tls1_3", "-quiet", "-CAfile", str(tls / "authority.pem"))
         proc.run((*argv, "-sess_out", str(kept)), stdin=text)
         again = ("-sess_in", str(kept), "-early_data", str(request))
-        said = proc.run((*argv, *again), stdin="" if early_data else text, check=False).stdout
-    assert said.endswith("\r\n\r\nbody")
-    first, *_, second = connections(site)
+        rest = "" if early_data else text
+        # Where a client is sooner with the end of its handshake than nginx with its request, the
+        # request is no longer early to nginx.
+        said = [proc.run((*argv, *again), stdin=rest, check=False).stdout for _ in range(AGAIN)]
+    assert all(text.endswith("\r\n\r\nbody") for text in said)
+    first, later = connections(site)[0], connections(site)[-AGAIN:]
     assert (first.resumed, first.early) == (False, 0)
-    assert (second.resumed, second.early) == (True, int(early_data))
+    assert all(each.resumed for each in later)
+    assert any(each.early for each in later) == early_data
 
 
 def test_of_the_post_quantum_group_alone_nobody_else_gets_a_connection(

@@ -126,6 +126,8 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
         (Handshakes(), False, 0),
         (Handshakes(tickets=True), True, 0),
         (Handshakes(tickets=True, early_data=True), True, 1),
+        (Handshakes(tickets=True, early_data=True, early_data_at="first"), True, 1),
+        (Handshakes(tickets=True, early_data=True, early_data_at="others"), True, 0),
     ],
 )
 def test_sessions_are_resumed_and_early_only_if_asked(
@@ -140,6 +142,16 @@ def test_sessions_are_resumed_and_early_only_if_asked(
     assert [(each["resumed"], each["early"]) for each in site.answers] == [
         (False, False), (resumed, bool(early)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("certificates", [2, 5])
+def test_as_many_certificates_as_asked(
+    tmp_path: Path, tls: Path, python: tuple[str, ...], certificates: int
+) -> None:
+    handshakes = Handshakes(certificates=certificates)
+    options = ServerOptions(tls=tls, program=python, handshakes=handshakes)
+    (answer,) = Asked(tmp_path, (secure("/", b"x", tmp_path),), options, "GET /").answers
+    assert answer["issuers"] == certificates - 1
 
 
 def test_knobs_are_set_and_said(tmp_path: Path, tls: Path, python: tuple[str, ...]) -> None:

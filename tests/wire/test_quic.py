@@ -202,6 +202,7 @@ def test_a_file_of_secrets_is_read_or_named(tmp_path: Path) -> None:
     path.write_text("CLIENT_TRAFFIC_SECRET_0 0102\n")
     with pytest.raises(ValueError, match=r"keys\.log:1: not a label, a random and a secret"):
         read_secrets(path)
+    assert read_secrets(tmp_path / "none.log") == {}
 
 
 def test_where_two_captures_part_the_streams_are_named(tmp_path: Path) -> None:

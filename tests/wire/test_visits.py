@@ -35,7 +35,8 @@ def problems(
     capture = Capture()
     for at_ms in sent_ms:
         capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", at_ms)
-    return list(check_visits(told, asked, capture.read(folder), ADDRESS, real_time=real))
+    windows = split_visits(told)
+    return list(check_visits(windows, asked, capture.read(folder), ADDRESS, real_time=real))
 
 
 @pytest.mark.parametrize("start_ms", [0.0, 70.0])
@@ -50,6 +51,13 @@ def test_visits_begin_with_the_packet_of_their_first_request(
     _, second = split_visits(told)
     zero_ns = second.zero_ns(capture.read(tmp_path), ADDRESS)
     assert zero_ns == START_NS + round((SECOND_MS + 1) * 1e6)
+
+
+def test_a_visit_ends_before_the_next_one_begins() -> None:
+    first, second = split_visits(load())
+    assert first.ended_ns == second.began_ns
+    assert [first.holds(second.began_ns), second.holds(second.began_ns)] == [False, True]
+    assert first.holds(second.began_ns - 1)
 
 
 def test_another_number_of_visits(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ from testbed.wire.quic_keys import read_secrets
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service, quic_exchanges
 from testbed.wire.visit_proof import prove_visits
-from testbed.wire.visits import check_visits, split_visits
+from testbed.wire.visits import VisitWindow, check_visits, split_visits
 from testbed.wire.waits import read_waits
 
 GONE = ("dropped", "lost", "corrupted", "too_long")
@@ -109,7 +109,7 @@ class _Seen:
     server's; ``quic`` are its connections by that, and ``handshakes`` those of TLS, where there are
     secrets to read them by; the arrivals of ``flows`` are all that came down the line, to
     neighbours too. ``counted`` is what the link counted, ``marks`` are those of congestion,
-    ``transits`` the packets that both ends have.
+    ``transits`` the packets that both ends have, and ``visits`` the windows of a load's.
 
     ``whole``: no packet was dropped on its way down.  ``steady``: all had the same delay.
     ``exact``: nothing but the lab and the load takes time.
@@ -127,6 +127,7 @@ class _Seen:
     transits: Transits
     quic: tuple[QuicConnection, ...]
     handshakes: tuple[Handshake, ...]
+    visits: tuple[VisitWindow, ...]
     whole: bool
     steady: bool
     exact: bool
@@ -168,6 +169,7 @@ def _see(trial: Trial, observed: LoadObservation, out: Path) -> _Seen:
         transits=read_transits(capture, at_server, CLIENT_ENDS),
         quic=quic,
         handshakes=read_handshakes(flows, quic, secrets) if trial.opening.keys else (),
+        visits=() if observed.load is None else split_visits(observed.load),
         whole=not any(counted.get(f"down.{how}") for how in GONE),
         steady=not (link.changes or is_drawn(without_loss(link))),
         exact=not in_real_time(trial.kernel),
@@ -247,11 +249,10 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
 
 
 def _prove_visits(seen: _Seen) -> Iterator[VisitProof]:
-    load = seen.observed.load
-    if load is None or not seen.handshakes:
+    if not seen.handshakes:
         return
     yield from prove_visits(
-        *(split_visits(load), seen.capture, CLIENT_ENDS, seen.handshakes, seen.quic),
+        *(seen.visits, seen.capture, CLIENT_ENDS, seen.handshakes, seen.quic),
         *(seen.observed.connections, seen.condition.link.rtt_ms),
     )
 
@@ -262,7 +263,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
     ``counters`` are the client's, and ``resent`` is what the server sent again.
     """
     capture, flows, condition = seen.capture, seen.flows, seen.condition
-    counted, link, load = seen.counted, condition.link, seen.observed.load
+    counted, link = seen.counted, condition.link
     yield from check_whole(capture)
     yield from check_ecn(
         flows, seen.marks, condition.tcp, link, counted, resent, shared=seen.shared
@@ -275,7 +276,7 @@ def _check_packets(seen: _Seen, counters: Mapping[str, int], resent: int) -> Ite
         *(seen.transits, counted, link, seen.observed.running_traces(link)),
         exact=seen.exact and seen.steady,
         shared=seen.shared,
-        visits=() if condition.visits == 1 or load is None else split_visits(load),
+        visits=() if condition.visits == 1 else seen.visits,
     )
     if seen.company is not None:
         yield from seen.company.problems
@@ -313,15 +314,14 @@ def _check_conduct(seen: _Seen, replay: Replay) -> Iterator[str]:
     yield from check_reuse(flows, observed.connections, condition.tcp.requests_per_connection)
     if observed.load is None:
         return
-    windows = split_visits(observed.load)
     if opening_of(condition).keys:
         yield from check_handshakes(
-            *(condition, windows, seen.handshakes, observed.connections, replay.protocols),
+            *(condition, seen.visits, seen.handshakes, observed.connections, replay.protocols),
             observed.hosts,
         )
     real_time = not seen.exact
-    yield from check_visits(observed.load, condition, capture, CLIENT_ENDS, real_time=real_time)
-    for visit in windows:
+    yield from check_visits(seen.visits, condition, capture, CLIENT_ENDS, real_time=real_time)
+    for visit in seen.visits:
         problems = check_load_time(
             *(capture, flows, CLIENT_ENDS, visit, observed.connections, seen.quic, seen.handshakes),
             real_time=real_time,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import http.client
 import resource
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.processors import mask_of
-from testbed.kinds.server_load.programs import END_S, FAST_OPEN_QUEUE, READY_S
+from testbed.kinds.server_load.programs import END_S, FAST_OPEN_QUEUE
 from testbed.kinds.server_load.spec import ServerLoad
-from testbed.server.nginx import ERROR_LOG, PID_FILE, nginx_argv
+from testbed.server.nginx import ERROR_LOG, PID_FILE, has_sockets, nginx_argv
 
 STATUS_SOCKET = "status.sock"
 STATUS_LOG = "status.log"
@@ -119,11 +118,8 @@ def serving_nginx(
             (*namespace.prefix, *nginx_argv(scratch)), stdout=output, stderr=output
         ) as child,
     ):
-        deadline = time.monotonic() + READY_S
-        while not _is_ready(scratch):
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"nginx did not start: {_complaints(scratch)}")
-            time.sleep(0.01)
+        if not proc.becomes_ready(child, lambda: has_sockets(scratch)):
+            raise LabError(f"nginx did not start: {_complaints(scratch)}")
 
         def end() -> ServerAccount:
             accepted, requests = _read_status(scratch / STATUS_SOCKET)
@@ -140,12 +136,6 @@ def serving_nginx(
             })  # fmt: skip
 
         yield end
-
-
-def _is_ready(scratch: Path) -> bool:
-    """Return whether it has all its sockets: then it writes its process id down."""
-    path = scratch / PID_FILE
-    return path.exists() and path.stat().st_size > 0
 
 
 def _complaints(scratch: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Trial
 
-READY_S = 60.0
 END_S = 120.0
 GRACE_S = 30.0
 """How much longer than its own bounds a generator may take, before it is ended."""
@@ -96,11 +94,8 @@ def serving(
         log.open("wb") as output,
         proc.started((*namespace.prefix, *argv), stdout=output, stderr=output) as child,
     ):
-        deadline = time.monotonic() + READY_S
-        while b"listening" not in log.read_bytes():
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"the server did not start: {log.read_text(errors='replace')}")
-            time.sleep(0.01)
+        if not proc.becomes_ready(child, lambda: b"listening" in log.read_bytes()):
+            raise LabError(f"the server did not start: {log.read_text(errors='replace')}")
 
         def end() -> ServerAccount:
             child.terminate()
