@@ -37,7 +37,7 @@ pytestmark = [
 ROOT = places.ROOT
 SUITE = "trixie"
 REVISION = "0123456789abcdef"
-LARGEST_BYTES = 1_000_000_000
+LARGEST_BYTES = 1_100_000_000
 CACHE = "/var/cache/testbed/firstflight"
 COMMITTED = "analysis/baselines/nightly"
 
