@@ -34,8 +34,15 @@ MISS_URI = "//miss"
 # Cookies are primed before a load: the server does not think then, however long a think time is.
 PRIMING_KEYS = tuple(f"{KEY_MARK}{method}:prime/" for method in ("GET", "HEAD"))
 
-# A datagram is a packet, and a connection costs no round trip more than its handshake.
-QUIC = "    http3 on;\n    quic_gso off;\n    quic_retry off;\n"
+# A datagram is a packet, and a connection costs no round trip more than its handshake.  Without
+# Alt-Svc Chromium takes a server for one of HTTP/1.1, and asks it for six things at a time.
+QUIC = """\
+    http3 on;
+    quic_gso off;
+    quic_retry off;
+    add_header Alt-Svc {alternative} always;
+    add_header_inherit merge;
+"""
 
 EMPTY_FILE = "empty"
 """A file of no bytes in the server's folder: the body of responses that have none."""
@@ -58,7 +65,7 @@ def server_block(
     )
     if listener.h3:
         listens += "".join(f"    listen {each} quic reuseport;\n" for each in listener.sockets)
-        listens += QUIC
+        listens += QUIC.format(alternative=quote(alternative_service(listener)))
     method = "$request_method" if page.has_head else "$answered_method"
     key = f"{method}$body_length:$host$request_uri"
     condition = "$condition" if page.is_conditional else ""
@@ -75,6 +82,11 @@ def server_block(
 {"" if think is None else _after_thinking(mine)}\
 {"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
+
+
+def alternative_service(listener: Listener) -> str:
+    """Return what ``listener`` announces of its HTTP/3, as servers of it do (RFC 7838)."""
+    return f'h3=":{listener.port}"; ma=86400'
 
 
 @dataclass(frozen=True, slots=True)

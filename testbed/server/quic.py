@@ -14,7 +14,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, QuicSpec
-from testbed.server.blocks import asked_of, check_replayable
+from testbed.server.blocks import alternative_service, asked_of, check_replayable
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION, KEY_MARK, Location
 from testbed.server.nginx import (
@@ -83,6 +83,7 @@ def _listener(
         "host": listener.host,
         "port": listener.bound_port or listener.port,
         "addresses": listener.addresses,
+        "alternative": alternative_service(listener),
         "certificate": f"{TLS_LINK}/{listener.host}.pem",
         "key": f"{TLS_LINK}/key.pem",
         "has_head": asked.has_head,

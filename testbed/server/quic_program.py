@@ -56,6 +56,7 @@ class Origin:
         locations = [KeyedAnswer(**each) for each in listener["locations"]]
         self.exact = {each.name: each for each in locations if not each.prefix}
         self.prefixes = {each.name: each for each in locations if each.prefix}
+        self.alternative = listener["alternative"]
         self.answers_head = bool(listener["has_head"])
         self.early_data = MOST_EARLY_DATA if listener["early_data"] else None
         self.order = order
@@ -150,6 +151,7 @@ class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its typ
         headers = [
             (":status", str(answer["status"])),
             *(("server", "aioquic"), ("date", formatdate(usegmt=True))),
+            ("alt-svc", self._origin.alternative),
             *([] if answer["status"] in (204, 304) else [("content-length", str(len(body)))]),
             *answer["headers"],
         ]
