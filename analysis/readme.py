@@ -1,4 +1,4 @@
-"""Tables of the README, and a ladder of the documents, made of the committed results they show.
+"""Tables and drawings of the README and the documents, made of the committed results they show.
 
 A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
 anew, each with the revision and the environment that gave it, and the endings in STATUS.md.
@@ -10,15 +10,20 @@ import re
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import pandas as pd
 
 from analysis.kinds.scenario.ladder import draw_ladder
 from analysis.kinds.scenario.promises import key_of
-from analysis.records.cells import Cell, cells_of
+from analysis.plot.chart import draw
+from analysis.records.cells import cells_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
+from analysis.reproductions import zero_rtt
 from analysis.reproductions.cs244_reuse import average_pairs
 from analysis.reproductions.sweep import plain, proven_loads
 from analysis.reproductions.tum_website import MECHANISMS, NEITHER, medians, with_savings
@@ -26,29 +31,21 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
-from analysis.words import axis_value, count, number, seconds
+from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
 LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
 """The ladder of the scenario of that name."""
+OPENED = ROOT / "docs" / "images" / "early-data.svg"
+"""How connections of a visit were opened, by mechanisms with early data."""
 WIDTH = 100
 """Characters of a table that a page shows without scrolling."""
-OPENING_AXES = ("protocol", "tls_resumption", "early_data", "tfo")
-OPENINGS = {
-    "HTTP/1.1": ("h1", False, False, False),
-    "HTTP/1.1 + Fast Open": ("h1", False, False, True),
-    "HTTP/2": ("h2", False, False, False),
-    "HTTP/2, tickets": ("h2", True, False, False),
-    "  early data": ("h2", True, True, False),
-    "  early data + Fast Open": ("h2", True, True, True),
-    "HTTP/3": ("h3", True, False, False),
-    "HTTP/3, 0-RTT": ("h3", True, True, False),
-}
-"""The mechanisms of zero-rtt by OPENING_AXES."""
-KEY_SHARES = {"x25519mlkem768": "post-quantum", "x25519": "X25519"}
+SHOWN_RTT_MS = 100.0
+"""The round trip of what a document shows in detail."""
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -61,19 +58,20 @@ class Shown:
     sentence: Callable[[Results], str] = lambda _: ""
 
 
-def render_readme(text: str, root: Path = ROOT) -> str:
-    """Return ``text`` with each of its tables as the committed results below ``root`` give it.
+def render_page(page: Path, text: str, root: Path = ROOT) -> str:
+    """Return the ``text`` of a page with its tables as the committed results below ``root`` say.
 
     Raises:
-        ConfigurationError: a table that is not one of TABLES, or one of these is not in the text.
+        ConfigurationError: a table that is not one of the page's, or one of these is not in it.
         StorageError: its results cannot be read.
     """
+    tables, name = TABLES[page], page.stem
     named = [match[2] for match in _BLOCK.finditer(text)]
-    problems = [f"README: no table is called {name}" for name in named if name not in TABLES]
-    problems += [f"README: the table {name} is missing" for name in TABLES if name not in named]
+    problems = [f"{name}: no table is called {each}" for each in named if each not in tables]
+    problems += [f"{name}: the table {each} is missing" for each in tables if each not in named]
     if problems:
         raise ConfigurationError(problems)
-    return _BLOCK.sub(lambda match: f"{match[1]}{_block(TABLES[match[2]], root)}{match[3]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}{_block(tables[match[2]], root)}{match[3]}", text)
 
 
 def _block(shown: Shown, root: Path) -> str:
@@ -155,50 +153,82 @@ def _reuse(results: Results) -> list[str]:
     return align(columns)
 
 
-def _openings(results: Results) -> list[str]:
-    """Return a row for each mechanism: seconds by key share and RTT, of the first page."""
-    cells = _of_first_page(results)
-    found = {
-        (tuple(map(cell.axes.get, OPENING_AXES)), cell.axes["key_share"], cell.axes["rtt_ms"]): cell
-        for cell in cells
-    }
-    columns = [Column("mechanism", list(OPENINGS), left=True)]
-    for keys, words in KEY_SHARES.items():
-        rtts = sorted({rtt_ms for _, share, rtt_ms in found if share == keys})
-        for rtt_ms in rtts:
+def _zero_rtt(results: Results) -> list[str]:
+    """Return a row for each mechanism: seconds by key share and RTT."""
+    found = zero_rtt.medians(results)
+    columns = [_mechanisms()]
+    for share, words in zero_rtt.KEY_SHARES.items():
+        chosen = found[found["key_share"] == share]
+        for place, (rtt_ms, rows) in enumerate(chosen.groupby("rtt_ms")):
             head = axis_value("rtt_ms", rtt_ms)
-            asked = (found.get((opening, keys, rtt_ms)) for opening in OPENINGS.values())
-            medians_ms = (cell.spread.median if cell and cell.spread else None for cell in asked)
-            columns.append(
-                Column(
-                    f"{words}: {head}" if rtt_ms == rtts[0] else head,
-                    list(map(seconds, medians_ms)),
-                )
-            )
+            texts = _by_mechanism(rows, "plt_ms", seconds)
+            columns.append(Column(f"{words}: {head}" if place == 0 else head, texts))
     return align(columns)
 
 
-def _openings_sentence(results: Results) -> str:
-    cells = _of_first_page(results)
-    seeds = max(len(cell.by_seed) for cell in cells)
+def _zero_rtt_in_detail(results: Results) -> list[str]:
+    """Return a row for each mechanism at one RTT: seconds, and what opening connections took."""
+    found = zero_rtt.medians(results)
+    found = found[found["rtt_ms"] == SHOWN_RTT_MS]
+    shares = {share: found[found["key_share"] == share] for share in zero_rtt.KEY_SHARES}
+    large = shares[zero_rtt.LARGE]
+    return align([
+        _mechanisms(),
+        *(Column(f"{zero_rtt.KEY_SHARES[share]} s", _by_mechanism(rows, "plt_ms", seconds))
+          for share, rows in shares.items()),
+        Column("connections", _by_mechanism(large, "connections", partial(number, places=0))),
+        Column("bytes of hellos", _by_mechanism(large, "hello_bytes", "{:,.0f}".format)),
+        Column("round trips", _by_mechanism(large, "round_trips", partial(number, places=1))),
+    ])  # fmt: skip
+
+
+def _mechanisms() -> Column:
+    return Column("mechanism", list(zero_rtt.MECHANISMS.values()), left=True)
+
+
+def _by_mechanism(rows: pd.DataFrame, column: str, text: Callable[[float], str]) -> list[str]:
+    """Return a text for each mechanism, in their order."""
+    values = rows.set_index("mechanism")[column].dropna()
+    names = zero_rtt.MECHANISMS.values()
+    return [text(values[name]) if name in values else MISSING for name in names]
+
+
+def _zero_rtt_sentence(results: Results) -> str:
     return (
-        f"Load time of the second visit to {cells[0].axes['page']} in seconds by RTT: "
-        f"{f'medians of {seeds} seeds' if seeds > 1 else 'one seed'}. Chromium's key shares are "
-        "post-quantum (X25519MLKEM768); with X25519 alone it is a *modified browser*."
+        f"Load time of the second visit to {_page(results)} in seconds by RTT: medians of "
+        f"{_seeds(results)} seeds. Chromium's key shares are post-quantum (X25519MLKEM768); with "
+        "X25519 alone it is a *modified browser*."
     )
 
 
-def _of_first_page(results: Results) -> list[Cell]:
-    cells = cells_of(results)
-    return [cell for cell in cells if cell.axes["page"] == cells[0].axes["page"]]
+def _detail_sentence(results: Results) -> str:
+    return (
+        f"Second visits to {_page(results)} at a round trip of {SHOWN_RTT_MS:g} ms: medians of "
+        f"{_seeds(results)} seeds; on the right of those with post-quantum keys, and the round "
+        "trips before the first request, of which one asks for the name."
+    )
 
 
-TABLES: dict[str, Shown] = {
-    "paper-table1": Shown("analysis/baselines/paper-table1", _whole_table, _mean_gain),
-    "zero-rtt": Shown("analysis/samples/zero-rtt", _openings, _openings_sentence),
-    "tum-website": Shown("analysis/samples/tum-website", _website),
-    "cs244-reuse": Shown("analysis/samples/cs244-reuse", _reuse),
+def _page(results: Results) -> str:
+    return str(cells_of(results)[0].axes["page"])
+
+
+def _seeds(results: Results) -> int:
+    return max(len(cell.by_seed) for cell in cells_of(results))
+
+
+TABLES: Mapping[Path, Mapping[str, Shown]] = {
+    README: {
+        "paper-table1": Shown("analysis/baselines/paper-table1", _whole_table, _mean_gain),
+        "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt, _zero_rtt_sentence),
+        "tum-website": Shown("analysis/samples/tum-website", _website),
+        "cs244-reuse": Shown("analysis/samples/cs244-reuse", _reuse),
+    },
+    ZERO_RTT: {
+        "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt_in_detail, _detail_sentence)
+    },
 }
+"""Of each page its tables."""
 
 
 def draw_committed_ladder(root: Path = ROOT) -> str:
@@ -208,9 +238,22 @@ def draw_committed_ladder(root: Path = ROOT) -> str:
     return draw_ladder(results.folder, record).draw() + "\n"
 
 
+def draw_committed_openings(root: Path = ROOT) -> str:
+    """Return how connections were opened with early data, by the results below ``root``."""
+    results = read_results(root / "analysis" / "samples" / "zero-rtt")
+    return draw(zero_rtt.draw_early(results, SHOWN_RTT_MS)) + "\n"
+
+
+DRAWINGS: Mapping[Path, Callable[[], str]] = {
+    LADDER: draw_committed_ladder,
+    OPENED: draw_committed_openings,
+}
+
 if __name__ == "__main__":
-    write_whole(LADDER, draw_committed_ladder(), f"{LADDER.name} is as it was")
-    written = render_readme(README.read_text(encoding="utf-8"))
-    write_whole(README, written, "README.md is as it was")
+    for path, make in DRAWINGS.items():
+        write_whole(path, make(), f"{path.name} is as it was")
+    for page in TABLES:
+        written = render_page(page, page.read_text(encoding="utf-8"))
+        write_whole(page, written, f"{page.name} is as it was")
     endings = render_status(STATUS.read_text(encoding="utf-8"))
     write_whole(STATUS, endings, "STATUS.md is as it was")

@@ -1,4 +1,4 @@
-"""Records as pandas tables: one row for each trial, or one for each request.
+"""Records as pandas tables: one row for each trial, request, or connection that was opened.
 
 This is where notebooks and figures begin.  Units are in the column names, raw values are not
 rounded, and what was not measured is NaN or NA.  The columns are the same for any results of one
@@ -9,6 +9,7 @@ by the kernel's name, such as ``sysctl.tcp_sack``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ from analysis.records.cells import experiment_of, flatten
 from analysis.records.kind import COUNTED, RecordKind, records_of
 from analysis.records.results import Results, judge
 from analysis.words import is_setting
-from testbed.model import PageLoad, Record, RequestTiming, stored_kind
+from testbed.model import OpenedConnection, PageLoad, Record, RequestTiming, stored_kind
 
 _KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
 _OF_REQUEST = (
@@ -87,6 +88,27 @@ def request_frame(results: Results) -> pd.DataFrame:
         rows, columns=_with_settings(request_columns(kind_of_results(results)), rows)
     )
     return frame.astype({"transfer_bytes": "float64", "cold": "boolean"})
+
+
+def opening_frame(results: Results) -> pd.DataFrame:
+    """Return every connection that the last visit of an ``ok`` trial opened over TLS as a row.
+
+    Columns: ``trial_id``, the knobs, ``seed``, and what is known of it
+    (``testbed.model.OpenedConnection``), in the order of their first packets.
+    """
+    rows: list[dict[str, Any]] = []
+    for record in results.records:
+        if record.proof is None or not record.proof.visits or judge(record)[0] != "ok":
+            continue
+        known = {
+            "trial_id": record.trial_id,
+            **flatten(record.trial.condition),
+            "seed": record.trial.seed,
+        }
+        rows += [known | asdict(each) for each in record.proof.visits[-1].opened]
+    opened = (each.name for each in fields(OpenedConnection))
+    columns = ("trial_id", *kind_of_results(results).knobs, "seed", *opened)
+    return pd.DataFrame(rows, columns=_with_settings(columns, rows))
 
 
 def _with_settings(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:

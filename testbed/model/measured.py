@@ -375,6 +375,31 @@ class NeighbourFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedConnection:
+    """How one connection was opened over TLS, by the capture at the client.
+
+    Times are in ms since the first packet of its visit.
+    """
+
+    host: str
+    """The name of the server."""
+    quic: bool
+    """Over QUIC instead of TCP."""
+    began_ms: float
+    """When its first packet left: a SYN, or an Initial packet."""
+    hello_ms: float | None
+    """When the last of its ClientHello left; null where the capture does not have it."""
+    hello_bytes: int
+    """The ClientHello's bytes, with its record header over TCP."""
+    syn_bytes: int
+    """How many of them rode in the SYN (RFC 7413)."""
+    early_bytes: int
+    """Early data: TLS records, or 0-RTT packets of QUIC (their UDP payload)."""
+    asked_ms: float | None
+    """When its first request left; null where it carried none, or that cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
 class VisitProof:
     """How the connections of one visit were opened, by the capture at the client, over TLS."""
 
@@ -412,6 +437,8 @@ class VisitProof:
     `down.1-rtt` and `down.retry` (RFC 9000 section 17)."""
     versions: tuple[str, ...] = ()
     """Versions of QUIC that were spoken, such as `1`."""
+    opened: tuple[OpenedConnection, ...] = ()
+    """Each connection, in the order of their first packets; empty in older records."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from testbed.wire.tls import (
     read_hello_record,
     read_messages,
     read_records,
+    record_bytes,
 )
 from testbed.wire.tls import HANDSHAKE as HANDSHAKE_RECORD
 
@@ -44,8 +45,9 @@ class Handshake:
     says whether the server took early data, ``alpn`` which protocol it chose, and ``certificates``
     how many it sent, none where a session is resumed; ``None``: that cannot be told.
     ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
-    are the requests in it.  ``asked_ns`` is when the first request left.  ``tickets`` are the
-    places, first byte and end, of what the server told behind early data: tickets, no answer.
+    are the requests in it.  ``asked_ns`` is when the first request left, and ``hello_ns`` when the
+    first hello had, of which a SYN carried ``syn_bytes``.  ``tickets`` are the places, first byte
+    and end, of what the server told behind early data: tickets, no answer.
     """
 
     client: str
@@ -61,11 +63,19 @@ class Handshake:
     early_requests: int
     asked_ns: int | None
     tickets: tuple[tuple[int, int], ...] = ()
+    hello_ns: int | None = None
+    syn_bytes: int = 0
 
     @property
     def name(self) -> str:
         """The connection's name in sentences."""
         return f"{'QUIC' if self.quic else 'TCP'} {self.client} to {self.server}"
+
+    @property
+    def hello_bytes(self) -> int:
+        """The bytes of all hellos, with their record headers over TCP."""
+        header = 0 if self.quic else RECORD_HEADER_BYTES
+        return sum(hello.size + header for hello in self.hellos)
 
     @property
     def resumed(self) -> bool:
@@ -99,6 +109,7 @@ def _of_quic(connection: QuicConnection) -> Handshake:
         early_bytes=sum(packet.size for packet in early),
         early_requests=len(requests),
         asked_ns=next(connection.asked_ns(), None),
+        hello_ns=connection.hello_ns,
     )
 
 
@@ -125,6 +136,8 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
         tickets=_find_tickets(flow, known.get(f"SERVER_{APPLICATION}")) if early else (),
+        hello_ns=_sent_ns(flow, record_bytes(sent) - 1),
+        syn_bytes=min(flow.syn.payload_bytes, record_bytes(sent)),
     )
 
 

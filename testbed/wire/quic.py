@@ -131,6 +131,17 @@ class QuicConnection:
         """How many packets are numbered and could not be opened."""
         return sum(1 for p in self.packets if p.frames is None and p.kind in _SPACES)
 
+    @property
+    def hello_ns(self) -> int | None:
+        """When the last of the client's hellos left, for the first time."""
+        reached = [
+            (frame.offset + len(frame.data), -packet.at_ns)
+            for packet in self.packets
+            for frame in packet.frames or ()
+            if packet.by_client and packet.kind == INITIAL and frame.kind == CRYPTO
+        ]
+        return -max(reached)[1] if reached else None
+
     def asked_ns(self) -> Iterator[int]:
         """Yield when new bytes of requests left (RFC 9114 section 6.1)."""
         return (at for at, stream in self.stream_bytes(by_client=True) if not stream & _OTHER)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from testbed.model import ServedConnection, VisitProof
+from testbed.model import OpenedConnection, ServedConnection, VisitProof
 from testbed.wire.handshakes import Handshake
 from testbed.wire.packets import Capture
 from testbed.wire.quic import QuicConnection
-from testbed.wire.tls import RECORD_HEADER_BYTES
 from testbed.wire.visits import VisitWindow
 
 
@@ -20,17 +19,18 @@ def prove_visits(
     handshakes: Sequence[Handshake],
     connections: Sequence[QuicConnection],
     served: Sequence[ServedConnection],
+    hosts: Mapping[str, str],
     rtt_ms: float,
 ) -> Iterator[VisitProof]:
     """Yield what each of the visits in ``windows`` shows.
 
-    ``clients`` are the client's addresses; ``connections`` are those of QUIC, and ``served`` is
-    what the server's log says of all that carried requests.
+    ``clients`` are the client's addresses; ``connections`` are those of QUIC, ``served`` is what
+    the server's log says of all that carried requests, and ``hosts`` are by their addresses.
     """
     early = {(each.client, each.server): each.early for each in served}
     for window in windows:
         began = [each for each in handshakes if window.holds(each.began_ns)]
-        hellos = [(each.quic, hello) for each in began for hello in each.hellos]
+        hellos = [hello for each in began for hello in each.hellos]
         first = window.first_packet_ns(capture, clients)
         asked = [each.asked_ns for each in handshakes if window.holds(each.asked_ns or 0)]
         crossed = [
@@ -49,8 +49,8 @@ def prove_visits(
             tcp=sum(1 for each in began if not each.quic),
             quic=sum(1 for each in began if each.quic),
             hellos=len(hellos),
-            hello_bytes=sum(h.size + (0 if quic else RECORD_HEADER_BYTES) for quic, h in hellos),
-            offered=dict(Counter(group for _, hello in hellos for group in hello.groups)),
+            hello_bytes=sum(each.hello_bytes for each in began),
+            offered=dict(Counter(group for hello in hellos for group in hello.groups)),
             agreed=dict(Counter(g for each in began if each.answer for g in each.answer.groups)),
             resumed=sum(1 for each in began if each.resumed),
             early=sum(1 for each in began if each.early_bytes),
@@ -62,7 +62,27 @@ def prove_visits(
             down_bytes=sum(size for by_client, size in crossed if not by_client),
             packets=dict(sorted(packets.items())),
             versions=tuple(f"{version:x}" for version in sorted(versions)),
+            opened=tuple(_describe(each, hosts, first or 0) for each in began),
         )
+
+
+def _describe(handshake: Handshake, hosts: Mapping[str, str], first_ns: int) -> OpenedConnection:
+    """Describe a connection of a visit whose first packet left at ``first_ns``."""
+
+    def since_first(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (at_ns - first_ns) / 1e6
+
+    address = handshake.server.rpartition(":")[0]
+    return OpenedConnection(
+        host=hosts.get(address, address),
+        quic=handshake.quic,
+        began_ms=(handshake.began_ns - first_ns) / 1e6,
+        hello_ms=since_first(handshake.hello_ns),
+        hello_bytes=handshake.hello_bytes,
+        syn_bytes=handshake.syn_bytes,
+        early_bytes=handshake.early_bytes,
+        asked_ms=since_first(handshake.asked_ns),
+    )
 
 
 def _round_trips(

@@ -57,6 +57,33 @@ def test_early_data_is_taken_where_it_is_asked_for_and_chains_are_as_long(house:
     assert record.proof is not None
     _, second = record.proof.visits
     assert second.resumed == second.quic > 1 == second.early
+    assert sorted(each.early_bytes > 0 for each in second.opened) == [False] * 3 + [True]
+    for each in second.opened:
+        assert each.quic and each.syn_bytes == 0 < each.hello_bytes
+        assert each.hello_ms is not None and each.asked_ms is not None
+        late = each.asked_ms - each.hello_ms
+        assert late < 1 if each.early_bytes else late > 100
+
+
+def test_connections_are_described_one_by_one(house: House) -> None:
+    over_tcp = {"web_server": "nginx-quic", "tfo": True, "cookies": "cached", "early_data": True}
+    ran = house.run(page=PAGE, client="chromium", rtt_ms=100, **RESUMING | over_tcp)
+    (record,) = ran.records
+    assert_ok(record)
+    assert record.proof is not None
+    _, visit = record.proof.visits
+    assert len(visit.opened) == visit.tcp == visit.hellos
+    assert sum(each.hello_bytes for each in visit.opened) == visit.hello_bytes
+    assert sum(each.early_bytes for each in visit.opened) == visit.early_bytes
+    first, *_ = visit.opened
+    assert first.host == "en.wikipedia.org.p.test"
+    assert 100 < first.began_ms < 110  # its name was looked up
+    assert {each.syn_bytes for each in visit.opened} == {1420}  # RFC 7413, section 4.1.1
+    asked = [each for each in visit.opened if each.early_bytes]
+    assert len(asked) == visit.early and len(asked) < len(visit.opened)
+    for each in asked:
+        assert each.hello_ms is not None and each.asked_ms is not None
+        assert each.asked_ms - each.began_ms >= 100  # a SYN holds no more
 
 
 def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:

@@ -253,7 +253,7 @@ def _prove_visits(seen: _Seen) -> Iterator[VisitProof]:
         return
     yield from prove_visits(
         *(seen.visits, seen.capture, CLIENT_ENDS, seen.handshakes, seen.quic),
-        *(seen.observed.connections, seen.condition.link.rtt_ms),
+        *(seen.observed.connections, seen.observed.hosts, seen.condition.link.rtt_ms),
     )
 
 
