@@ -23,7 +23,7 @@ from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
-from analysis.reproductions import zero_rtt
+from analysis.reproductions import mechanisms
 from analysis.reproductions.cs244_reuse import average_pairs
 from analysis.reproductions.sweep import plain, proven_loads
 from analysis.reproductions.tum_website import MECHANISMS, NEITHER, medians, with_savings
@@ -155,9 +155,9 @@ def _reuse(results: Results) -> list[str]:
 
 def _zero_rtt(results: Results) -> list[str]:
     """Return a row for each mechanism: seconds by key share and RTT."""
-    found = zero_rtt.medians(results)
+    found = mechanisms.medians(results)
     columns = [_mechanisms()]
-    for share, words in zero_rtt.KEY_SHARES.items():
+    for share, words in mechanisms.KEY_SHARES.items():
         chosen = found[found["key_share"] == share]
         for place, (rtt_ms, rows) in enumerate(chosen.groupby("rtt_ms")):
             head = axis_value("rtt_ms", rtt_ms)
@@ -168,13 +168,13 @@ def _zero_rtt(results: Results) -> list[str]:
 
 def _zero_rtt_in_detail(results: Results) -> list[str]:
     """Return a row for each mechanism at one RTT: seconds, and what opening connections took."""
-    found = zero_rtt.medians(results)
+    found = mechanisms.medians(results)
     found = found[found["rtt_ms"] == SHOWN_RTT_MS]
-    shares = {share: found[found["key_share"] == share] for share in zero_rtt.KEY_SHARES}
-    large = shares[zero_rtt.LARGE]
+    shares = {share: found[found["key_share"] == share] for share in mechanisms.KEY_SHARES}
+    large = shares[mechanisms.LARGE]
     return align([
         _mechanisms(),
-        *(Column(f"{zero_rtt.KEY_SHARES[share]} s", _by_mechanism(rows, "plt_ms", seconds))
+        *(Column(f"{mechanisms.KEY_SHARES[share]} s", _by_mechanism(rows, "plt_ms", seconds))
           for share, rows in shares.items()),
         Column("connections", _by_mechanism(large, "connections", partial(number, places=0))),
         Column("bytes of hellos", _by_mechanism(large, "hello_bytes", "{:,.0f}".format)),
@@ -183,13 +183,13 @@ def _zero_rtt_in_detail(results: Results) -> list[str]:
 
 
 def _mechanisms() -> Column:
-    return Column("mechanism", list(zero_rtt.MECHANISMS.values()), left=True)
+    return Column("mechanism", list(mechanisms.MECHANISMS.values()), left=True)
 
 
 def _by_mechanism(rows: pd.DataFrame, column: str, text: Callable[[float], str]) -> list[str]:
     """Return a text for each mechanism, in their order."""
     values = rows.set_index("mechanism")[column].dropna()
-    names = zero_rtt.MECHANISMS.values()
+    names = mechanisms.MECHANISMS.values()
     return [text(values[name]) if name in values else MISSING for name in names]
 
 
@@ -241,7 +241,7 @@ def draw_committed_ladder(root: Path = ROOT) -> str:
 def draw_committed_openings(root: Path = ROOT) -> str:
     """Return how connections were opened with early data, by the results below ``root``."""
     results = read_results(root / "analysis" / "samples" / "zero-rtt")
-    return draw(zero_rtt.draw_early(results, SHOWN_RTT_MS)) + "\n"
+    return draw(mechanisms.draw_early(results, SHOWN_RTT_MS)) + "\n"
 
 
 DRAWINGS: Mapping[Path, Callable[[], str]] = {
