@@ -309,6 +309,16 @@ THINKS = (
     "    from dataclasses import replace; condition = replace(condition, server_think_ms=3.0)\n"
     + ASKED,
 )
+AUTHORITY = "        _require_authority(order)"
+DROPPING = (
+    AUTHORITY,
+    "        import subprocess, time\n"
+    "        rule = 'ip -n server rule {} ipproto 17 priority 50 blackhole'\n"
+    "        wait_s = order.wait_until_ns / 1e9 - time.time() + 1.2\n"
+    "        words = f\"sleep {wait_s}; {rule.format('add')}; sleep .2; {rule.format('delete')}\"\n"
+    "        subprocess.Popen(words, shell=True)\n" + AUTHORITY,
+)
+"""For 200 ms of the first visit the server's datagrams go nowhere."""
 PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h2", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
     ("h3", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
@@ -324,10 +334,12 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h3", "Retry", {}, BLOCKS, ("quic_retry off", "quic_retry on"), "by Retry"),
     ("h3", "GSO", {}, BLOCKS, ("quic_gso off", "quic_gso on"), "did not come out"),
     ("h3", "QUIC not forced", {}, "client/chromium/flags.py", FORCED, "another protocol"),
+    ("h3", "UDP dropped for 200 ms", {}, "client/chromium/__init__.py", DROPPING,
+     "server: a rule changed during the load"),
     ("h3", "an origin without", {}, BLOCKS, ONE_LESS, "meta."),
     ("h3", "server that thinks", {}, "kinds/page_lab.py", THINKS, "requests lay at the server"),
     ("h2", "HTTP/1.1", {}, BLOCKS, ('" http2" if listener.h2', '"" if listener.h2'), "http/1.1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
