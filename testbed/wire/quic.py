@@ -150,6 +150,10 @@ class QuicConnection:
         """Yield when new bytes of responses came."""
         return (at for at, stream in self.stream_bytes(by_client=False) if not stream & _OTHER)
 
+    def told_ns(self) -> Iterator[int]:
+        """Yield when new bytes came that headers of responses may wait for (RFC 9204, 2.1.2)."""
+        return (at for at, stream in self.stream_bytes(by_client=False) if stream & _OTHER)
+
     def stream_bytes(self, *, by_client: bool) -> Iterator[tuple[int, int]]:
         """Yield time and stream of each packet that brought new bytes of one, or its new end."""
         covered: dict[int, Coverage] = {}
@@ -183,8 +187,14 @@ def read_quic(
         by_client = packet.source in clients
         ends = (packet.sender, packet.receiver)
         ends = ends if by_client else (ends[1], ends[0])
-        reader = readers.get(ends)
         raws = list(_split(packet, by_client))
+        if ends not in readers and by_client and raws and raws[0].kind == ONE_RTT:
+            # Nothing begins so: its client goes on from another port (RFC 9000 section 9), as
+            # Chromium does where nothing comes back.  That its keys open it shows that it is so.
+            earlier = [each for (_, server), each in readers.items() if server == ends[1]]
+            if earlier:
+                readers[ends] = earlier[-1]
+        reader = readers.get(ends)
         if reader is None or (raws and reader.is_foreign(raws[0])):
             reader = readers[ends] = _Reader(QuicConnection(*ends, packet.at_ns))
             ordered.append(reader)

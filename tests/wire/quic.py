@@ -86,10 +86,14 @@ TLS13 = (43, b"\x03\x04")
 
 @dataclass
 class Made:
-    """Datagrams between a client and a server, a millisecond apart."""
+    """Datagrams between a client and a server, a millisecond apart.
+
+    Those from the one numbered ``moves_at`` on are from another port of the client.
+    """
 
     datagrams: list[tuple[int, bool, bytes]] = field(default_factory=list)
     port: int = 50_000
+    moves_at: int | None = None
 
     def add(self, *packets: bytes, by_client: bool) -> None:
         """Append a datagram of these packets."""
@@ -98,13 +102,16 @@ class Made:
 
     def read(self, folder: Path, *, secrets: bool = True) -> tuple[QuicConnection, ...]:
         """The connections as the testbed reads them."""
-        frames = [(at, self._frame(data, by_client)) for at, by_client, data in self.datagrams]
+        frames = []
+        for place, (at, by_client, data) in enumerate(self.datagrams):
+            moved = self.moves_at is not None and place >= self.moves_at
+            frames.append((at, self._frame(data, by_client, self.port + moved)))
         capture = read_capture(write_frames(folder / "client.pcap", frames))
         known = {RANDOM: SECRETS} if secrets else {}
         return read_quic(capture, [socket.inet_aton(CLIENT)], known)
 
-    def _frame(self, data: bytes, by_client: bool) -> bytes:
-        ends = ((CLIENT, self.port), (SERVER, 443))
+    def _frame(self, data: bytes, by_client: bool, port: int) -> bytes:
+        ends = ((CLIENT, port), (SERVER, 443))
         source, target = ends if by_client else ends[::-1]
         udp = dpkt.udp.UDP(sport=source[1], dport=target[1], data=data)
         udp.ulen = len(udp)

@@ -11,11 +11,14 @@ import pytest
 
 from testbed.model import KEPT_ALIVE_S, LinkSpec, PageLoad, Replay, RequestTiming, ServedConnection
 from testbed.wire.both_ways import check_strangers
+from testbed.wire.flows import read_flows
 from testbed.wire.load_time import check_counts, check_duration, check_load_time
 from testbed.wire.openings import check_openings
+from testbed.wire.packets import read_capture
 from testbed.wire.service import check_service
 from testbed.wire.visits import split_visits
 from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, START_NS, Capture, Visit
+from tests.wire.quic import conversation, short, stream
 
 US = (CLIENT, 2000)
 SERVED = (ServedConnection(f"{CLIENT}:2000", f"{SERVER}:80", 1),)
@@ -128,6 +131,34 @@ def test_a_request_that_ended_when_nothing_came(tmp_path: Path) -> None:
     ]
     assert problems(capture, load(40.0, 40.0, ttfb_ms=5.0), tmp_path) == [
         "1 of 2 times that the client tells are not those of bytes in the capture: 5.000 ms"
+    ]
+
+
+def test_a_response_over_quic_may_wait_for_what_its_headers_refer_to(tmp_path: Path) -> None:
+    """It is whole when the stream of QPACK is (RFC 9204 section 2.1.2), which was lost before."""
+    made = conversation()
+    asked = len(made.datagrams)
+    made.add(short(0, stream(b"ask", fin=True), by_client=True), by_client=True)
+    sent = [stream(b"answer", fin=True), *[b"\x01"] * 10, stream(b"of QPACK", 7)]
+    for count, frames in enumerate(sent):
+        made.add(short(count, frames, by_client=False), by_client=False)
+    (connection,) = quic = made.read(tmp_path)
+    capture = read_capture(tmp_path / "client.pcap")
+    served = (ServedConnection(connection.client, connection.server, 1),)
+
+    def found(end_ms: float) -> list[str]:
+        told = load(end_ms, end_ms, client="chromium", browser={"task_s": 0.1})
+        (visit,) = split_visits(told)
+        flows = read_flows(capture, ADDRESS)
+        return list(check_load_time(capture, flows, ADDRESS, visit, served, quic, real_time=False))
+
+    end_ms = float(asked + len(sent))
+    assert found(end_ms) == []
+    late_ms = end_ms + 12
+    assert [problem.split(",")[0] for problem in found(late_ms)] == [
+        f"the load ended after {late_ms:.3f} ms by its client",
+        "1 of 1 times that the client tells are not those of bytes in the capture: "
+        f"{late_ms:.3f} ms",
     ]
 
 

@@ -105,6 +105,33 @@ def test_new_bytes_of_responses_are_known_whatever_is_lost_or_comes_again(tmp_pa
     assert [(at - began) // 1_000_000 for at in connection.answered_ns()] == [0, 1, 3, 5]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_client_that_goes_on_from_another_port_has_one_connection(
+    tmp_path: Path, known: bool
+) -> None:
+    made = conversation() if known else Made()
+    made.moves_at = len(made.datagrams)
+    made.add(short(0, stream(b"ask"), by_client=True), by_client=True)
+    made.add(short(0, stream(b"abc"), by_client=False), by_client=False)
+    (connection,) = made.read(tmp_path)
+    port = 50_000 if known else 50_001  # of a connection that the capture does not have
+    assert connection.client.endswith(f":{port}")
+    assert connection.unopened == (0 if known else 2)
+    assert len(list(connection.answered_ns())) == known
+
+
+def test_what_headers_may_wait_for_is_no_response(tmp_path: Path) -> None:
+    made = conversation()
+    begin = len(made.datagrams)
+    for count, frames in enumerate(
+        (stream(b"abc"), stream(b"of QPACK", 7), stream(b"of QPACK", 7))
+    ):
+        made.add(short(count, frames, by_client=False), by_client=False)
+    (connection,) = made.read(tmp_path)
+    times = made.datagrams[begin][0], made.datagrams[begin + 1][0]
+    assert (*connection.answered_ns(), *connection.told_ns()) == times
+
+
 def test_keys_are_updated_and_packets_of_before_are_opened_still(tmp_path: Path) -> None:
     made = conversation()
     for count, generation in ((0, 0), (2, 1), (1, 0), (3, 1), (4, 2)):
