@@ -9,7 +9,6 @@ from analysis.plot.chart import Plot, color_of, describe, field, heading, hint, 
 from analysis.plot.rows import Data, Row, panel_text
 from analysis.plot.theme import PANEL_WIDTH
 from analysis.words import clean
-from testbed.base.errors import ConfigurationError
 
 ROW_PX = 12
 TICKS = 6
@@ -37,13 +36,7 @@ def openings(connections: Data, facet: str | None = None, title: str = "") -> Pl
     ends = [row[name] for row in rows for name in ("began_ms", "hello_ms", "asked_ms")]
     moment_ms = MOMENT * max(rows_of.numbers(ends), default=0.0)
     bars: list[Row] = []
-    for key, visit in rows_of.groups(rows, rows_of.given(facet)).items():
-        loads = len({row["trial_id"] for row in visit})
-        if loads > 1:
-            raise ConfigurationError(
-                [f"openings: {loads} loads in one panel; choose one by its knobs and its seed"]
-            )
-        panel = {"facet": panel_text(facet, key[0])} if facet is not None else {}
+    for panel, visit in rows_of.panels_of(rows, facet, "openings"):
         bars += [panel | bar for bar in _bars(visit, moment_ms)]
     rows_of.check_drawable(bars, "openings", ("began_ms",))
     kinds = [kind for kind in KINDS if any(bar["kind"] == kind for bar in bars)]

@@ -6,7 +6,7 @@ Fields of a drawing have names of our own, because Vega reads dots and brackets 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from analysis.records.kind import all_metrics
@@ -110,6 +110,23 @@ def groups(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], l
     for row in rows:
         rows_by_key.setdefault(tuple(row[name] for name in names), []).append(row)
     return rows_by_key
+
+
+def panels_of(
+    rows: Iterable[Row], facet: str | None, figure: str
+) -> Iterator[tuple[Row, list[Row]]]:
+    """Yield of each panel the field that names it, none without ``facet``, and its load's rows.
+
+    Raises:
+        ConfigurationError: a panel would hold several loads (``trial_id``) of ``figure``.
+    """
+    for key, load in groups(rows, given(facet)).items():
+        loads = len({row["trial_id"] for row in load})
+        if loads > 1:
+            raise ConfigurationError(
+                [f"{figure}: {loads} loads in one panel; choose one by its knobs and its seed"]
+            )
+        yield ({"facet": panel_text(facet, key[0])} if facet is not None else {}), load
 
 
 def numbers(values: Iterable[Any]) -> list[float]:

@@ -9,7 +9,6 @@ from analysis.plot.chart import Plot, color_of, describe, field, heading, hint, 
 from analysis.plot.rows import Data, Row, panel_text
 from analysis.plot.theme import FACET_WIDTH, PANEL_WIDTH
 from analysis.words import clean
-from testbed.base.errors import ConfigurationError
 
 ROW_PX = 7
 TICKS = 4
@@ -32,14 +31,8 @@ def waterfall(requests: Data, facet: str | None = None, title: str = "") -> Plot
     """
     rows = rows_of.read_rows(requests, ("trial_id", *COLUMNS, facet), "waterfall")
     bars: list[Row] = []
-    for key, load in rows_of.groups(rows, rows_of.given(facet)).items():
-        loads = len({row["trial_id"] for row in load})
-        if loads > 1:
-            raise ConfigurationError(
-                [f"waterfall: {loads} loads in one panel; choose one by its knobs and its seed"]
-            )
-        panel = {"facet": panel_text(facet, key[0])} if facet is not None else {}
-        bars += [{**panel, **bar} for bar in _bars(load)]
+    for panel, load in rows_of.panels_of(rows, facet, "waterfall"):
+        bars += [panel | bar for bar in _bars(load)]
     rows_of.check_drawable(bars, "waterfall", ("url",))
     kinds = [kind for kind in (FIRST, LATER, UNKNOWN) if any(b["kind"] == kind for b in bars)]
     drawn = mark(

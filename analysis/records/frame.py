@@ -76,11 +76,7 @@ def request_frame(results: Results) -> pd.DataFrame:
         load = record.measured_as(PageLoad)
         if load is None or judge(record)[0] != "ok":
             continue
-        known = {
-            "trial_id": record.trial_id,
-            **flatten(record.trial.condition),
-            "seed": record.trial.seed,
-        }
+        known = _origin(record)
         used: set[str] = set()
         for request in sorted(load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
             rows.append({**known, **_request_row(request, used)})
@@ -100,15 +96,17 @@ def opening_frame(results: Results) -> pd.DataFrame:
     for record in results.records:
         if record.proof is None or not record.proof.visits or judge(record)[0] != "ok":
             continue
-        known = {
-            "trial_id": record.trial_id,
-            **flatten(record.trial.condition),
-            "seed": record.trial.seed,
-        }
+        known = _origin(record)
         rows += [known | asdict(each) for each in record.proof.visits[-1].opened]
     opened = (each.name for each in fields(OpenedConnection))
     columns = ("trial_id", *kind_of_results(results).knobs, "seed", *opened)
     return pd.DataFrame(rows, columns=_with_settings(columns, rows))
+
+
+def _origin(record: Record) -> dict[str, Any]:
+    """Return which trial it is, as columns before what was seen in it."""
+    trial = record.trial
+    return {"trial_id": record.trial_id, **flatten(trial.condition), "seed": trial.seed}
 
 
 def _with_settings(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:
