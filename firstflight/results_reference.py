@@ -51,6 +51,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.model.knob import Knob
+from testbed.results.costs import COSTS_FILE
 from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
 
@@ -115,13 +116,15 @@ Every file of a results folder, every field and column, for programs that read t
 `make reference` from the code.
 
 `results/<UTC>-<experiment>/` is one run on one kernel; `results/latest` points at the newest. `run`
-writes the manifest, the records and the trials' files, and never changes them. `run` and `report`
-derive the others from these, and can write them anew.
+writes the manifest, the records and the trials' files, and never changes them; a run that ends puts
+the records in the order of its plan. In virtual time they are equal to the byte wherever it ran.
+`run` and `report` derive the others from these, and can write them anew.
 
 | file | what it is |
 |---|---|
 | [`{MANIFEST_FILE}`](results/manifest.md) | what was asked, in which environment, in which order |
 | [`{RECORDS_FILE}`](results/records.md) | one line for each trial that ended |
+| `{COSTS_FILE}` | what each of them took of the machine, which no result depends on |
 | [`trials/<trial_id>/`](#trials) | the packet capture, the HAR file and the logs of each trial |
 | [`table.csv`](results/table.md) | the table, a row for each condition or pair of arms |
 | [`summary.json`](results/summary.md) | every number, with its proof |
@@ -174,7 +177,8 @@ def render_results() -> dict[str, str]:
         "results/manifest.md": _document(
             MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
         "results/records.md": _document(
-            RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends.",
+            RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends. Its "
+            f"`cost` is `null`: that is in `{COSTS_FILE}`, by `trial_id` and `attempt`.",
             Record, known),
         "results/table.md": _table_csv(),
         "results/summary.md": _document(

@@ -24,8 +24,8 @@ from testbed.experiment.stopping import Unsettled, all_settled
 from testbed.kernel.run.interface import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
-from testbed.results.store import read_records
-from testbed.way.run import RunSetup
+from testbed.results.folder import read_records
+from testbed.way.local import RunSetup
 from tests.fake_kernel import FakeKernel, conclude
 
 CATALOGUE = Catalogue(

@@ -14,7 +14,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import EXIT_CONFIGURATION
 from testbed.model import PageLoad
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from testbed.root.cache import Root
 from tests.measured import load_of
 
@@ -84,7 +84,7 @@ from testbed.model import LinkSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 there = Catalogue(frozenset({"amazon"}), frozenset({"graph"}), frozenset(), {"virtual": ("7.3",)})
 config = Path(sys.argv[1])
 config.write_text('page = "amazon"\\nclient = "graph"\\n')

@@ -195,7 +195,8 @@ from testbed.results.progress import ProgressLines
 from testbed.results.records import read_records
 from testbed.setup.bundle import PROGRAMS
 from testbed.way.judge import conclude
-from testbed.way.run import RunSetup, run_experiment
+from testbed.way.local import RunSetup, on_this_machine
+from testbed.way.run import run_experiment
 from testbed.way.trial import main as perform
 
 class InProcess:
@@ -220,11 +221,12 @@ asked = load_experiment(config, there)
 results = folder / "results"
 results.mkdir()
 environment = Environment({"kernel": "none"}, {}, {})
-manifest = make_manifest(asked, environment, plan_trials(asked), datetime.now(UTC), ())
+manifest = make_manifest(asked, environment, datetime.now(UTC), ())
 write_manifest(results, manifest)
 said = []
 tally = run_experiment(
-    results, manifest, RunSetup(InProcess(), {}, conclude, 1), ProgressLines(said.append)
+    results, manifest, on_this_machine(RunSetup(InProcess(), {}, conclude, 1), environment),
+    ProgressLines(said.append)
 )
 records = read_records(results)
 print(json.dumps({

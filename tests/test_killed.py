@@ -80,11 +80,10 @@ def test_kill_9_loses_and_repeats_no_record(tmp_path: Path, seed: int) -> None:
         command = again(tmp_path)
     done = proc.run(again(tmp_path, QUICK_S), cwd=ROOT)
     assert done.returncode == 0
-    lines = whole_lines(tmp_path)
-    assert lines[: len(kept)] == kept
+    assert set(kept) <= set(whole_lines(tmp_path))
     records = read_records(tmp_path / "out")
     planned = json.loads((tmp_path / "out" / "manifest.json").read_text())["trials"]
-    assert sorted(r.trial_id for r in records) == sorted(planned)
+    assert [r.trial_id for r in records] == planned
     assert len(records) == TRIALS
     assert {(r.outcome, r.attempt) for r in records} == {("ok", 1)}
     assert sorted(p.name for p in (tmp_path / "out" / "trials").iterdir()) == sorted(planned)

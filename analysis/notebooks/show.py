@@ -40,8 +40,8 @@ from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
 from testbed.model import Record, stored_kind
+from testbed.results.folder import LATEST, read_manifest
 from testbed.results.manifest import MANIFEST_FILE
-from testbed.results.store import LATEST, read_manifest
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
 SAMPLES = Path(__file__).parents[1] / "samples"

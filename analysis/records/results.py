@@ -10,9 +10,9 @@ from typing import Any
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
+from testbed.results.folder import read_manifest, read_records
 from testbed.results.manifest import load_manifest
 from testbed.results.records import plain_record
-from testbed.results.store import read_manifest, read_records
 
 
 @dataclass(frozen=True, slots=True)

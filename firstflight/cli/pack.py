@@ -32,9 +32,9 @@ from testbed.packs.packing import pack_results, unpack_results
 from testbed.packs.root_import import import_roots
 from testbed.packs.root_pack import is_pack
 from testbed.pages.catalogue import list_pages
+from testbed.results.folder import refuse_explicit, refuse_latest
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
-from testbed.results.store import refuse_explicit, refuse_latest
 from testbed.way.launch import Prepare, RunLane, find_lanes, open_lanes, run_lanes
 
 _log = log.logger(__name__)

@@ -24,7 +24,7 @@ from firstflight.cli.services import Services, pass_services
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.base.whole_folder import new_folder
 from testbed.experiment.lanes import read_lanes
-from testbed.results.store import read_manifest
+from testbed.results.folder import read_manifest
 
 REASONS_FILE = "REASONS.md"
 REASONS_HEAD = "# Why this baseline is what it is\n\nWritten by `./run.sh baseline update`.\n"

@@ -29,6 +29,7 @@ from testbed.kinds.command.spec import LabCommand
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes
+from testbed.way.local import on_this_machine
 from testbed.way.run import run_experiment
 
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
@@ -81,7 +82,10 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             out = results / "trials" / trial.id
             with terminal_of(out, relay) if live else nullcontext():
                 tally = run_experiment(
-                    results, lane.manifest, lane.setup, Quiet(), repeatable=never_began
+                    results,
+                    lane.manifest,
+                    on_this_machine(lane.setup, lane.manifest.environment, never_began),
+                    Quiet(),
                 )
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", results)

@@ -24,8 +24,8 @@ from testbed.packs.crate import (
     parse_metadata,
     render_metadata,
 )
+from testbed.results.folder import locked
 from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
-from testbed.results.store import locked
 
 
 @dataclass(frozen=True, slots=True)

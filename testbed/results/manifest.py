@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
 from testbed.experiment.lanes import LANES_FILE, read_lanes, refuse_lanes
+from testbed.experiment.plan import plan_trials
+from testbed.experiment.shards import Shard
 from testbed.kinds import KINDS
 from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
@@ -25,6 +27,33 @@ from testbed.results.typed import members, retyped
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
 _MAX_NAMED = 5
+
+
+KeepCaptures = Literal["all", "fragile", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a run took from a store of results instead of measuring it."""
+
+    trials: int
+    """How many of its trials."""
+    again: int
+    """How many more it had of them and measured all the same, with equal results to the bit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One of the folders that results were put together from."""
+
+    shard: str | None
+    """Which part of the plan it was for, such as `3/16`; null: for the whole."""
+    records: int
+    """How many records it had."""
+    overlap: int
+    """How many of its trials another folder had as well, with equal results to the bit."""
+    facts: dict[str, str]
+    """The machine and the work tree that it was made with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +74,15 @@ class Manifest:
     tcp_alone: tuple[str, ...] | None = None
     """Those of its clients whose requests follow from the network alone, so that a difference of
     their loads is TCP's; null in older results."""
+    shard: Shard | None = None
+    """Which part of the plan the folder is for; null: it is for the whole."""
+    keep_captures: KeepCaptures = "all"
+    """Of which trials the packet captures are kept: of `all`, of `fragile` ones (that did not end
+    well, or waited for a timer), or of `none`. Their digests are in the records in any case."""
+    stored: Stored | None = None
+    """What of it was taken from a store of results; null: nothing."""
+    merged: tuple[Merged, ...] = ()
+    """The folders that it was put together from; empty where one run wrote it."""
     schema: int = SCHEMA_VERSION
     """The schema of the manifest and its records; others are refused."""
 
@@ -63,15 +101,34 @@ def _type_of(kind: str) -> TypeAdapter[Any]:
 def make_manifest(
     experiment: Experiment,
     environment: Environment,
-    trials: tuple[Trial, ...],
     now: datetime,
     arguments: tuple[str, ...],
     tcp_alone: tuple[str, ...] | None = None,
+    shard: Shard | None = None,
+    keep_captures: KeepCaptures = "all",
 ) -> Manifest:
-    """Return the manifest of a new results folder, made at ``now``."""
-    ids = tuple(trial.id for trial in trials)
+    """Return the manifest of a new results folder, made at ``now``.
+
+    Raises:
+        ConfigurationError: as ``plan_trials``.
+    """
     created = now.astimezone(UTC).isoformat(timespec="seconds")
-    return Manifest(experiment, environment, ids, created, arguments, tcp_alone)
+    ids = tuple(trial.id for trial in planned_trials(experiment, shard))
+    return Manifest(
+        *(experiment, environment, ids, created, arguments, tcp_alone, shard, keep_captures)
+    )
+
+
+def planned_trials(
+    experiment: Experiment, shard: Shard | None, repetitions: int | None = None
+) -> tuple[Trial, ...]:
+    """Return the trials of ``experiment``, or of its ``shard``, in order (see ``plan_trials``).
+
+    Raises:
+        ConfigurationError: as ``plan_trials``.
+    """
+    trials = plan_trials(experiment, repetitions)
+    return trials if shard is None else shard.part_of(trials)
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

@@ -1,6 +1,8 @@
 """Lines of ``records.jsonl``: typed, schema checked, and safe against a half-written end.
 
-A line has every kind's key for what its trials measure, and null in all but the trial's own.
+A line says nothing of the machine in virtual time: what a trial cost is kept beside it
+(``testbed.results.costs``), so that equal trials have equal lines.  It has every kind's key for
+what its trials measure, and null in all but the trial's own.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.kinds import KINDS, find_kind
 from testbed.model import SCHEMA_VERSION, Record, Trial, canonical, stored_kind
+from testbed.results.costs import read_costs
 from testbed.results.typed import members, retyped
 
 RECORDS_FILE = "records.jsonl"
@@ -36,7 +39,7 @@ class Scan:
 
 
 def read_records(directory: Path) -> tuple[Record, ...]:
-    """Return the records of the results in ``directory``, in the order of their ends.
+    """Return the records of the results in ``directory``, in the order of its lines.
 
     A half-written last line is reported and left out; a folder whose first trial has not ended
     has no records.
@@ -48,7 +51,13 @@ def read_records(directory: Path) -> tuple[Record, ...]:
     if not directory.is_dir():
         raise not_results(directory)
     path = directory / RECORDS_FILE
-    return scan_records(path).records if path.exists() else ()
+    if not path.exists():
+        return ()
+    costs = read_costs(directory)
+    return tuple(
+        replace(record, cost=record.cost or costs.get((record.trial_id, record.attempt)))
+        for record in scan_records(path).records
+    )
 
 
 def not_results(directory: Path) -> ConfigurationError:
@@ -119,8 +128,8 @@ def plain_record(record: Record) -> dict[str, Any]:
 
 
 def write_record(record: Record) -> bytes:
-    """Return the line of ``record``."""
-    return canonical(plain_record(record)).encode() + b"\n"
+    """Return the line of ``record``, which does not say what the trial cost."""
+    return canonical(plain_record(record) | {"cost": None}).encode() + b"\n"
 
 
 def parse_record(line: bytes) -> Record:

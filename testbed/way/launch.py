@@ -14,16 +14,23 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_count
 from testbed.client import tcp_alone
 from testbed.experiment.lanes import name_lanes, read_lanes, write_lanes
-from testbed.experiment.plan import plan_trials
+from testbed.experiment.shards import Shard
 from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment, Record
 from testbed.results.environment import Environment, differences
-from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
+from testbed.results.folder import TRACES_FOLDER, new_results, refuse_explicit
+from testbed.results.manifest import (
+    KeepCaptures,
+    Manifest,
+    load_manifest,
+    make_manifest,
+    write_manifest,
+)
 from testbed.results.progress import open_display
-from testbed.results.store import TRACES_FOLDER, new_results, refuse_explicit
 from testbed.results.tally import Tally
 from testbed.traces.catalogue import is_own
-from testbed.way.run import RunSetup, run_experiment
+from testbed.way.local import RunSetup, on_this_machine
+from testbed.way.run import run_experiment
 
 _log = log.logger(__name__)
 
@@ -63,10 +70,14 @@ def open_lanes(
     results: Path,
     output: Path | None,
     now: Callable[[], datetime],
+    *,
+    shard: Shard | None = None,
+    keep_captures: KeepCaptures = "all",
 ) -> tuple[Path, tuple[RunLane, ...]]:
     """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
+    Each lane is for its ``shard`` of the plan, and for the whole without one.
 
     Raises:
         TestbedError: a part of the run cannot be had, or a folder cannot be made.
@@ -77,8 +88,8 @@ def open_lanes(
     began, words = now().astimezone(UTC), tuple(sys.argv[1:])
     manifests = [
         make_manifest(
-            *(experiment, environment, plan_trials(experiment), began, words),
-            _tcp_alone(experiment),
+            *(experiment, environment, began, words, tcp_alone(experiment.clients)),
+            *(shard, keep_captures),
         )
         for experiment, (_, environment) in zip(experiments, prepared, strict=True)
     ]
@@ -135,8 +146,8 @@ def resume_lanes(
         setup, environment = _prepare(prepare, experiment, jobs)
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
-            *(experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])),
-            _tcp_alone(experiment),
+            *(experiment, environment, now(), tuple(sys.argv[1:]), tcp_alone(experiment.clients)),
+            *(before.shard, before.keep_captures),
         )
         name = folder.name if len(old) > 1 else ""
         lanes.append(RunLane(folder, manifest, setup, name))
@@ -164,7 +175,7 @@ def run_lanes(
             run_experiment(
                 lane.folder,
                 lane.manifest,
-                lane.setup,
+                on_this_machine(lane.setup, lane.manifest.environment),
                 open_display(partial(draw_table, lane.manifest.experiment)),
                 list_unsettled=list_unsettled,
             )
@@ -184,10 +195,6 @@ def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSe
 
 def _describe(experiment: Experiment) -> str:
     return f"kernel {experiment.kernel} {experiment.kernel_version} on root {experiment.root}"
-
-
-def _tcp_alone(experiment: Experiment) -> tuple[str, ...]:
-    return tcp_alone(experiment.clients)
 
 
 def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:

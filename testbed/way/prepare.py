@@ -35,7 +35,7 @@ from testbed.model.trace import Trace
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, read_environment
-from testbed.results.store import TRACES_FOLDER
+from testbed.results.folder import TRACES_FOLDER
 from testbed.root.cache import Root, ensure_named
 from testbed.root.spec import guest_root_names
 from testbed.server.listeners import list_plain
@@ -45,7 +45,7 @@ from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, digest_own, find_programs, list_own
 from testbed.traces.catalogue import read_all
 from testbed.way import judge
-from testbed.way.run import RunSetup
+from testbed.way.local import RunSetup
 
 _log = log.logger(__name__)
 

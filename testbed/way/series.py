@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 
-from testbed.experiment.plan import plan_trials
 from testbed.model import Experiment, Record
 from testbed.results.manifest import make_manifest, write_manifest
 from testbed.results.progress import Display
 from testbed.results.records import read_records
 from testbed.way.launch import RunLane
+from testbed.way.local import on_this_machine
 from testbed.way.run import run_experiment
 
 
@@ -22,9 +22,9 @@ def run_next(lane: RunLane, experiment: Experiment, display: Display, now: datet
         StorageError, MissingError: as ``run_experiment``.
     """
     environment = lane.manifest.environment
-    trials = plan_trials(experiment)
-    manifest = make_manifest(experiment, environment, trials, now, tuple(sys.argv[1:]))
+    manifest = make_manifest(experiment, environment, now, tuple(sys.argv[1:]))
     write_manifest(lane.folder, manifest)
-    if run_experiment(lane.folder, manifest, lane.setup, display).interrupted:
+    perform = on_this_machine(lane.setup, environment)
+    if run_experiment(lane.folder, manifest, perform, display).interrupted:
         raise KeyboardInterrupt
     return read_records(lane.folder)[-1]

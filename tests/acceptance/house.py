@@ -22,7 +22,7 @@ from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.model import HAR_FILE, Record
 from testbed.pages.build import build_page
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.measured import load_of
 from tests.pages.recorder.site import Site
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from testbed.base.errors import EXIT_OK
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given, without
 from tests.acceptance.house import House, Plant, assert_ok, assert_refused
 

@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base.errors import EXIT_OK
 from testbed.model import CAPTURE_FILE
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given
 from tests.acceptance.house import House, Plant, assert_ok, assert_refused
 from tests.wire.packets import ACK, CLIENT, SERVER, Capture

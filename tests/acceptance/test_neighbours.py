@@ -10,7 +10,7 @@ from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.kinds.command.measurement import Executed
 from testbed.model import CAPTURE_FILE, NEIGHBOUR_FILE, OBSERVATION_FILE, NeighbourFlow, Record
 from testbed.model.traffic import NO_TRAFFIC
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.acceptance.altered import Done, given
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
 from tests.measured import load_of

@@ -11,8 +11,8 @@ import pytest
 from testbed.base import places
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.model import PageLoad
+from testbed.results.folder import read_records
 from testbed.results.manifest import load_manifest
-from testbed.results.store import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.measured import executed_of, load_of
 

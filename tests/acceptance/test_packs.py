@@ -12,8 +12,8 @@ import pytest
 from testbed.base import places
 from testbed.model import CAPTURE_FILE
 from testbed.packs import root_pack
+from testbed.results.folder import read_records
 from testbed.results.manifest import load_manifest
-from testbed.results.store import read_records
 from testbed.root.cache import packed_place
 from testbed.way import prepare
 from tests.acceptance.house import House, open_house

@@ -11,7 +11,7 @@ from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import SCENARIOS
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.acceptance.house import House
 from tests.measured import result_of
 

@@ -15,7 +15,7 @@ from testbed.base.places import CONFIGS
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import read_capture
 from tests.acceptance.house import House

@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
 

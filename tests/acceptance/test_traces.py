@@ -11,8 +11,8 @@ import pytest
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.model import CAPTURE_FILE
 from testbed.model.trace import WAYS, Trace
+from testbed.results.folder import TRACES_FOLDER
 from testbed.results.manifest import load_manifest
-from testbed.results.store import TRACES_FOLDER
 from testbed.traces.catalogue import read_all
 from tests.acceptance.altered import PAGE, Alter, Done, given, without
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused

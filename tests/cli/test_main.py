@@ -16,8 +16,8 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.plan import plan_trials
 from testbed.model import Outcome
 from testbed.results.environment import Environment
+from testbed.results.folder import open_folder
 from testbed.results.records import read_records
-from testbed.results.store import open_store
 from testbed.setup.doctor import MachineCheck
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_services
 
@@ -35,7 +35,7 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
     assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     assert {p.name for p in folder.iterdir()} == {
-        "manifest.json", "records.jsonl", "report.html", "trials"
+        "costs.jsonl", "manifest.json", "records.jsonl", "report.html", "trials"
     }  # fmt: skip
     out, err = capsys.readouterr()
     assert out == "table of 2 records by plt_ms\n"
@@ -74,7 +74,7 @@ def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     folder = latest(tmp_path)
     assert main(["run", "--resume", str(folder)], make_services(tmp_path)) == 0
     assert [(r.outcome, r.attempt) for r in read_records(folder)] == [
-        ("failed", 1), ("ok", 1), ("ok", 2)
+        ("failed", 1), ("ok", 2), ("ok", 1)
     ]  # fmt: skip
     assert "1 trial to run, 1 already done" in capsys.readouterr().err
     assert latest(tmp_path) == folder
@@ -173,7 +173,7 @@ def test_output_goes_to_a_new_folder_only(
 def test_a_folder_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     services = make_services(tmp_path, plan={IDS[0]: "failed"})
     assert main(["run", QUICK, "--jobs", "1"], services) == 4  # one after the other
-    with open_store(latest(tmp_path)):
+    with open_folder(latest(tmp_path)):
         assert main(["run", "--resume", str(latest(tmp_path))], make_services(tmp_path)) == 4
     assert "another run writes" in capsys.readouterr().err
 

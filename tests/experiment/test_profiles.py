@@ -169,8 +169,7 @@ def test_a_profile_that_is_wrong(tmp_path: Path, text: str, said: str) -> None:
 
 def test_results_need_no_profile_any_more(tmp_path: Path) -> None:
     experiment, now = load(tmp_path, NAMED), datetime(2026, 11, 25, tzinfo=UTC)
-    trials = plan_trials(experiment)
-    write_manifest(tmp_path, make_manifest(experiment, ENVIRONMENT, trials, now, ()))
+    write_manifest(tmp_path, make_manifest(experiment, ENVIRONMENT, now, ()))
     (spec,) = load_manifest(tmp_path).experiment.conditions
     assert spec == experiment.conditions[0]
     assert check_experiment(experiment, CATALOGUE) == []

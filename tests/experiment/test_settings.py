@@ -237,7 +237,7 @@ def test_a_manifest_brings_them_back(
 ) -> None:
     experiment = load(tmp_path, MINIMAL, SWEEP, "route.server.congctl=reno")
     trials = plan_trials(experiment)
-    write_manifest(tmp_path, make_manifest(experiment, environment, trials, now, ()))
+    write_manifest(tmp_path, make_manifest(experiment, environment, now, ()))
     again = load_manifest(tmp_path).experiment
     assert again == experiment
     assert plan_trials(again) == trials

@@ -39,6 +39,7 @@ from testbed.model import (
 from testbed.results.manifest import Manifest, load_manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally
+from testbed.way.local import on_this_machine
 from testbed.way.run import run_experiment
 from tests.fake_kernel import FakeKernel
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment, make_means, make_services
@@ -66,7 +67,7 @@ def sampling(most: int = 100, **changes: Any) -> Experiment:
 
 def manifest_of(experiment: Experiment) -> Manifest:
     now = datetime.fromisoformat("2026-01-02T03:04:05Z")
-    return make_manifest(experiment, ENVIRONMENT, plan_trials(experiment), now, ())
+    return make_manifest(experiment, ENVIRONMENT, now, ())
 
 
 def go(
@@ -74,7 +75,13 @@ def go(
 ) -> tuple[Tally, Quiet]:
     display = Quiet()
     means = make_means(kernel or FakeKernel(), 2 if experiment.kernel == "virtual" else 1)
-    total = run_experiment(folder, manifest_of(experiment), means, display, list_unsettled=looks)
+    total = run_experiment(
+        folder,
+        manifest_of(experiment),
+        on_this_machine(means, ENVIRONMENT),
+        display,
+        list_unsettled=looks,
+    )
     return total, display
 
 

@@ -13,7 +13,7 @@ from testbed.base.container import Container
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.packs.contents import METADATA_FILE
 from testbed.packs.packing import WrittenPack, pack_results, unpack_results
-from testbed.results.store import open_store
+from testbed.results.folder import open_folder
 from tests.packs.results import (
     copy_lanes,
     copy_pages,
@@ -187,7 +187,7 @@ def test_results_that_a_run_writes_to_are_not_replaced(home: Path) -> None:
     for name, written in (("results", "results"), ("lanes", "lanes/7.3")):
         if name == "lanes":
             copy_lanes(home / name)
-        with open_store(home / written):
+        with open_folder(home / written):
             before = contents(home / name)
             with pytest.raises(StorageError, match=f"another run writes to .*{written}; wait"):
                 unpack_results(home / "pack.zip", home / name, replace=True)

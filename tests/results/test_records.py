@@ -16,9 +16,9 @@ from testbed.base.errors import StorageError
 from testbed.experiment.plan import plan_trials
 from testbed.model import SCHEMA_VERSION, Experiment, Record, Trial, canonical
 from testbed.results.environment import Environment
+from testbed.results.folder import open_folder
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.results.records import parse_record, plain_record, read_records
-from testbed.results.store import open_store
 
 CHANGED: dict[str, Any] = {
     "server_think_ms": 50.0,
@@ -76,7 +76,7 @@ def test_a_record_of_today_comes_back_with_its_knobs(trials: tuple[Trial, ...]) 
 def test_both_may_be_in_one_file(results: Path, trials: tuple[Trial, ...]) -> None:
     old = [line(without_later_knobs(plain_record(record(trial)))) for trial in trials[:2]]
     (results / "records.jsonl").write_bytes(b"".join(old))
-    with open_store(results) as store:
+    with open_folder(results) as store:
         store.append(record(trials[2]))
     kept = (results / "records.jsonl").read_bytes()
     assert kept.startswith(b"".join(old))  # what is there is never rewritten
@@ -86,7 +86,7 @@ def test_both_may_be_in_one_file(results: Path, trials: tuple[Trial, ...]) -> No
 def test_a_manifest_without_later_knobs_says_every_knob(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
-    today = make_manifest(experiment, environment, plan_trials(experiment), now, ())
+    today = make_manifest(experiment, environment, now, ())
     write_manifest(results, today)
     path = results / "manifest.json"
     written = json.loads(path.read_text())
@@ -99,7 +99,7 @@ def test_old_results_fill_the_cells_that_they_were_planned_for(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
     trials = plan_trials(experiment)
-    write_manifest(results, make_manifest(experiment, environment, trials, now, ()))
+    write_manifest(results, make_manifest(experiment, environment, now, ()))
     path = results / "manifest.json"
     path.write_text(json.dumps(without_later_knobs(json.loads(path.read_text()))))
     old = [line(without_later_knobs(plain_record(record(trial)))) for trial in trials]

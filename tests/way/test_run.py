@@ -19,6 +19,7 @@ from testbed.model import Experiment, Outcome, PageLoad, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally, tally
+from testbed.way.local import on_this_machine
 from testbed.way.run import run_experiment
 from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_means
@@ -52,12 +53,13 @@ class Quiet:
 
 @pytest.fixture
 def manifest(experiment: Experiment, trials: tuple[Trial, ...], now: datetime) -> Manifest:
-    return make_manifest(experiment, ENVIRONMENT, trials, now, ())
+    return make_manifest(experiment, ENVIRONMENT, now, ())
 
 
 def go(folder: Path, manifest: Manifest, kernel: Kernel, jobs: int = 1) -> tuple[Tally, Quiet]:
     display = Quiet()
-    return run_experiment(folder, manifest, make_means(kernel, jobs), display), display
+    perform = on_this_machine(make_means(kernel, jobs), ENVIRONMENT)
+    return run_experiment(folder, manifest, perform, display), display
 
 
 def test_every_trial_ends_as_a_record(
@@ -138,7 +140,7 @@ def test_a_file_that_changes_during_the_run_makes_no_number(
     means = make_means(Truncating())
     means = replace(means, pages=dict.fromkeys(means.pages, built["page"]),
                     built=(built["bundle"],))  # fmt: skip
-    total = run_experiment(results, manifest, means, Quiet())
+    total = run_experiment(results, manifest, on_this_machine(means, ENVIRONMENT), Quiet())
     records = read_records(results)
     assert [r.outcome for r in records] == ["ok"] * 2 + ["failed"] * 6
     assert total.exit_code == EXIT_INCOMPLETE
@@ -221,7 +223,7 @@ def test_what_is_not_to_be_repeated_is_not(results: Path, manifest: Manifest) ->
         return record.attempt < 2
 
     means = make_means(Disturbed(which, 9), 1)
-    run_experiment(results, manifest, means, Quiet(), repeatable=repeatable)
+    run_experiment(results, manifest, on_this_machine(means, ENVIRONMENT, repeatable), Quiet())
     assert asked == [(which, 1), (which, 2)]
     assert [r.attempt for r in read_records(results) if r.trial_id == which] == [1, 2]
 

@@ -22,7 +22,7 @@ from analysis.reproductions.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.words import MISSING
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.analysis.sample import (
     ENVIRONMENT,
     broken,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places, proc
-from testbed.results.store import read_records
+from testbed.results.folder import read_records
 from tests.kernel.host_state import read_host_state
 from tests.measured import executed_of
 from tests.patience import PATIENT

@@ -1,6 +1,7 @@
-"""Store of results: records appended and flushed one by one, never rewritten or overwritten.
+"""Results folder: records appended and flushed one by one, never changed or overwritten.
 
-``<UTC>-<experiment>/`` holds ``manifest.json``, ``records.jsonl`` and ``trials/<trial_id>/``.
+``<UTC>-<experiment>/`` holds ``manifest.json``, ``records.jsonl``, ``costs.jsonl`` and
+``trials/<trial_id>/``.  A run that ends puts its lines in the order of its plan.
 A record counts when its line ends in a newline on disk; what a crash cut off is moved aside.
 """
 
@@ -12,18 +13,21 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import sync
 from testbed.model import Record
+from testbed.results.costs import COSTS_FILE, write_cost
 from testbed.results.manifest import PARTIAL_FILE, read_manifest
 from testbed.results.records import RECORDS_FILE, read_records, scan_records, write_record
 
-__all__ = ["Store", "new_results", "open_store", "read_manifest", "read_records"]
+__all__ = ["ResultsFolder", "new_results", "open_folder", "read_manifest", "read_records"]
 
 LATEST = "latest"
 TRACES_FOLDER = "traces"
@@ -145,17 +149,20 @@ def _point_latest(base: Path, folder: Path) -> None:
         ) from None
 
 
-class Store:
+class ResultsFolder:
     """The one writer of a results folder."""
 
-    def __init__(self, directory: Path, descriptor: int, records: tuple[Record, ...]) -> None:
+    def __init__(self, directory: Path, records: tuple[Record, ...]) -> None:
+        """Go on with the folder, whose ``records.jsonl`` has a line for each of ``records``."""
         self.directory = directory
-        self._descriptor = descriptor
         self._records = list(records)
+        self._attempts = Counter(record.trial_id for record in records)
+        self._lines = _open_lines(directory / RECORDS_FILE)
+        self._costs = _open_lines(directory / COSTS_FILE)
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Every record in the folder, in the order of its end."""
+        """Every record in the folder, in the order of its lines."""
         return tuple(self._records)
 
     def append(self, record: Record) -> None:
@@ -164,11 +171,11 @@ class Store:
         Raises:
             StorageError: it is not; the records before it are as they were.
         """
-        line = write_record(record)
-        before = os.fstat(self._descriptor).st_size
+        before = os.fstat(self._lines).st_size
         try:
-            _write_all(self._descriptor, line)
-            os.fsync(self._descriptor)
+            _write_all(self._costs, write_cost(record))
+            _write_all(self._lines, write_record(record))
+            os.fsync(self._lines)
         except OSError as error:
             self._withdraw(before)
             raise StorageError(
@@ -177,14 +184,53 @@ class Store:
                 f"free space, then go on with --resume {self.directory}"
             ) from error
         self._records.append(record)
+        self._attempts[record.trial_id] += 1
 
     def attempts(self, trial_id: str) -> int:
         """Return how many records the trial has."""
-        return sum(1 for record in self._records if record.trial_id == trial_id)
+        return self._attempts[trial_id]
 
     def done(self) -> frozenset[str]:
         """Return the trials that have an ``ok`` record."""
         return frozenset(record.trial_id for record in self._records if record.outcome == "ok")
+
+    def put_in_order(self, trials: Sequence[str]) -> None:
+        """Put the lines in the order of ``trials``, and those of one trial in that of its attempts.
+
+        Others stay before them.  In which order trials end is no part of a result, and another one
+        on each machine.
+
+        Raises:
+            StorageError: they cannot be written anew; then they are as they were.
+        """
+        place = {trial_id: number for number, trial_id in enumerate(trials)}
+        order = sorted(
+            range(len(self._records)),
+            key=lambda n: (
+                place.get(self._records[n].trial_id, -1),
+                self._records[n].attempt if self._records[n].trial_id in place else 0,
+            ),
+        )
+        if order == list(range(len(order))):
+            return
+        path = self.directory / RECORDS_FILE
+        partial = path.with_name(f".{RECORDS_FILE}.new")
+        try:
+            with path.open("rb") as old, partial.open("wb") as new:
+                starts = [0, *accumulate(len(line) for line in old)]
+                for number in order:
+                    old.seek(starts[number])
+                    new.write(old.read(starts[number + 1] - starts[number]))
+                new.flush()
+                os.fsync(new.fileno())
+            partial.replace(path)
+            sync(self.directory)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise StorageError(f"cannot write {path} anew: {error.strerror}") from error
+        os.close(self._lines)
+        self._lines = _open_lines(path)
+        self._records = [self._records[number] for number in order]
 
     def fresh_trial(self, trial_id: str) -> Path:
         """Return an empty ``trials/<trial_id>/``; an earlier attempt's folder is kept beside it.
@@ -211,17 +257,22 @@ class Store:
         """Remove what an interrupted trial left in its folder."""
         shutil.rmtree(self.directory / "trials" / trial_id, ignore_errors=True)
 
+    def close(self) -> None:
+        """Write no more."""
+        os.close(self._lines)
+        os.close(self._costs)
+
     def _withdraw(self, size: int) -> None:
         """Cut off what was written of a record; should even that fail, reading skips it."""
         try:
-            os.ftruncate(self._descriptor, size)
-            os.fsync(self._descriptor)
+            os.ftruncate(self._lines, size)
+            os.fsync(self._lines)
         except OSError:
             return
 
 
 @contextmanager
-def open_store(directory: Path) -> Iterator[Store]:
+def open_folder(directory: Path) -> Iterator[ResultsFolder]:
     """Hold ``directory`` as its only writer.
 
     Raises:
@@ -235,15 +286,12 @@ def open_store(directory: Path) -> Iterator[Store]:
             records = scan.records
             if scan.torn:
                 _move_torn_aside(path, scan.intact_bytes, scan.torn)
+        folder = ResultsFolder(directory, records)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
             sync(directory)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            yield Store(directory, descriptor, records)
+            yield folder
         finally:
-            os.close(descriptor)
+            folder.close()
 
 
 @contextmanager
@@ -280,6 +328,18 @@ def _move_torn_aside(path: Path, intact_bytes: int, torn: bytes) -> None:
             os.fsync(stream.fileno())
     except OSError as error:
         raise StorageError(f"cannot repair {path}: {error.strerror}") from error
+
+
+def _open_lines(path: Path) -> int:
+    """Open a file of lines to append to it.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    try:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -15,11 +15,11 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.plan import plan_trials
-from testbed.model import Experiment, Record, Trial, canonical
+from testbed.model import Cost, Experiment, Record, Trial, canonical
 from testbed.results.environment import Environment
+from testbed.results.folder import new_results, open_folder, refuse_explicit
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.results.records import read_records
-from testbed.results.store import new_results, open_store, refuse_explicit
 from tests.fake_kernel import observe
 from tests.hallway import ENVIRONMENT
 
@@ -29,7 +29,7 @@ def record(trial: Trial, attempt: int = 1) -> Record:
 
 
 def fill(folder: Path, trials: tuple[Trial, ...]) -> None:
-    with open_store(folder) as store:
+    with open_folder(folder) as store:
         for trial in trials:
             store.append(record(trial))
 
@@ -75,7 +75,7 @@ def test_records_come_back_equal(results: Path, trials: tuple[Trial, ...]) -> No
 
     observation = results / "observation.json"
     written = []
-    with open_store(results) as store:
+    with open_folder(results) as store:
         for trial in trials:
             observation.write_text(json.dumps(observe(trial)))
             raw = RawResult("ended", "", "", None, observation)
@@ -98,7 +98,7 @@ def test_a_half_written_line_is_reported_skipped_and_moved_aside(
         caplog.clear()
         assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
         assert "records.jsonl:3: the last record is half-written" in caplog.text
-        with open_store(results) as store:
+        with open_folder(results) as store:
             store.append(record(trials[2]))
         assert path.read_bytes() == whole
     aside = sorted(results.glob("records.jsonl.torn-*"))
@@ -114,7 +114,7 @@ def test_a_block_of_zeros_at_the_end_is_torn_too(results: Path, trials: tuple[Tr
     with (results / "records.jsonl").open("ab") as stream:
         stream.write(b"\0" * 50 + b"\n")
     assert len(read_records(results)) == 1
-    with open_store(results) as store:
+    with open_folder(results) as store:
         store.append(record(trials[1]))
     assert len(read_records(results)) == 2
 
@@ -156,11 +156,15 @@ def test_no_records_yet_is_no_error_but_no_folder_is(results: Path) -> None:
 
 
 def test_two_runs_never_write_the_same_folder(results: Path) -> None:
-    with open_store(results), pytest.raises(StorageError, match="another run"), open_store(results):
+    with (
+        open_folder(results),
+        pytest.raises(StorageError, match="another run"),
+        open_folder(results),
+    ):
         pass
-    with open_store(results):
+    with open_folder(results):
         pass
-    assert [path.name for path in results.iterdir()] == ["records.jsonl"]
+    assert {path.name for path in results.iterdir()} == {"records.jsonl", "costs.jsonl"}
 
 
 @contextmanager
@@ -177,7 +181,7 @@ def no_file_beyond(size: int) -> Iterator[None]:
 def test_a_record_that_does_not_fit_leaves_those_before_it(
     results: Path, trials: tuple[Trial, ...]
 ) -> None:
-    with open_store(results) as store:
+    with open_folder(results) as store:
         store.append(record(trials[0]))
         size = (results / "records.jsonl").stat().st_size
         with no_file_beyond(size + 100), pytest.raises(StorageError) as caught:
@@ -196,7 +200,7 @@ def test_a_full_disk_leaves_the_records_before_it(
     proc.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)])
     try:
         written = 0
-        with open_store(tmp_path) as store, pytest.raises(StorageError, match="No space left"):
+        with open_folder(tmp_path) as store, pytest.raises(StorageError, match="No space left"):
             for attempt in range(1, 100):
                 store.append(record(trials[0], attempt))
                 written = attempt
@@ -209,7 +213,7 @@ def test_a_full_disk_leaves_the_records_before_it(
 def test_a_failing_flush_is_an_error_and_takes_the_record_back(
     results: Path, trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(results) as store:
+    with open_folder(results) as store:
         store.append(record(trials[0]))
 
         def fail(_descriptor: int) -> None:
@@ -226,7 +230,7 @@ def test_each_attempt_has_a_fresh_folder_and_keeps_the_old(
     results: Path, trials: tuple[Trial, ...]
 ) -> None:
     trial = trials[0]
-    with open_store(results) as store:
+    with open_folder(results) as store:
         out = store.fresh_trial(trial.id)
         (out / "left-by-a-killed-run").touch()
         assert list(store.fresh_trial(trial.id).iterdir()) == []
@@ -244,7 +248,7 @@ def test_the_manifest_comes_back_equal(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
     trials = plan_trials(experiment)
-    manifest = make_manifest(experiment, environment, trials, now, ("run", "x.toml"))
+    manifest = make_manifest(experiment, environment, now, ("run", "x.toml"))
     write_manifest(results, manifest)
     assert load_manifest(results) == manifest
     plain = read_manifest(results)
@@ -257,7 +261,7 @@ def test_the_manifest_comes_back_equal(
 def test_a_manifest_that_does_not_fit_on_the_disk(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
-    manifest = make_manifest(experiment, environment, plan_trials(experiment), now, ())
+    manifest = make_manifest(experiment, environment, now, ())
     with no_file_beyond(100), pytest.raises(StorageError, match="File too large"):
         write_manifest(results, manifest)
     assert list(results.iterdir()) == []
@@ -376,6 +380,37 @@ def test_no_manifest(results: Path) -> None:
 
 def test_a_record_with_every_field_survives(results: Path, trials: tuple[Trial, ...]) -> None:
     full = replace(record(trials[0]), artefacts={"load.har": "0" * 64}, reason="ü\n\u2028")
-    with open_store(results) as store:
+    with open_folder(results) as store:
         store.append(full)
     assert read_records(results) == (full,)
+
+
+def test_a_line_does_not_say_what_a_trial_cost_and_reading_does(
+    results: Path, trials: tuple[Trial, ...]
+) -> None:
+    cost = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=30.0)
+    with open_folder(results) as folder:
+        folder.append(replace(record(trials[0]), cost=cost))
+        folder.append(record(trials[1]))
+    assert b'"cost":null' in (results / "records.jsonl").read_bytes().splitlines()[0]
+    assert [r.cost for r in read_records(results)] == [cost, None]
+    with (results / "costs.jsonl").open("ab") as stream:
+        stream.write(b'{"trial_id": "half')
+    assert [r.cost for r in read_records(results)] == [cost, None]
+
+
+def test_a_run_that_ends_puts_its_lines_in_the_order_of_its_plan(
+    results: Path, trials: tuple[Trial, ...]
+) -> None:
+    planned = [trial.id for trial in trials[1:]]
+    with open_folder(results) as folder:
+        for trial, attempt in ((3, 1), (1, 2), (0, 1), (2, 1), (1, 1)):
+            folder.append(record(trials[trial], attempt))
+        folder.put_in_order(planned)
+        order = [(r.trial_id, r.attempt) for r in folder.records]
+        assert order == [(r.trial_id, r.attempt) for r in read_records(results)]
+        folder.append(record(trials[4]))
+    names = [trials[n].id for n in (0, 1, 1, 2, 3, 4)]
+    assert [r.trial_id for r in read_records(results)] == names
+    assert [attempt for _, attempt in order] == [1, 1, 2, 1, 1]
+    assert {path.name for path in results.iterdir()} == {"records.jsonl", "costs.jsonl"}

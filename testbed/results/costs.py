@@ -1,0 +1,48 @@
+"""Costs of trials, ``costs.jsonl``: what each took of the machine that ran it.
+
+They stand beside the records, which are equal to the bit wherever a trial runs.  A line names the
+trial and its attempt; one that cannot be read is left out, for no result depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from testbed.base.errors import StorageError
+from testbed.model import Cost, Record, canonical
+
+COSTS_FILE = "costs.jsonl"
+
+
+def write_cost(record: Record) -> bytes:
+    """Return the line of what ``record`` took; of one that does not know there is none."""
+    if record.cost is None:
+        return b""
+    line = {"trial_id": record.trial_id, "attempt": record.attempt, **asdict(record.cost)}
+    return canonical(line).encode() + b"\n"
+
+
+def read_costs(directory: Path) -> dict[tuple[str, int], Cost]:
+    """Return the costs in the results folder ``directory`` by trial id and attempt.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    path = directory / COSTS_FILE
+    costs: dict[tuple[str, int], Cost] = {}
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                try:
+                    plain = json.loads(line)
+                    key = (str(plain.pop("trial_id")), int(plain.pop("attempt")))
+                    costs[key] = Cost(**{name: float(value) for name, value in plain.items()})
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    continue
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    return costs
