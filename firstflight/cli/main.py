@@ -39,6 +39,7 @@ VERBS = {
     "links delays": "links",
     "links list": "links",
     "links show": "links",
+    "merge": "merge",
     "pack": "pack",
     "pages build": "pages",
     "pages export": "pages",

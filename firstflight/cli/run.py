@@ -22,8 +22,9 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import name_lanes, read_lanes, split
-from testbed.experiment.plan import plan_trials
+from testbed.experiment.shards import Shard, parse_shard, refuse_shard
 from testbed.model import Experiment
+from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures, planned_trials
 from testbed.results.tally import Tally
 from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 
@@ -39,6 +40,22 @@ _log = log.logger(__name__)
               help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
               help="Go on with this results folder: run what has no ok record.")  # fmt: skip
+@click.option(
+    "--shard",
+    metavar="K/N",
+    help="Only part K of N of the plan; ./run.sh merge puts the parts together.",
+)
+@click.option(
+    "--overlap",
+    metavar="PCT",
+    help="With --shard: so much of the next part, too, to hold two machines against each other.",
+)
+@click.option(
+    "--keep",
+    metavar="captures=WHICH",
+    help=f"Of which loads the packet captures are kept: [{'|'.join(KEPT_LEAST_FIRST)}]; "
+    "fragile ones did not end well, or waited for a timer.  Default: all.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
@@ -49,6 +66,9 @@ def run(
     jobs: int | None,
     output: Path | None,
     resume: Path | None,
+    shard: str | None,
+    overlap: str | None,
+    keep: str | None,
     dry_run: bool,
     metric: Metric,
     as_json: bool,
@@ -56,15 +76,21 @@ def run(
 ) -> int:
     """Run the experiment in CONFIG and print its table."""
     choice = Choice(**chosen)
-    if resume is not None and (choice.given() or output):
-        options = ", ".join([*choice.given(), *(["-o"] if output else [])])
+    planned = {"-o": output, "--shard": shard, "--overlap": overlap, "--keep": keep}
+    given = [*choice.given(), *(name for name, value in planned.items() if value is not None)]
+    if resume is not None and given:
+        options = ", ".join(given)
         raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {options}"])
     catalogue = services.catalogue()
     old = find_lanes(resume) if resume is not None else {}
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
     experiments = experiments or split(choice.load(catalogue))
+    part = parse_shard(shard, overlap)
+    kept = _parse_kept(keep)
+    if part is not None:
+        refuse_shard(part, experiments[0])
     if dry_run:
-        _show_plan(experiments, as_json)
+        _show_plan(experiments, as_json, part)
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
     with places.using_cache(services.cache()):
@@ -81,6 +107,8 @@ def run(
                 services.results,
                 output,
                 services.now,
+                shard=part,
+                keep_captures=kept,
             )
         so_far = partial(services.reports.draw_table, metric=metric)
         tallies = run_lanes(lanes, services.reports.list_unsettled, so_far)
@@ -195,7 +223,23 @@ def _render(services: Services, folder: Path, compared: Presented | None, metric
     return text.rstrip("\n")
 
 
-def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:
+def _parse_kept(text: str | None) -> KeepCaptures:
+    """Return of which loads captures are kept.
+
+    Raises:
+        ConfigurationError: ``text`` does not say it.
+    """
+    wanted = {f"captures={name}": name for name in KEPT_LEAST_FIRST}
+    if text is None:
+        return "all"
+    if text not in wanted:
+        raise ConfigurationError([f"--keep {text}: write one of {', '.join(wanted)}"])
+    return wanted[text]
+
+
+def _show_plan(
+    experiments: Sequence[Experiment], as_json: bool, shard: Shard | None = None
+) -> None:
     first = experiments[0]
     if first.until_ci_pct is not None:
         _log.info(
@@ -207,7 +251,7 @@ def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:
     lanes = [
         (name, experiment.root, trial)
         for name, experiment in zip(name_lanes(experiments), experiments, strict=True)
-        for trial in plan_trials(experiment)
+        for trial in planned_trials(experiment, shard)
     ]
     if as_json:
         planned = [{"id": trial.id, "root": root, **asdict(trial)} for _, root, trial in lanes]

@@ -18,9 +18,14 @@ COSTS_FILE = "costs.jsonl"
 
 def write_cost(record: Record) -> bytes:
     """Return the line of what ``record`` took; of one that does not know there is none."""
-    if record.cost is None:
+    return write_cost_line(record.trial_id, record.attempt, record.cost)
+
+
+def write_cost_line(trial_id: str, attempt: int, cost: Cost | None) -> bytes:
+    """Return the line of a trial's ``cost``; there is none where that is not known."""
+    if cost is None:
         return b""
-    line = {"trial_id": record.trial_id, "attempt": record.attempt, **asdict(record.cost)}
+    line = {"trial_id": trial_id, "attempt": attempt, **asdict(cost)}
     return canonical(line).encode() + b"\n"
 
 

@@ -232,6 +232,10 @@ class ResultsFolder:
         self._lines = _open_lines(path)
         self._records = [self._records[number] for number in order]
 
+    def trial(self, trial_id: str) -> Path:
+        """Return the folder with the files of a trial's last attempt."""
+        return self.directory / "trials" / trial_id
+
     def fresh_trial(self, trial_id: str) -> Path:
         """Return an empty ``trials/<trial_id>/``; an earlier attempt's folder is kept beside it.
 
@@ -240,7 +244,7 @@ class ResultsFolder:
         Raises:
             StorageError: the folder cannot be made.
         """
-        folder = self.directory / "trials" / trial_id
+        folder = self.trial(trial_id)
         attempts = self.attempts(trial_id)
         kept = folder.with_name(f"{trial_id}.attempt{attempts}")
         try:
@@ -255,7 +259,7 @@ class ResultsFolder:
 
     def discard_trial(self, trial_id: str) -> None:
         """Remove what an interrupted trial left in its folder."""
-        shutil.rmtree(self.directory / "trials" / trial_id, ignore_errors=True)
+        shutil.rmtree(self.trial(trial_id), ignore_errors=True)
 
     def close(self) -> None:
         """Write no more."""

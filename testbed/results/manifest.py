@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -29,7 +29,8 @@ PARTIAL_FILE = f".{MANIFEST_FILE}.new"
 _MAX_NAMED = 5
 
 
-KeepCaptures = Literal["all", "fragile", "none"]
+KeepCaptures = Literal["none", "fragile", "all"]
+KEPT_LEAST_FIRST: tuple[KeepCaptures, ...] = get_args(KeepCaptures)
 
 
 @dataclass(frozen=True, slots=True)

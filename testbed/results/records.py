@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -58,6 +58,43 @@ def read_records(directory: Path) -> tuple[Record, ...]:
         replace(record, cost=record.cost or costs.get((record.trial_id, record.attempt)))
         for record in scan_records(path).records
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record as plain data, and where its line is in the file."""
+
+    start: int
+    size: int
+    plain: dict[str, Any]
+
+
+def read_lines(directory: Path) -> Iterator[Line]:
+    """Yield the records in ``directory`` one by one, without checking the types of their values.
+
+    Each is of today's schema; a half-written last one is left out, as by ``read_records``.
+
+    Raises:
+        StorageError: the file cannot be read, or a line is no record of a schema that is read.
+    """
+    path, start = directory / RECORDS_FILE, 0
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    _log.warning("%s:%d: the last record is half-written", path, number)
+                    return
+                try:
+                    plain = json.loads(line)
+                    check_schema(plain)
+                except ValueError as error:
+                    raise StorageError(f"{path}:{number}: {error}") from None
+                yield Line(start, len(line), plain)
+                start += len(line)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def not_results(directory: Path) -> ConfigurationError:

@@ -11,8 +11,9 @@ from testbed.base.interrupt import interruptible
 from testbed.experiment.plan import choose_trials, positions
 from testbed.experiment.stopping import StoppingRule, Unsettled, all_settled, look_points
 from testbed.model import Record, Trial
+from testbed.results.captures import drop_captures
 from testbed.results.folder import ResultsFolder, open_folder
-from testbed.results.manifest import Manifest, planned_trials
+from testbed.results.manifest import KeepCaptures, Manifest, planned_trials
 from testbed.results.progress import Display
 from testbed.results.tally import Tally, tally
 from testbed.way.local import Perform
@@ -46,7 +47,8 @@ def run_experiment(
             todo = [t for t in choose_trials(trials, folder.done()) if t.id not in tried]
             tried |= {trial.id for trial in todo}
             with display.showing(todo, _counted(folder, trials)):
-                _keep(perform(todo, folder, stop, display), positions(trials), folder, display)
+                ended = perform(todo, folder, stop, display)
+                _keep(ended, positions(trials), folder, manifest.keep_captures, display)
             if stop.is_set() or rule.is_met(repetitions, folder.records):
                 break
         folder.put_in_order([trial.id for trial in trials])
@@ -64,6 +66,7 @@ def _keep(
     ended: Generator[Record, None, None],
     place: Mapping[str, int],
     folder: ResultsFolder,
+    captures: KeepCaptures,
     display: Display,
 ) -> None:
     """Keep each record as its trial ends; trials that run are stopped if that cannot be."""
@@ -71,4 +74,5 @@ def _keep(
         for record in records:
             placed = replace(record, position=place.get(record.trial_id))
             folder.append(placed)
+            drop_captures(folder.trial(record.trial_id), record, captures)
             display.ended(placed)

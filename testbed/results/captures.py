@@ -1,0 +1,37 @@
+"""Captures that a results folder keeps: of all trials, of fragile ones, or of none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.model import Proof, Record
+from testbed.results.manifest import KeepCaptures
+
+TIMEOUTS = "TcpExtTCPTimeouts"
+
+
+def drop_captures(folder: Path, record: Record, keep: KeepCaptures) -> None:
+    """Remove from a trial's ``folder`` the captures that are not to be kept.
+
+    Its record has their digests in any case.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    if keep == "all" or (keep == "fragile" and is_fragile(record)):
+        return
+    for path in folder.glob("*.pcap"):
+        path.unlink()
+
+
+def is_fragile(record: Record) -> bool:
+    """Return whether a trial did not end well, or waited for a timer: who reads it looks closer."""
+    if record.outcome != "ok" or record.proof is None:
+        return True
+    return _waited(record.proof)
+
+
+def _waited(proof: Proof) -> bool:
+    ends = (proof.client_counters, proof.server_counters)
+    waits = proof.waits is not None and bool(proof.waits.longest_ns)
+    return waits or any(end.get(TIMEOUTS, 0) for end in ends)
