@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.workers",)
+# A test measures, unless it is about a store of results.
+os.environ["FIRSTFLIGHT_STORE"] = "none"
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", PATIENT)

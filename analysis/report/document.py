@@ -25,7 +25,7 @@ from analysis.report.evidence import (
     trial_lines,
 )
 from analysis.report.kind import report_of
-from analysis.report.provenance import command_of, manifest_sections, revision_of
+from analysis.report.provenance import command_of, manifest_sections, origins_of, revision_of
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
@@ -147,6 +147,7 @@ def render_html(
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
+            origins=origins_of(results.manifest),
             citations=list(
                 cite(revision_of(results.manifest), reference.name if reference else None)
             ),

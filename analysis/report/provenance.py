@@ -42,6 +42,24 @@ def command_of(manifest: Mapping[str, Any]) -> str | None:
     return clean(shlex.join(["./run.sh", *map(str, arguments)]))
 
 
+def origins_of(manifest: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each way in which records are not of one run of the whole plan."""
+    shard, stored, merged = (manifest.get(name) for name in ("shard", "stored", "merged"))
+    said = []
+    if isinstance(shard, Mapping):
+        said.append(f"This is part {shard.get('number')} of {shard.get('of')} of the plan.")
+    if isinstance(merged, (list, tuple)) and merged:
+        overlaps = sum(int(each.get("overlap", 0)) for each in merged if isinstance(each, Mapping))
+        twice = f"; {count(overlaps, 'record')} of them in more than one, equal to the bit"
+        said.append(f"Put together from {count(len(merged), 'folder')}{twice if overlaps else ''}.")
+    if isinstance(stored, Mapping):
+        taken = count(int(stored.get("trials", 0)), "trial is", "trials are")
+        again = int(stored.get("again", 0))
+        ran = f", {again} of them run again: equal to the bit" if again else ""
+        said.append(f"{taken} from a store of results{ran}.")
+    return said
+
+
 def revision_of(manifest: Mapping[str, Any]) -> str | None:
     """Return the revision of the code that made the results, if the manifest says."""
     environment = manifest.get("environment")

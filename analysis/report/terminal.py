@@ -14,6 +14,7 @@ from analysis.records.results import Identity, Results, gather_results, read_res
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.kind import report_of
+from analysis.report.provenance import origins_of
 from analysis.report.verdict import findings
 from analysis.reproductions import rebuild
 from analysis.stats.estimates import LEVEL, Estimate
@@ -57,8 +58,9 @@ def render_table(
     room = max(width, MIN_WIDTH)
     own_text = report_of(table.kind).text
     if own_text is not None:
-        identity = _wrap(_identity(results.identity, table.kind), room)
-        return "\n".join([own_text(results, room).rstrip(), *identity, ""])
+        notes = [*origins_of(results.manifest), _identity(results.identity, table.kind)]
+        wrapped = (part for note in notes for part in _wrap(note, room))
+        return "\n".join([own_text(results, room).rstrip(), *wrapped, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
     notes = [
@@ -66,6 +68,7 @@ def render_table(
         *findings(table),
         *(_claims(results) if metric == PLT else ()),
         *_reasons(table),
+        *origins_of(results.manifest),
         _identity(results.identity, table.kind),
     ]
     if rows > MAX_ROWS:

@@ -60,6 +60,9 @@ VERBS = {
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
+    "store list": "store",
+    "store prune": "store",
+    "store verify": "store",
     "unpack": "pack",
 }
 """The module of each verb."""

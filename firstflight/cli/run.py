@@ -22,11 +22,13 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import name_lanes, read_lanes, split
-from testbed.experiment.shards import Shard, parse_shard, refuse_shard
+from testbed.experiment.shards import Shard, parse_shard, parse_share, refuse_shard
 from testbed.model import Experiment
 from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures, planned_trials
+from testbed.results.store import VARIABLE, open_store
 from testbed.results.tally import Tally
 from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
+from testbed.way.stored import VERIFY_PCT
 
 _log = log.logger(__name__)
 
@@ -56,6 +58,17 @@ _log = log.logger(__name__)
     help=f"Of which loads the packet captures are kept: [{'|'.join(KEPT_LEAST_FIRST)}]; "
     "fragile ones did not end well, or waited for a timer.  Default: all.",
 )
+@click.option(
+    "--no-store",
+    is_flag=True,
+    help=f"Measure all, and take nothing from the store of results ({VARIABLE}).",
+)
+@click.option(
+    "--verify",
+    metavar="PCT",
+    help=f"How many of the loads that the store has run again and must be equal; "
+    f"default: {VERIFY_PCT:g}%.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
@@ -69,6 +82,8 @@ def run(
     shard: str | None,
     overlap: str | None,
     keep: str | None,
+    no_store: bool,
+    verify: str | None,
     dry_run: bool,
     metric: Metric,
     as_json: bool,
@@ -86,7 +101,7 @@ def run(
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
     experiments = experiments or split(choice.load(catalogue))
     part = parse_shard(shard, overlap)
-    kept = _parse_kept(keep)
+    kept, verify_pct = _parse_kept(keep), _parse_verified(verify)
     if part is not None:
         refuse_shard(part, experiments[0])
     if dry_run:
@@ -94,6 +109,7 @@ def run(
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
     with places.using_cache(services.cache()):
+        store = None if no_store else open_store(services.cache())
         if resume is not None:
             folder, lanes = (
                 resume,
@@ -111,8 +127,21 @@ def run(
                 keep_captures=kept,
             )
         so_far = partial(services.reports.draw_table, metric=metric)
-        tallies = run_lanes(lanes, services.reports.list_unsettled, so_far)
-    return _finish(services, folder, lanes, tallies, metric, as_json)
+        shown: list[Path] = []
+
+        def show(lane: RunLane) -> None:
+            """Print the table before what it was made of is checked: it is there already."""
+            if len(lanes) == 1 and not as_json:
+                click.echo(_render(services, lane.folder, None, metric))
+                shown.append(lane.folder)
+
+        tallies = run_lanes(
+            *(lanes, services.reports.list_unsettled, so_far),
+            store=store,
+            verify_pct=verify_pct,
+            show=show,
+        )
+    return _finish(services, folder, lanes, tallies, metric, as_json, shown=bool(shown))
 
 
 @click.command()
@@ -188,6 +217,8 @@ def _finish(
     tallies: Sequence[Tally],
     metric: Metric,
     as_json: bool,
+    *,
+    shown: bool,
 ) -> int:
     """Write the reports, print the table or the JSON, and say what is left to do."""
     code = worst_exit(tally.exit_code for tally in tallies)
@@ -195,7 +226,7 @@ def _finish(
     if not tallies[-1].interrupted:
         compared = write_reports(services, folder, metric)
         code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
-        if not as_json:
+        if not as_json and not shown:
             click.echo(_render(services, folder, compared, metric))
     ended = {}
     for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
@@ -235,6 +266,19 @@ def _parse_kept(text: str | None) -> KeepCaptures:
     if text not in wanted:
         raise ConfigurationError([f"--keep {text}: write one of {', '.join(wanted)}"])
     return wanted[text]
+
+
+def _parse_verified(text: str | None) -> float:
+    """Return how many of the loads from a store run again, in percent.
+
+    Raises:
+        ConfigurationError: ``text`` is no share.
+    """
+    problems: list[str] = []
+    share = VERIFY_PCT if text is None else parse_share("--verify", text, problems)
+    if problems:
+        raise ConfigurationError(problems)
+    return share
 
 
 def _show_plan(

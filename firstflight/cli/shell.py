@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +25,8 @@ from testbed.base.errors import (
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
-from testbed.model import Record, Trial, in_real_time
+from testbed.model import Record, in_real_time
+from testbed.results.progress import Quiet
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes
 from testbed.way.local import on_this_machine
@@ -96,24 +96,6 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
 def never_began(record: Record) -> bool:
     """Whether the session did not begin: whoever has typed it all does not want to do so again."""
     return record.measured is None
-
-
-class Quiet:
-    """Display of a run that leaves the terminal to whoever types."""
-
-    @contextmanager
-    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
-        """Show nothing."""
-        yield
-
-    def began(self, trial: Trial) -> None:
-        """Show nothing."""
-
-    def waited(self) -> None:
-        """Show nothing."""
-
-    def ended(self, record: Record) -> None:
-        """Show nothing."""
 
 
 def _read_script(script: Path | None) -> str:

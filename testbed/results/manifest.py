@@ -40,7 +40,7 @@ class Stored:
     trials: int
     """How many of its trials."""
     again: int
-    """How many more it had of them and measured all the same, with equal results to the bit."""
+    """How many of them ran again all the same, with equal results to the bit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,24 @@ class Display(Protocol):
         ...
 
 
+class Quiet:
+    """Display of what need not be seen, or where somebody else has the terminal."""
+
+    @contextmanager
+    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
+        """Show nothing."""
+        yield
+
+    def began(self, trial: Trial) -> None:
+        """Show nothing."""
+
+    def waited(self) -> None:
+        """Show nothing."""
+
+    def ended(self, record: Record) -> None:
+        """Show nothing."""
+
+
 class Pace:
     """Pace of a run: how far it is, and how long the rest takes at the pace so far.
 
@@ -148,6 +166,8 @@ class ProgressLines:
     def ended(self, record: Record) -> None:
         """Write the line of ``record``, numbered, with the time to go; then of a seed that ends."""
         whole = self._pace.end(record)
+        if record.outcome == "ok" and record.cost is None:
+            return  # it did not run here, and whoever knows where it is from says so
         self._write_line(self._pace.describe(record))
         if whole and self._pace.seeds():
             self._write(f"{self._pace.seeds()} done")

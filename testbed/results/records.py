@@ -169,6 +169,14 @@ def write_record(record: Record) -> bytes:
     return canonical(plain_record(record) | {"cost": None}).encode() + b"\n"
 
 
+def as_read(record: Record) -> Record:
+    """Return ``record`` as it comes back from its line, which is then the same wherever it is kept.
+
+    A whole number where its type has a fraction is written in another way than it is read.
+    """
+    return replace(parse_record(write_record(record)), cost=record.cost)
+
+
 def parse_record(line: bytes) -> Record:
     """Return the record in one line of JSON.
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.interrupt import interruptible
 from testbed.base.units import format_count
 from testbed.client import tcp_alone
 from testbed.experiment.lanes import name_lanes, read_lanes, write_lanes
 from testbed.experiment.shards import Shard
 from testbed.experiment.stopping import Unsettled
-from testbed.model import Experiment, Record
+from testbed.model import Experiment, Record, in_real_time
 from testbed.results.environment import Environment, differences
 from testbed.results.folder import TRACES_FOLDER, new_results, refuse_explicit
 from testbed.results.manifest import (
     KeepCaptures,
     Manifest,
+    Stored,
     load_manifest,
     make_manifest,
     write_manifest,
 )
 from testbed.results.progress import open_display
+from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
 from testbed.traces.catalogue import is_own
-from testbed.way.local import RunSetup, on_this_machine
+from testbed.way.local import Perform, RunSetup, on_this_machine
 from testbed.way.run import run_experiment
+from testbed.way.stored import VERIFY_PCT, FromStore
 
 _log = log.logger(__name__)
 
@@ -156,33 +160,67 @@ def resume_lanes(
     return tuple(lanes)
 
 
+def run_here(lane: RunLane) -> Perform:
+    """Return what performs the trials of ``lane`` on this machine."""
+    return on_this_machine(lane.setup, lane.manifest.environment)
+
+
 def run_lanes(
-    lanes: Sequence[RunLane], list_unsettled: Unsettled, draw_table: DrawTable
+    lanes: Sequence[RunLane],
+    list_unsettled: Unsettled,
+    draw_table: DrawTable,
+    performing: Callable[[RunLane], Perform] = run_here,
+    store: TrialStore | None = None,
+    verify_pct: float = VERIFY_PCT,
+    show: Callable[[RunLane], None] = lambda lane: None,
 ) -> list[Tally]:
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     ``draw_table`` is asked for the table so far where there is a terminal to show it.
+    ``performing`` says by what trials run that are not in ``store``, and ``verify_pct`` of those
+    that are there.  Where all are there, ``show`` is called before these run again.
 
     Raises:
         StorageError: results cannot be written; the records so far are intact.
         MissingError: this machine cannot run a kernel.
+        DisagreementError: a trial that ran again is not what the store has of it.
     """
     tallies: list[Tally] = []
     for lane in lanes:
         if lane.name:
             _log.info("%s", _describe(lane.manifest.experiment))
+        perform = performing(lane)
+        source = None
+        if store is not None and not in_real_time(lane.manifest.experiment.kernel):
+            source = FromStore(store, lane.manifest.environment.id, perform, verify_pct)
         tallies.append(
             run_experiment(
                 lane.folder,
                 lane.manifest,
-                on_this_machine(lane.setup, lane.manifest.environment),
+                source or perform,
                 open_display(partial(draw_table, lane.manifest.experiment)),
                 list_unsettled=list_unsettled,
             )
         )
+        if source is not None and source.stored.trials:
+            before = load_manifest(lane.folder).stored or Stored(0, 0)
+            _note_stored(lane.folder, before, source.stored)
+            if source.unchecked and not tallies[-1].interrupted:
+                show(lane)
+                with interruptible() as interruption:
+                    source.check(interruption.stop)
+                interrupted = interruption.signal is not None
+                tallies[-1] = replace(tallies[-1], interrupted=interrupted)
+                _note_stored(lane.folder, before, source.stored)
         if tallies[-1].interrupted:
             break
     return tallies
+
+
+def _note_stored(folder: Path, before: Stored, stored: Stored) -> None:
+    """Say in the manifest what was taken from a store, by this run and those ``before`` it."""
+    both = Stored(before.trials + stored.trials, before.again + stored.again)
+    write_manifest(folder, replace(load_manifest(folder), stored=both))
 
 
 def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:

@@ -18,6 +18,7 @@ from testbed.model.trace import Trace
 from testbed.results.environment import Environment
 from testbed.results.folder import ResultsFolder
 from testbed.results.progress import Display
+from testbed.results.records import as_read
 
 _log = log.logger(__name__)
 Perform = Callable[[Sequence[Trial], ResultsFolder, Event, Display], Generator[Record, None, None]]
@@ -187,7 +188,7 @@ def _attempt(
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
         archive = environment.pages.get(trial.page or "")
         raw = replace(raw, archive=archive, traces=setup.traces)
-        return setup.conclude(trial, raw, out, environment.id, number)
+        return as_read(setup.conclude(trial, raw, out, environment.id, number))
 
     return attempt
 
