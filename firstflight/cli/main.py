@@ -59,6 +59,7 @@ VERBS = {
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
+    "site": "site",
     "unpack": "pack",
 }
 """The module of each verb."""
