@@ -141,15 +141,10 @@ def find_steps(
 
 
 def _find_moved(matrix: Matrix, apart: dict[str, None]) -> Iterator[Moved]:
-    """Yield each row that moved between the neighbouring releases that have a number of it."""
+    """Yield each row that moved between neighbouring releases: from one that has its number."""
     compared: dict[tuple[Path, Path], dict[object, CellFinding]] = {}
     for row in matrix.loads:
-        places = [
-            (place, found.results)
-            for place, found in enumerate(row.found)
-            if matrix.columns[place].release and found and found.cell and found.cell.spread
-        ]
-        for (left, base), (right, new) in pairwise(places):
+        for left, base, right, new in _neighbours(matrix, row):
             if differing_beside_kernel(base, new):
                 apart[f"{name_of(base)} and {name_of(new)}"] = None
                 continue
@@ -163,12 +158,24 @@ def _find_moved(matrix: Matrix, apart: dict[str, None]) -> Iterator[Moved]:
                 yield Moved(row, left, right, finding)
 
 
+def _neighbours(matrix: Matrix, row: MatrixRow) -> Iterator[tuple[int, Results, int, Results]]:
+    """Yield the columns and folders of each two neighbouring releases of a row."""
+    base: tuple[int, Results] | None = None
+    for place, found in enumerate(row.found):
+        if not found or not found.records or not matrix.columns[place].release:
+            continue
+        if base:
+            yield *base, place, found.results
+        if row.medians[place] is not None:
+            base = place, found.results
+
+
 def _bisect(matrix: Matrix, before: str, after: str, moved: Sequence[Moved]) -> str:
-    """Return the command that finds the commit, by the row that got slower most.
+    """Return the command that finds the commit, by the row that got slower most, or broke.
 
     Where none did, any other packet is what is looked for.
     """
-    slower = [each for each in moved if (each.pct or 0.0) > 0.0]
+    slower = [each for each in moved if each.words == "broken" or (each.pct or 0.0) > 0.0]
     most = (slower or list(moved))[0]
     found = most.row.found[most.before]
     axes = most.row.axes or {}
