@@ -60,6 +60,7 @@ VERBS = {
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
+    "site": "site",
     "store list": "store",
     "store prune": "store",
     "store verify": "store",

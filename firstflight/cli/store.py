@@ -15,7 +15,7 @@ from firstflight.cli.services import Services, pass_services
 from testbed.base import log
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes, format_count
-from testbed.results.store import VARIABLE, Kept, TrialStore, open_store
+from testbed.results.store import VARIABLE, StoredEntry, TrialStore, open_store
 
 _log = log.logger(__name__)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -121,7 +121,9 @@ def _open(services: Services) -> TrialStore:
     return opened
 
 
-def _choose(kept: list[Kept], before: datetime | None, size: int | None) -> list[Kept]:
+def _choose(
+    kept: list[StoredEntry], before: datetime | None, size: int | None
+) -> list[StoredEntry]:
     """Return what is to go; with no limit all of it."""
     if before is None and size is None:
         return kept
@@ -154,12 +156,12 @@ def _parse_limits(
     return before, int(float(size[1]) * _UNITS[size[2].upper()]) if size else None
 
 
-def _by_environment(kept: Iterable[Kept]) -> Iterator[tuple[str, list[Kept]]]:
+def _by_environment(kept: Iterable[StoredEntry]) -> Iterator[tuple[str, list[StoredEntry]]]:
     for name, several in groupby(kept, key=lambda each: each.environment):
         yield name, list(several)
 
 
-def _span(kept: list[Kept]) -> tuple[str | None, str | None]:
+def _span(kept: list[StoredEntry]) -> tuple[str | None, str | None]:
     """Return the days of the oldest and the newest entry."""
     times = sorted(each.written for each in kept if each.written is not None)
     return (f"{times[0]:%Y-%m-%d}", f"{times[-1]:%Y-%m-%d}") if times else (None, None)

@@ -36,7 +36,7 @@ class DamagedEntryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrialEntry:
     """A record and the files of its trial, by name.
 
     ``cost`` is what the trial took where it ran; it is known of workers, and a store has none.
@@ -87,7 +87,7 @@ def pack_entry(record: Record, folder: Path, cost: Cost | None = None) -> bytes:
     return canonical(header).encode() + b"\n" + content
 
 
-def unpack_entry(data: bytes, trial_id: str, environment: str) -> Entry:
+def unpack_entry(data: bytes, trial_id: str, environment: str) -> TrialEntry:
     """Return the entry in ``data``, which is said to be of a trial in an environment.
 
     Raises:
@@ -113,7 +113,7 @@ def unpack_entry(data: bytes, trial_id: str, environment: str) -> Entry:
     for name, sha256 in record.artefacts.items():
         if name not in files or hashlib.sha256(files[name]).hexdigest() != sha256:
             raise DamagedEntryError(f"its {name} is not the file of its record")
-    return Entry(record, files, _read_cost(header))
+    return TrialEntry(record, files, _read_cost(header))
 
 
 def _read_header(data: bytes) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def read_records(directory: Path) -> tuple[Record, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlainRecord:
     """A record as plain data, and where its line is in the file."""
 
     start: int
@@ -69,7 +69,7 @@ class Line:
     plain: dict[str, Any]
 
 
-def read_lines(directory: Path) -> Iterator[Line]:
+def read_lines(directory: Path) -> Iterator[PlainRecord]:
     """Yield the records in ``directory`` one by one, without checking the types of their values.
 
     Each is of today's schema; a half-written last one is left out, as by ``read_records``.
@@ -89,7 +89,7 @@ def read_lines(directory: Path) -> Iterator[Line]:
                     check_schema(plain)
                 except ValueError as error:
                     raise StorageError(f"{path}:{number}: {error}") from None
-                yield Line(start, len(line), plain)
+                yield PlainRecord(start, len(line), plain)
                 start += len(line)
     except FileNotFoundError:
         return

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.model import Record
-from testbed.results.entry import DamagedEntryError, Entry, pack_entry, unpack_entry
+from testbed.results.entry import DamagedEntryError, TrialEntry, pack_entry, unpack_entry
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -44,7 +44,7 @@ _log = log.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredEntry:
     """An entry that a store lists: where it is, how large and how old."""
 
     environment: str
@@ -70,7 +70,7 @@ class TrialStore:
         """
         return frozenset(kept.trial_id for kept in self.list_kept(environment))
 
-    def list_kept(self, environment: str = "") -> Iterator[Kept]:
+    def list_kept(self, environment: str = "") -> Iterator[StoredEntry]:
         """Yield every entry, or those in one environment.
 
         Raises:
@@ -81,9 +81,9 @@ class TrialStore:
         for path, info in sorted(found.items()):
             key = _KEY.fullmatch(path[len(self._root) :].lstrip("/"))
             if key:
-                yield Kept(key[1], key[2], path, int(info["size"]), _read_time(info))
+                yield StoredEntry(key[1], key[2], path, int(info["size"]), _read_time(info))
 
-    def read(self, trial_id: str, environment: str) -> Entry | None:
+    def read(self, trial_id: str, environment: str) -> TrialEntry | None:
         """Return the entry of a trial; ``None``: there is none that is whole, and its own.
 
         Raises:
@@ -113,7 +113,7 @@ class TrialStore:
         data = pack_entry(record, folder)
         self._try("write", lambda: self._put(path, data))
 
-    def remove(self, kept: Kept) -> None:
+    def remove(self, kept: StoredEntry) -> None:
         """Remove an entry; another may have done so.
 
         Raises:

@@ -1,0 +1,1 @@
+"""Tests of the web site of results on several kernels."""
