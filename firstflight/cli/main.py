@@ -16,6 +16,7 @@ VERBS = {
     "baseline list": "regression",
     "baseline show": "regression",
     "baseline update": "regression",
+    "batch": "batch",
     "clean": "machine",
     "compare": "compare",
     "completion": "completion",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,16 @@ from testbed.model import Experiment
 from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures, planned_trials
 from testbed.results.store import VARIABLE, open_store
 from testbed.results.tally import Tally
-from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
+from testbed.way.cluster import OVERLAP_PCT
+from testbed.way.launch import (
+    RunLane,
+    find_lanes,
+    open_lanes,
+    resume_lanes,
+    run_here,
+    run_lanes,
+    run_on,
+)
 from testbed.way.stored import VERIFY_PCT
 
 _log = log.logger(__name__)
@@ -50,13 +60,19 @@ _log = log.logger(__name__)
 @click.option(
     "--overlap",
     metavar="PCT",
-    help="With --shard: so much of the next part, too, to hold two machines against each other.",
+    help="So many of its trials run on two machines, to hold them against each other: with --shard "
+    f"so much of the next part, too; with --on {OVERLAP_PCT:g}% by default.",
 )
 @click.option(
     "--keep",
     metavar="captures=WHICH",
     help=f"Of which loads the packet captures are kept: [{'|'.join(KEPT_LEAST_FIRST)}]; "
     "fragile ones did not end well, or waited for a timer.  Default: all.",
+)
+@click.option(
+    "--on",
+    metavar="dask://HOST:PORT",
+    help="Run the trials on the workers of this Dask cluster; each is held against another.",
 )
 @click.option(
     "--no-store",
@@ -82,6 +98,7 @@ def run(
     shard: str | None,
     overlap: str | None,
     keep: str | None,
+    on: str | None,
     no_store: bool,
     verify: str | None,
     dry_run: bool,
@@ -91,7 +108,8 @@ def run(
 ) -> int:
     """Run the experiment in CONFIG and print its table."""
     choice = Choice(**chosen)
-    planned = {"-o": output, "--shard": shard, "--overlap": overlap, "--keep": keep}
+    planned = {"-o": output, "--shard": shard, "--keep": keep}
+    planned |= {"--overlap": overlap} if on is None else {}
     given = [*choice.given(), *(name for name, value in planned.items() if value is not None)]
     if resume is not None and given:
         options = ", ".join(given)
@@ -100,7 +118,8 @@ def run(
     old = find_lanes(resume) if resume is not None else {}
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
     experiments = experiments or split(choice.load(catalogue))
-    part = parse_shard(shard, overlap)
+    part = parse_shard(shard, overlap if on is None else None)
+    overlap_pct = _parse_overlap(on, overlap)
     kept, verify_pct = _parse_kept(keep), _parse_verified(verify)
     if part is not None:
         refuse_shard(part, experiments[0])
@@ -108,7 +127,11 @@ def run(
         _show_plan(experiments, as_json, part)
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
-    with places.using_cache(services.cache()):
+    with places.using_cache(services.cache()), ExitStack() as opened:
+        performing = run_here
+        if on is not None:
+            pool = opened.enter_context(services.pool(on))
+            performing = partial(run_on, pool, overlap_pct=overlap_pct)
         store = None if no_store else open_store(services.cache())
         if resume is not None:
             folder, lanes = (
@@ -137,6 +160,7 @@ def run(
 
         tallies = run_lanes(
             *(lanes, services.reports.list_unsettled, so_far),
+            performing=performing,
             store=store,
             verify_pct=verify_pct,
             show=show,
@@ -266,6 +290,20 @@ def _parse_kept(text: str | None) -> KeepCaptures:
     if text not in wanted:
         raise ConfigurationError([f"--keep {text}: write one of {', '.join(wanted)}"])
     return wanted[text]
+
+
+def _parse_overlap(on: str | None, text: str | None) -> float:
+    """Return how many trials run on two workers of a cluster, in percent.
+
+    Raises:
+        ConfigurationError: ``text`` is no share.
+    """
+    problems: list[str] = []
+    wanted = on is not None and text is not None
+    share = parse_share("--overlap", text or "", problems) if wanted else OVERLAP_PCT
+    if problems:
+        raise ConfigurationError(problems)
+    return share
 
 
 def _parse_verified(text: str | None) -> float:

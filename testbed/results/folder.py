@@ -299,6 +299,17 @@ def open_folder(directory: Path) -> Iterator[ResultsFolder]:
 
 
 @contextmanager
+def fresh_folder(directory: Path) -> Iterator[ResultsFolder]:
+    """Make ``directory`` and hold it, for trials whose results somebody else keeps.
+
+    Raises:
+        StorageError: it cannot be made or written.
+    """
+    with open_folder(_make_explicit(directory)) as folder:
+        yield folder
+
+
+@contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Lock the directory itself (flock(2)): no lock file is left, and the lock ends with us.
 

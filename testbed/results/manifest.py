@@ -132,15 +132,20 @@ def planned_trials(
     return trials if shard is None else shard.part_of(trials)
 
 
+def plain_manifest(manifest: Manifest) -> dict[str, Any]:
+    """Return what the file says of ``manifest``, as plain data."""
+    document = asdict(manifest)
+    document["environment"]["id"] = manifest.environment.id
+    return document
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write it aside, flush it to disk and rename it: a manifest is there whole or not at all.
 
     Raises:
         StorageError: it could not be written.
     """
-    document = asdict(manifest)
-    document["environment"]["id"] = manifest.environment.id
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(plain_manifest(manifest), indent=2, ensure_ascii=False) + "\n"
     target, partial = directory / MANIFEST_FILE, directory / PARTIAL_FILE
     try:
         with partial.open("w", encoding="utf-8") as stream:

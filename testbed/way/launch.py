@@ -32,7 +32,9 @@ from testbed.results.progress import open_display
 from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
 from testbed.traces.catalogue import is_own
+from testbed.way.cluster import on_cluster
 from testbed.way.local import Perform, RunSetup, on_this_machine
+from testbed.way.pool import Pool
 from testbed.way.run import run_experiment
 from testbed.way.stored import VERIFY_PCT, FromStore
 
@@ -163,6 +165,11 @@ def resume_lanes(
 def run_here(lane: RunLane) -> Perform:
     """Return what performs the trials of ``lane`` on this machine."""
     return on_this_machine(lane.setup, lane.manifest.environment)
+
+
+def run_on(pool: Pool, lane: RunLane, overlap_pct: float) -> Perform:
+    """Return what performs the trials of ``lane`` on the workers of ``pool``."""
+    return on_cluster(pool, lane.manifest, run_here(lane), overlap_pct)
 
 
 def run_lanes(

@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Event
 
 from testbed.base import log
@@ -15,7 +14,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_count
 from testbed.model import Record, Trial
 from testbed.results.agreement import REPEATABLE, DisagreementError, find_difference
-from testbed.results.folder import ResultsFolder, open_folder
+from testbed.results.folder import ResultsFolder, fresh_folder
 from testbed.results.manifest import Stored
 from testbed.results.progress import Display, Quiet
 from testbed.results.store import TrialStore
@@ -96,7 +95,7 @@ class FromStore:
         next_s = time.monotonic() + _SAY_EVERY_S
         with (
             scratch_folder("determinism") as scratch,
-            open_folder(_made(scratch / "again")) as again,
+            fresh_folder(scratch / "again") as again,
             closing(self.perform(trials, again, stop, Quiet())) as ended,
         ):
             for record in ended:
@@ -143,8 +142,3 @@ class FromStore:
         entry.write_files(results.fresh_trial(trial.id))
         # How long it might have taken is asked anew, and decides nothing.
         return replace(entry.record, trial=trial, attempt=attempt, cost=None)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
