@@ -7,7 +7,7 @@ set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export CUSTOM_COMPILE_COMMAND='make lock'
-for name in requirements requirements-dev requirements-notebooks requirements-artifact; do
+for name in requirements requirements-{dev,notebooks,artifact,many,cluster}; do
   python -m piptools compile --quiet --no-config --generate-hashes --allow-unsafe --strip-extras \
     --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
     --output-file "$name.txt" "$@" "$name.in"
