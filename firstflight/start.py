@@ -28,8 +28,13 @@ def _start() -> int:
     from testbed.base.exits import exit_code_of
     from testbed.base.heartbeat import repeating
     from testbed.base.places import cache
-    from testbed.setup.python_packages import MANY, RUN
-    from testbed.setup.python_packages import ensure_packages, find_authorities, find_packages
+    from testbed.setup.python_packages import (
+        MANY,
+        RUN,
+        ensure_packages,
+        find_authorities,
+        find_packages,
+    )
 
     code = answer_first(sys.argv[1:])
     if code is not None:

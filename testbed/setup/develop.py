@@ -1,7 +1,7 @@
 """Development environment: what tests, linters and notebooks need, then a command in it.
 
-``python -m testbed.setup.develop [--without-kernel | --notebooks | --labs | --many-machines] COMMAND [ARGS]``, which
-bootstrap/develop.sh calls.  Standard library only, but for what it imports when it is there.
+``python -m testbed.setup.develop [OPTION] COMMAND [ARGS]``, which bootstrap/develop.sh calls; an
+option is one of ``OPTIONS``.  Standard library only, but for what it imports when it is there.
 """
 
 from __future__ import annotations
