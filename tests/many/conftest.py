@@ -14,7 +14,10 @@ import pytest
 
 from testbed.base import places
 from testbed.setup.python_packages import MANY, ensure_packages
+from tests.many.hosts import Hosts, serving_hosts
+from tests.many.slurm import Slurm, serving_slurm
 from tests.many.stores import Bucket, Host, serving_s3, serving_ssh
+from tests.open_folder import open_folder
 
 CLUSTER = "requirements-cluster"
 
@@ -61,3 +64,17 @@ def host(tmp_path: Path, sockets: Path) -> Iterator[Host]:
     folder.mkdir()
     with tempfile.TemporaryDirectory(dir=sockets) as own, serving_ssh(folder, Path(own)) as host:
         yield host
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm cluster of two nodes."""
+    with open_folder() as folder, serving_slurm(folder) as slurm:
+        yield slurm
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """Two machines that ssh reaches by name."""
+    with open_folder() as folder, serving_hosts(folder) as hosts:
+        yield hosts

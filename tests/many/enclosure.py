@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pwd
 from pathlib import Path
 
@@ -48,4 +47,4 @@ def open_to_all(*kept: Path) -> tuple[str, ...]:
 def _first_closed(path: Path) -> Path | None:
     """The first folder from / on that others may not enter."""
     ways = (*reversed(path.parents), path)
-    return next((way for way in ways if not os.stat(way).st_mode & _CLOSED), None)
+    return next((way for way in ways if not way.stat().st_mode & _CLOSED), None)

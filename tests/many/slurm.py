@@ -20,6 +20,8 @@ from tests.native.load import LOOPBACK, free_port
 
 DAEMONS = "/usr/sbin"
 JOB_S = 500
+KNOWS_DISABLED = (23, 11)
+"""The first that can do without cgroups if told so (cgroup.conf(5)); older ones just can."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def serving_slurm(folder: Path, nodes: int = 2) -> Iterator[Slurm]:
     (folder / "munge.key").chmod(0o400)
     (folder / "state").mkdir()
     (folder / "slurm.conf").write_text(_configuration(slurm))
-    # Newer slurmd look for cgroups whoever tracks processes (cgroup.conf(5)).
-    (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    if _version() >= KNOWS_DISABLED:
+        (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
     with ExitStack() as stack:
 
         def start(name: str, *argv: str) -> proc.Process:
@@ -80,6 +82,12 @@ def serving_slurm(folder: Path, nodes: int = 2) -> Iterator[Slurm]:
             start(f"slurmd-{node}", f"{DAEMONS}/slurmd", "-D", "-N", node)
         assert proc.becomes_ready(controller, slurm.is_ready), slurm.logs()
         yield slurm
+
+
+def _version() -> tuple[int, ...]:
+    """The version of Slurm here, without its third part."""
+    said = proc.run((f"{DAEMONS}/slurmd", "-V")).stdout
+    return tuple(int(part) for part in said.split()[-1].split(".")[:2])
 
 
 def _configuration(slurm: Slurm) -> str:
