@@ -20,6 +20,7 @@ from tests.many.stores import Bucket, Host, serving_s3, serving_ssh
 from tests.open_folder import open_folder
 
 CLUSTER = "requirements-cluster"
+SNAKEMAKE = "requirements-snakemake"
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,12 @@ def many() -> Path:
 def cluster() -> Path:
     """The same, and those of tests."""
     return ensure_packages(CLUSTER, places.cache(), print) / "bin"
+
+
+@pytest.fixture(scope="session")
+def snakemake() -> Path:
+    """Snakemake's program."""
+    return ensure_packages(SNAKEMAKE, places.cache(), print) / "bin" / "snakemake"
 
 
 @pytest.fixture(scope="session")
