@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +10,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from testbed.base import places, proc
+from tests.many.hosts import Hosts
 from tests.many.running import QUICK, RUN_S, assert_same, start
-from tests.many.slurm import Slurm, serving_slurm
-from tests.many.stores import Host
-from tests.open_folder import open_folder
+from tests.many.slurm import Slurm
 from tests.test_workflow import command_of, commands
 
 EXAMPLES = places.ROOT / "examples" / "many-machines"
@@ -31,12 +28,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = start("run", QUICK, *OPTIONS, "-o", str(folder))
     assert done.returncode == 0, done.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Slurm]:
-    with open_folder() as folder, serving_slurm(folder) as slurm:
-        yield slurm
 
 
 @pytest.mark.guest
@@ -55,16 +46,13 @@ def test_slurm(slurm: Slurm, alone: Path, tmp_path: Path) -> None:
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.root
-def test_parallel(host: Host, alone: Path, tmp_path: Path) -> None:
-    # The words of ssh are this test's, whose keys and port are no user's.
-    lines = (" ".join((*host.ssh, f"root@{name}")) for name in ("127.0.0.1", "localhost"))
-    (tmp_path / "hosts").write_text("\n".join((*lines, "")))
-    own = {"FOLDER": str(places.ROOT), "PARALLEL_HOME": str(tmp_path / "parallel")}
+def test_parallel(hosts: Hosts, alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("\n".join((*hosts.names, "")))
     argv = (str(EXAMPLES / "parallel.sh"), str(tmp_path / "hosts"), PARTS, QUICK)
     done = proc.run(
         (*argv, str(tmp_path / "out"), *OPTIONS),
         cwd=places.ROOT,
-        env=os.environ | host.environment | own,
+        env=os.environ | hosts.environment,
         check=False,
         timeout_s=RUN_S,
     )
@@ -119,12 +107,10 @@ def test_the_actions_of_github_are_pinned_and_its_commands_are_ours() -> None:
 
 @pytest.mark.guest
 @pytest.mark.slow
-def test_snakemake(alone: Path, tmp_path: Path) -> None:
-    program = shutil.which("snakemake")
-    assert program is not None
+def test_snakemake(snakemake: Path, alone: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     given = (f"parts={PARTS}", f"experiment={QUICK}", f"out={out}", f"options={' '.join(OPTIONS)}")
-    argv = (program, "-s", str(EXAMPLES / "Snakefile"), "--cores", "2", "--nolock")
+    argv = (str(snakemake), "-s", str(EXAMPLES / "Snakefile"), "--cores", "2", "--nolock")
     own = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(places.cache().parent)}
     done = proc.run(
         (*argv, "--config", *given), cwd=places.ROOT, env=os.environ | own, check=False,
