@@ -66,6 +66,10 @@ renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASO
 	./run.sh baseline update "$$made/$$kept/$$name" --to "analysis/$$kept/$$name" --drop-cells \
 	  --reason "$(REASON)" || exit; done && $(write_readme)
 
+.PHONY: many-machines
+many-machines: ## Install what runs over many machines and stores elsewhere take (docs/many-machines.md).
+	@$(DEVELOP) --many-machines true
+
 .PHONY: samples
 samples: ## Measure the notebooks' sample results anew (REASON='what changed').
 	$(call renew,^samples )

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a command with everything that development needs: the locked tools come first on PATH.
-# Usage: develop.sh [--without-kernel | --notebooks | --labs] COMMAND [ARGS]
+# Usage: develop.sh [--without-kernel | --notebooks | --labs | --many-machines] COMMAND [ARGS]
 set -eu
 
 here=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")

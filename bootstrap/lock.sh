@@ -7,10 +7,15 @@ set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export CUSTOM_COMPILE_COMMAND='make lock'
-for name in requirements requirements-dev requirements-notebooks requirements-artifact; do
-  python -m piptools compile --quiet --no-config --generate-hashes --allow-unsafe --strip-extras \
+lock() {
+  python -m piptools compile --quiet --no-config --generate-hashes --strip-extras \
     --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-    --output-file "$name.txt" "$@" "$name.in"
+    --output-file "$1.txt" "${@:2}" "$1.in"
+}
+for name in requirements requirements-{dev,notebooks,artifact,many,cluster}; do
+  lock "$name" --allow-unsafe "$@"
 done
+# There is no wheel of connection-pool, and Snakemake wants it without importing it.
+lock requirements-snakemake --unsafe-package connection-pool "$@"
 cd ../testbed/client/chromium
 npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 
 from testbed.base.interrupt import SIGNALS, leave_on_signals
 
@@ -27,7 +28,13 @@ def _start() -> int:
     from testbed.base.exits import exit_code_of
     from testbed.base.heartbeat import repeating
     from testbed.base.places import cache
-    from testbed.setup.python_packages import RUN, ensure_packages, find_authorities
+    from testbed.setup.python_packages import (
+        MANY,
+        RUN,
+        ensure_packages,
+        find_authorities,
+        find_packages,
+    )
 
     code = answer_first(sys.argv[1:])
     if code is not None:
@@ -42,7 +49,10 @@ def _start() -> int:
 
     def set_up() -> None:
         with repeating(say) as progress:
-            python.append(str(ensure_packages(RUN, cache(), progress) / "bin" / "python"))
+            # Where they are missing, the verb says what for, and how to have them.
+            many = find_packages(MANY, cache()) if asks_for_many(sys.argv[1:], os.environ) else None
+            packages = many or ensure_packages(RUN, cache(), progress)
+            python.append(str(packages / "bin" / "python"))
 
     python: list[str] = []
     if code := exit_code_of(set_up, say):
@@ -50,6 +60,13 @@ def _start() -> int:
     # A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     os.execv(python[0], (*python, "-P", "-m", "firstflight", *sys.argv[1:]))  # noqa: S606  no shell
+
+
+def asks_for_many(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether loads are to run on other machines (``--on``), or the store of results is on one."""
+    scheme, is_address, _ = environment.get("FIRSTFLIGHT_STORE", "").partition("://")
+    is_elsewhere = bool(is_address) and scheme != "file"
+    return is_elsewhere or any(word.partition("=")[0] == "--on" for word in arguments)
 
 
 def say(message: str) -> None:

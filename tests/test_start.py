@@ -15,10 +15,11 @@ from subprocess import CompletedProcess  # noqa: TID251 - only the type of what 
 
 import pytest
 
+from firstflight.start import asks_for_many
 from testbed.base import places, proc
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
-from testbed.setup.python_packages import interpreter
+from testbed.setup.python_packages import RUN, ensure_packages, interpreter, packages_place
 
 NEEDED = ("bash", "cat", "cut", "dirname", "env", "flock", "head", "mkdir", "mv", "readlink", "rm",
           "sed", "sh", "sha256sum", "sort", "tail", "tar", "timeout", "tr", "uname", "wc", "chmod",
@@ -239,6 +240,41 @@ def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None
         os.killpg(child.pid, number)
         assert child.wait(60) == 130
     assert list((bare.cache / "python").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "store", "asks"),
+    [
+        (["run", "--on", "dask://127.0.0.1:8786"], "", True),
+        (["run", "--on=dask://127.0.0.1:8786"], "none", True),
+        (["run", "--only", "page=amazon", "-o", "on"], "", False),
+        (["store", "list"], "s3://bucket/x", True),
+        ([], "ssh://host/x", True),
+        (["run"], "file:///x", False),
+        (["run"], "/x", False),
+    ],
+)
+def test_other_machines_are_asked_for(words: list[str], store: str, asks: bool) -> None:
+    assert asks_for_many(words, {"FIRSTFLIGHT_STORE": store}) is asks
+    assert not asks_for_many(["run"], {})
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/x", "ssh://127.0.0.1/x"])
+def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path: Path) -> None:
+    """The start goes on with a run's own packages, and the verb says what they lack."""
+    kept = places.cache()
+    (tmp_path / "firstflight").mkdir()
+    for name in ("python", "roots"):
+        (tmp_path / "firstflight" / name).symlink_to(kept / name)
+    (tmp_path / "firstflight" / "venv").mkdir()
+    ours = packages_place(RUN, kept)
+    (tmp_path / "firstflight" / "venv" / ours.name).symlink_to(ensure_packages(RUN, kept, print))
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "FIRSTFLIGHT_STORE": address}
+    argv = (str(places.ROOT / "run.sh"), "store", "list")
+    done = proc.run(argv, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    assert f"FIRSTFLIGHT_STORE={address}: " in done.stderr
+    assert "make many-machines installs" in done.stderr
 
 
 def test_this_process_runs_on_what_the_start_unpacked() -> None:

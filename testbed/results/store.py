@@ -130,7 +130,7 @@ class TrialStore:
             self._files.pipe_file(path, data)
             return
         parent, _, name = path.rpartition("/")
-        self._files.makedirs(parent, exist_ok=True)
+        self._make_folder(parent)
         partial = f"{parent}/{_HIDDEN}{name}-{secrets.token_hex(4)}"
         try:
             self._files.pipe_file(partial, data)
@@ -139,6 +139,21 @@ class TrialStore:
             with suppress(Exception):
                 self._files.rm_file(partial)
             raise
+
+    def _make_folder(self, folder: str) -> None:
+        """Make a folder and those above it, each of which another may make at the same moment.
+
+        SFTP then says no more than that it failed (draft-ietf-secsh-filexfer-02), so look again:
+        at most once for each of them.
+        """
+        for above in range(folder.count("/"), -1, -1):
+            try:
+                self._files.makedirs(folder, exist_ok=True)
+            except OSError:
+                if not above:
+                    raise
+            else:
+                return
 
     def _try(self, what: str, act: Callable[[], _T]) -> _T:
         """Do something with the files; whatever a file system's library raises is told alike."""

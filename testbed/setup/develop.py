@@ -1,7 +1,7 @@
 """Development environment: what tests, linters and notebooks need, then a command in it.
 
-``python -m testbed.setup.develop [--without-kernel | --notebooks | --labs] COMMAND [ARGS]``, which
-bootstrap/develop.sh calls.  Standard library only, but for what it imports when it is there.
+``python -m testbed.setup.develop [OPTION] COMMAND [ARGS]``, which bootstrap/develop.sh calls; an
+option is one of ``OPTIONS``.  Standard library only, but for what it imports when it is there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from testbed.setup.machine_packages import ensure_packages as ensure_machine_packages
 from testbed.setup.machine_packages import read_list
-from testbed.setup.python_packages import ensure_packages
+from testbed.setup.python_packages import MANY, ensure_packages
 
 TESTS, NOTEBOOKS, ARTIFACT = "requirements-dev", "requirements-notebooks", "requirements-artifact"
 PACKAGES = ROOT / "bootstrap" / "packages-development.txt"
@@ -41,6 +41,8 @@ OPTIONS = {
     "--notebooks": Needs(NOTEBOOKS, kernel=False),
     # The browser prints their sheets.
     "--labs": Needs(NOTEBOOKS, packages=("chromium-headless-shell", "fonts-dejavu-core")),
+    # A run's own environment where its loads or its store are elsewhere (firstflight/start.py).
+    "--many-machines": Needs(MANY, kernel=False),
 }
 
 

@@ -22,6 +22,8 @@ from testbed.base.places import ROOT
 LOCKS = ROOT / "bootstrap"
 RUN = "requirements"
 """The lock file of the packages that a run takes."""
+MANY = "requirements-many"
+"""The same and more, for a run whose loads or whose store of results are on other machines."""
 VENVS = "venv"
 """The folder of environments in the cache."""
 _FORMAT = 3
