@@ -10,6 +10,7 @@ ended, ``testbed.results.entry``).
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -167,7 +168,7 @@ def _stopped_with(asking: IO[bytes], stop: threading.Event) -> Iterator[None]:
     """Set ``stop`` when ``asking`` ends: nobody wants the batch any more."""
 
     def watch() -> None:
-        asking.read(1)
+        os.read(asking.fileno(), 1)  # a buffered read would be in the way of the process's end
         stop.set()
 
     threading.Thread(target=watch, daemon=True).start()

@@ -232,7 +232,7 @@ class ClusterRun:
         return any(batch.joins and not batch.expired for batch in batches)
 
     def _refuse(self, name: str, why: str) -> None:
-        worker = self._workers[name]
+        worker, why = self._workers[name], "; ".join(why.split("\n"))
         worker.refused, worker.ready = why, False
         _log.warning("worker %s is refused: %s", name, why)
         for number in list(worker.batches):

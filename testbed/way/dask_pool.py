@@ -6,8 +6,8 @@ says there, or where it is here.  https://distributed.dask.org, the client's API
 
 from __future__ import annotations
 
+import inspect
 import secrets
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,9 +25,11 @@ SCHEME = "dask://"
 HOME_VARIABLE = "FIRSTFLIGHT_HOME"
 INSTALL = "make many-machines installs it"
 _CONNECT_S = 10.0
+_CALL = "(exec(text, names), names['perform_there'](*arguments))[1]"
+"""Calls a function of whose text alone the scheduler and its workers know."""
 
 
-def _perform_there(home: str, request: bytes, topic: str, number: int) -> Any:
+def perform_there(home: str, request: bytes, topic: str, number: int) -> Any:
     """Perform a batch on a worker, by its own repository; this text is all that goes there."""
     import importlib
     import os
@@ -77,8 +79,10 @@ class DaskPool:
     def submit(self, number: int, worker: str, request: bytes) -> None:
         """Send a batch to a worker."""
         self._require()
+        arguments = (str(ROOT), request, self._topic, number)
+        text = inspect.getsource(perform_there)
         future = self._client.submit(
-            *(_perform_there, str(ROOT), request, self._topic, number),
+            *(eval, _CALL, {"text": text, "names": {"Any": None}, "arguments": arguments}),
             workers=[worker], allow_other_workers=False, pure=False, retries=0,
             key=f"{self._topic}-{number}",
         )  # fmt: skip
@@ -156,11 +160,8 @@ def open_pool(address: str) -> Iterator[DaskPool]:
         ConfigurationError, MissingError: as ``check_engine``, or nobody listens there.
     """
     check_engine(address)
-    import cloudpickle
     from distributed import Client
 
-    # Workers need not have this module.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     place = address.removeprefix(SCHEME)
     try:
         client = Client(f"tcp://{place}", timeout=_CONNECT_S, set_as_default=False)
