@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.ended import list_pages, say_tally, write_reports
+from firstflight.cli.means import MEANS, Means, means_options
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import LANES_PAGE, Presented
 from firstflight.cli.services import Services, pass_services
@@ -23,22 +23,17 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import name_lanes, read_lanes, split
-from testbed.experiment.shards import Shard, parse_shard, parse_share, refuse_shard
+from testbed.experiment.shards import Shard
 from testbed.model import Experiment
-from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures, planned_trials
-from testbed.results.store import VARIABLE, open_store
+from testbed.results.manifest import planned_trials
 from testbed.results.tally import Tally
-from testbed.way.cluster import OVERLAP_PCT
 from testbed.way.launch import (
     RunLane,
     find_lanes,
     open_lanes,
     resume_lanes,
-    run_here,
     run_lanes,
-    run_on,
 )
-from testbed.way.stored import VERIFY_PCT
 
 _log = log.logger(__name__)
 
@@ -52,39 +47,7 @@ _log = log.logger(__name__)
               help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
               help="Go on with this results folder: run what has no ok record.")  # fmt: skip
-@click.option(
-    "--shard",
-    metavar="K/N",
-    help="Only part K of N of the plan; ./run.sh merge puts the parts together.",
-)
-@click.option(
-    "--overlap",
-    metavar="PCT",
-    help="So many of its trials run on two machines, to hold them against each other: with --shard "
-    f"so much of the next part, too; with --on {OVERLAP_PCT:g}% by default.",
-)
-@click.option(
-    "--keep",
-    metavar="captures=WHICH",
-    help=f"Of which loads the packet captures are kept: [{'|'.join(KEPT_LEAST_FIRST)}]; "
-    "fragile ones did not end well, or waited for a timer.  Default: all.",
-)
-@click.option(
-    "--on",
-    metavar="dask://HOST:PORT",
-    help="Run the trials on the workers of this Dask cluster; each is held against another.",
-)
-@click.option(
-    "--no-store",
-    is_flag=True,
-    help=f"Measure all, and take nothing from the store of results ({VARIABLE}).",
-)
-@click.option(
-    "--verify",
-    metavar="PCT",
-    help=f"How many of the loads that the store has run again and must be equal; "
-    f"default: {VERIFY_PCT:g}%.",
-)
+@means_options
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
@@ -95,22 +58,15 @@ def run(
     jobs: int | None,
     output: Path | None,
     resume: Path | None,
-    shard: str | None,
-    overlap: str | None,
-    keep: str | None,
-    on: str | None,
-    no_store: bool,
-    verify: str | None,
     dry_run: bool,
     metric: Metric,
     as_json: bool,
     **chosen: Any,
 ) -> int:
     """Run the experiment in CONFIG and print its table."""
+    means = Means(**{name: chosen.pop(name) for name in MEANS})
     choice = Choice(**chosen)
-    planned = {"-o": output, "--shard": shard, "--keep": keep}
-    planned |= {"--overlap": overlap} if on is None else {}
-    given = [*choice.given(), *(name for name, value in planned.items() if value is not None)]
+    given = [*choice.given(), *(["-o"] if output else []), *means.planned()]
     if resume is not None and given:
         options = ", ".join(given)
         raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {options}"])
@@ -118,51 +74,35 @@ def run(
     old = find_lanes(resume) if resume is not None else {}
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
     experiments = experiments or split(choice.load(catalogue))
-    part = parse_shard(shard, overlap if on is None else None)
-    overlap_pct = _parse_overlap(on, overlap)
-    kept, verify_pct = _parse_kept(keep), _parse_verified(verify)
-    if part is not None:
-        refuse_shard(part, experiments[0])
+    means.refuse(experiments[0])
     if dry_run:
-        _show_plan(experiments, as_json, part)
+        _show_plan(experiments, as_json, means.shard)
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
-    with places.using_cache(services.cache()), ExitStack() as opened:
-        performing = run_here
-        if on is not None:
-            pool = opened.enter_context(services.pool(on))
-            performing = partial(run_on, pool, overlap_pct=overlap_pct)
-        store = None if no_store else open_store(services.cache())
+    shown: list[Path] = []
+
+    def show(lane: RunLane) -> None:
+        """Print the table before what it was made of is checked: it is there already."""
+        if not lane.name and not as_json:
+            click.echo(_render(services, lane.folder, None, metric))
+            shown.append(lane.folder)
+
+    with places.using_cache(services.cache()), means.opened(services) as opened:
         if resume is not None:
-            folder, lanes = (
-                resume,
-                resume_lanes(services.prepare, old, experiments, jobs, services.now),
-            )
+            folder = resume
+            lanes = resume_lanes(services.prepare, old, experiments, jobs, services.now)
         else:
             folder, lanes = open_lanes(
-                services.prepare,
-                experiments,
-                jobs,
-                services.results,
-                output,
-                services.now,
-                shard=part,
-                keep_captures=kept,
+                *(services.prepare, experiments, jobs, services.results, output, services.now),
+                shard=means.shard,
+                keep_captures=means.keep_captures,
             )
-        so_far = partial(services.reports.draw_table, metric=metric)
-        shown: list[Path] = []
-
-        def show(lane: RunLane) -> None:
-            """Print the table before what it was made of is checked: it is there already."""
-            if len(lanes) == 1 and not as_json:
-                click.echo(_render(services, lane.folder, None, metric))
-                shown.append(lane.folder)
-
         tallies = run_lanes(
-            *(lanes, services.reports.list_unsettled, so_far),
-            performing=performing,
-            store=store,
-            verify_pct=verify_pct,
+            *(lanes, services.reports.list_unsettled),
+            partial(services.reports.draw_table, metric=metric),
+            performing=opened.performing,
+            store=opened.store,
+            verify_pct=means.verify_pct,
             show=show,
         )
     return _finish(services, folder, lanes, tallies, metric, as_json, shown=bool(shown))
@@ -276,47 +216,6 @@ def _finish(
 def _render(services: Services, folder: Path, compared: Presented | None, metric: Metric) -> str:
     text = compared.text if compared else services.reports.render(folder, metric)
     return text.rstrip("\n")
-
-
-def _parse_kept(text: str | None) -> KeepCaptures:
-    """Return of which loads captures are kept.
-
-    Raises:
-        ConfigurationError: ``text`` does not say it.
-    """
-    wanted = {f"captures={name}": name for name in KEPT_LEAST_FIRST}
-    if text is None:
-        return "all"
-    if text not in wanted:
-        raise ConfigurationError([f"--keep {text}: write one of {', '.join(wanted)}"])
-    return wanted[text]
-
-
-def _parse_overlap(on: str | None, text: str | None) -> float:
-    """Return how many trials run on two workers of a cluster, in percent.
-
-    Raises:
-        ConfigurationError: ``text`` is no share.
-    """
-    problems: list[str] = []
-    wanted = on is not None and text is not None
-    share = parse_share("--overlap", text or "", problems) if wanted else OVERLAP_PCT
-    if problems:
-        raise ConfigurationError(problems)
-    return share
-
-
-def _parse_verified(text: str | None) -> float:
-    """Return how many of the loads from a store run again, in percent.
-
-    Raises:
-        ConfigurationError: ``text`` is no share.
-    """
-    problems: list[str] = []
-    share = VERIFY_PCT if text is None else parse_share("--verify", text, problems)
-    if problems:
-        raise ConfigurationError(problems)
-    return share
 
 
 def _show_plan(
