@@ -44,6 +44,8 @@ class TrialEntry:
 
     record: Record
     files: Mapping[str, bytes]
+    digest: str
+    """The SHA-256 of the record as a line, which two machines have alike."""
     cost: Cost | None = None
 
     def write_files(self, folder: Path) -> None:
@@ -70,7 +72,7 @@ def pack_entry(record: Record, folder: Path, cost: Cost | None = None) -> bytes:
     archive = io.BytesIO()
     try:
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            _add(tar, _RECORD, write_record(replace(record, attempt=1)))
+            _add(tar, _RECORD, _line_of(record))
             for path in sorted(path for path in folder.iterdir() if path.is_file()):
                 _add(tar, path.name, path.read_bytes())
     except OSError as error:
@@ -102,8 +104,9 @@ def unpack_entry(data: bytes, trial_id: str, environment: str) -> TrialEntry:
     if header.get("sha256") != hashlib.sha256(content).hexdigest():
         raise DamagedEntryError("its content is not what its first line says by SHA-256")
     files = _read_archive(content)
+    line = files.pop(_RECORD, b"")
     try:
-        record = parse_record(files.pop(_RECORD, b""))
+        record = parse_record(line)
     except ValueError as error:
         raise DamagedEntryError(f"its record cannot be read: {error}") from error
     if (record.trial_id, record.environment) != (trial_id, environment):
@@ -113,7 +116,17 @@ def unpack_entry(data: bytes, trial_id: str, environment: str) -> TrialEntry:
     for name, sha256 in record.artefacts.items():
         if name not in files or hashlib.sha256(files[name]).hexdigest() != sha256:
             raise DamagedEntryError(f"its {name} is not the file of its record")
-    return TrialEntry(record, files, _read_cost(header))
+    return TrialEntry(record, files, hashlib.sha256(line).hexdigest(), _read_cost(header))
+
+
+def digest_record(record: Record) -> str:
+    """Return the SHA-256 of ``record`` as an entry has it."""
+    return hashlib.sha256(_line_of(record)).hexdigest()
+
+
+def _line_of(record: Record) -> bytes:
+    """Return the line of a record, whichever attempt it was."""
+    return write_record(replace(record, attempt=1))
 
 
 def _read_header(data: bytes) -> dict[str, Any]:

@@ -11,7 +11,6 @@ Which worker runs what is decided here, longest trials first (R. L. Graham, SIAM
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -23,13 +22,12 @@ from testbed.base import log
 from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_count
-from testbed.model import Record, Trial, canonical
-from testbed.results.agreement import REPEATABLE, DisagreementError, find_difference, result_of
-from testbed.results.entry import DamagedEntryError, TrialEntry, unpack_entry
+from testbed.model import Record, Trial
+from testbed.results.agreement import REPEATABLE, DisagreementError, find_difference
+from testbed.results.entry import DamagedEntryError, TrialEntry, digest_record, unpack_entry
 from testbed.results.folder import ResultsFolder, fresh_folder
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display, Quiet
-from testbed.results.records import plain_record
 from testbed.way.batch import find_decisive, write_request
 from testbed.way.local import Perform
 from testbed.way.pool import Ended, Pool, Told
@@ -82,11 +80,6 @@ class _Worker:
     """Trials of it that are to run again elsewhere."""
 
 
-def _digest(record: Record) -> bytes:
-    """Return the SHA-256 of what a record says of its trial, wherever it ran."""
-    return hashlib.sha256(canonical(result_of(plain_record(record))).encode()).digest()
-
-
 Arbiter = Callable[[Trial], Record | None]
 """Runs a trial on this machine; ``None``: the run was stopped meanwhile."""
 
@@ -136,7 +129,7 @@ class ClusterRun:
         self._workers: dict[str, _Worker] = {}
         self._batches: dict[int, _Batch] = {}
         self._number = 0
-        self._done: dict[str, tuple[str, bytes]] = {}
+        self._done: dict[str, tuple[str, str]] = {}
         """Who ended a trial first, and the digest of its result."""
         self._again: list[tuple[str, str]] = []
         """Trials to run again, and the worker that has run them."""
@@ -407,7 +400,7 @@ class ClusterRun:
         entry = replace(entry, record=record)
         if record.outcome not in REPEATABLE and entry.cost is not None:
             self._queue.learn(record.trial, entry.cost.wall_s)
-        digest = _digest(record)
+        digest = entry.digest
         before = self._done.get(record.trial_id)
         if before is None:
             self._given_up.pop(record.trial_id, None)
@@ -426,7 +419,7 @@ class ClusterRun:
         if name != by:
             self._trust(name)
 
-    def _judge(self, trial_id: str, said: Mapping[str, bytes]) -> None:
+    def _judge(self, trial_id: str, said: Mapping[str, str]) -> None:
         """Run a trial here on which two workers differ, and refuse who is wrong."""
         ours = self._arbiter(self._trials[trial_id])
         if ours is None or ours.outcome in REPEATABLE:
@@ -434,7 +427,7 @@ class ClusterRun:
                 f"trial {trial_id} is not equal on the workers {' and '.join(said)}, and could "
                 "not be run here: nobody knows which of them is right"
             )
-        right = _digest(ours)
+        right = digest_record(ours)
         for name, digest in said.items():
             if digest == right:
                 self._trust(name)
