@@ -9,6 +9,8 @@ set -euo pipefail
 readonly policy=/usr/sbin/policy-rc.d
 readonly mark='# firstflight: removed when the installation ends'
 readonly PATIENCE_S=300
+# Packages, and the services that they bring.
+readonly SERVICES=(munge:munge nginx:nginx openssh-server:ssh slurmctld:slurmctld slurmd:slurmd)
 # One at a time on a machine: the first to end would take the policy from the others.
 exec {turn}<"${policy%/*}"
 flock --timeout 1800 "$turn"
@@ -33,8 +35,8 @@ undo() {
 }
 trap undo EXIT
 
-nginx_is_installed() {
-  [[ $(dpkg-query --show --showformat='${db:Status-Status}' nginx 2>/dev/null) == installed ]]
+is_installed() {
+  [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
 # ask_apt ARG...: apt-get; again, for up to PATIENCE_S, while another holds the lock of the lists or of
@@ -61,15 +63,18 @@ apt_install() {
 
 # install PACKAGE...: after it, signals end this script again.
 install() {
-  local had_nginx=
-  ! nginx_is_installed || had_nginx=1
+  local service absent=()
+  for service in "${SERVICES[@]}"; do
+    is_installed "${service%:*}" || absent+=("$service")
+  done
   apt_install --download-only "$@"
   trap '' INT TERM HUP
   apt_install "$@"
-  # The lab starts its own nginx; one that nobody asked for must not come up with the machine.
-  if [[ -z $had_nginx ]] && nginx_is_installed; then
-    update-rc.d nginx disable
-  fi
+  # Labs and tests start their own; one that nobody asked for must not come up with the machine.
+  for service in "${absent[@]}"; do
+    ! is_installed "${service%:*}" || update-rc.d "${service#*:}" disable ||
+      echo "it may start with the machine; to prevent that: systemctl disable ${service#*:}"
+  done
   trap - INT TERM HUP
 }
 

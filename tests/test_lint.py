@@ -25,6 +25,7 @@ def check(*argv: str, cwd: Path = ROOT, timeout_s: float = 1200) -> None:
 
 def shell_scripts() -> list[str]:
     folders = [ROOT, ROOT / ".ci", ROOT / "bootstrap", ROOT / "docker"]
+    folders.append(ROOT / "examples" / "many-machines")
     files = [path for folder in folders for path in folder.glob("*") if path.is_file()]
     return sorted(str(path.relative_to(ROOT)) for path in files if is_shell(path))
 

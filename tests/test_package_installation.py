@@ -44,7 +44,9 @@ def machine(tmp_path: Path) -> SmallMachine:
     installer.chmod(0o755)
     machine.fake("update-rc.d", f'echo "update-rc.d $*" >>{tmp_path}/log')
     apt(machine, "")
-    machine.fake("dpkg-query", f"if [ -e {tmp_path}/nginx ]; then echo installed; fi")
+    machine.fake(
+        "dpkg-query", f'for name; do :; done; [ ! -e "{tmp_path}/$name" ] || echo installed'
+    )
     return machine
 
 
@@ -54,7 +56,7 @@ def apt(machine: SmallMachine, more: str) -> None:
         "apt-get",
         f'echo "apt-get $DEBIAN_FRONTEND $*" >>{home}/log\n'
         f"cat {home}/policy >{home}/policy-during 2>/dev/null\n"
-        f'case "$*" in *install*nginx*) : >{home}/nginx ;; esac\n{more}',
+        f'for word; do case "$word" in nginx|openssh-server) : >"{home}/$word" ;; esac; done\n{more}',
     )
 
 
@@ -142,6 +144,12 @@ def test_a_policy_left_by_a_killed_run_is_removed(machine: SmallMachine) -> None
     (machine.home / "policy").write_text(left)
     assert install(machine, "wget2") == 0
     assert not (machine.home / "policy").exists()
+
+
+def test_a_server_that_tests_take_does_not_come_up_with_the_machine(machine: SmallMachine) -> None:
+    assert install(machine, "openssh-server", "wget2") == 0
+    done = [line for line in (machine.home / "log").read_text().splitlines() if "rc.d" in line]
+    assert done == ["update-rc.d ssh disable"]
 
 
 def test_an_nginx_that_was_there_stays_enabled(machine: SmallMachine) -> None:

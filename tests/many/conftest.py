@@ -14,6 +14,7 @@ import pytest
 
 from testbed.base import places
 from testbed.setup.python_packages import MANY, ensure_packages
+from tests.many.dask_cluster import Dask, serving_dask
 from tests.many.hosts import Hosts, serving_hosts
 from tests.many.slurm import Slurm, serving_slurm
 from tests.many.stores import Bucket, Host, serving_s3, serving_ssh
@@ -85,3 +86,17 @@ def hosts() -> Iterator[Hosts]:
     """Two machines that ssh reaches by name."""
     with open_folder() as folder, serving_hosts(folder) as hosts:
         yield hosts
+
+
+@pytest.fixture(scope="module")
+def dask(many: Path) -> Iterator[Dask]:
+    """A Dask cluster of three workers, each another user."""
+    with open_folder() as folder, serving_dask(many / "dask", folder) as dask:
+        yield dask
+
+
+@pytest.fixture
+def dask_alone(many: Path) -> Iterator[Dask]:
+    """The same for one test, which may end workers."""
+    with open_folder() as folder, serving_dask(many / "dask", folder) as dask:
+        yield dask

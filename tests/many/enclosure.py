@@ -38,10 +38,15 @@ def open_to_all(*kept: Path) -> tuple[str, ...]:
     The first folder on the way to one that only its owner may enter is hidden by an empty one.
     """
     resolved = [path.resolve() for path in kept]
-    closed = {found for path in resolved if (found := _first_closed(path)) is not None}
-    hidden = [word for path in sorted(closed) for word in ("--perms", "0755", "--tmpfs", str(path))]
-    below = [path for path in resolved if any(path.is_relative_to(one) for one in closed)]
-    return (*hidden, *(word for path in below for word in ("--bind", str(path), str(path))))
+    hidden = {found for path in resolved if (found := _first_closed(path)) is not None}
+    below = [path for path in resolved if any(path.is_relative_to(one) for one in hidden)]
+    ways = {way for path in below for way in path.parents if hidden & set(way.parents)}
+    opened = ("--perms", "0755")
+    return (
+        *(word for path in sorted(hidden) for word in (*opened, "--tmpfs", str(path))),
+        *(word for path in sorted(ways) for word in (*opened, "--dir", str(path))),
+        *(word for path in below for word in ("--bind", str(path), str(path))),
+    )
 
 
 def _first_closed(path: Path) -> Path | None:

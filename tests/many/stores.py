@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from testbed.base import proc
+from tests.many.enclosure import enclosed_argv
 from tests.native.load import LOOPBACK, free_port
 
 Environment = Mapping[str, str]
@@ -95,22 +96,12 @@ class Host:
     agent: Path
 
     @property
-    def name(self) -> str:
-        return f"root@{LOOPBACK}"
-
-    @property
     def address(self) -> str:
-        return f"ssh://{self.name}:{self.port}{self.folder}/results"
+        return f"ssh://root@{LOOPBACK}:{self.port}{self.folder}/results"
 
     @property
     def environment(self) -> Environment:
         return {"SSH_AUTH_SOCK": str(self.agent)}
-
-    @property
-    def ssh(self) -> tuple[str, ...]:
-        """The ssh command, with nothing of this machine's configuration."""
-        known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null")
-        return ("ssh", "-F", "none", "-o", "LogLevel=ERROR", *known, "-p", str(self.port))
 
     def list_entries(self) -> list[str]:
         found = self.folder.rglob("*")
@@ -152,7 +143,7 @@ def serving_s3(server: Path, log: Path) -> Iterator[str]:
 def serving_ssh(folder: Path, socket_folder: Path) -> Iterator[Host]:
     """Let root in by ssh, from this machine and by a key of our own.
 
-    sshd wants a folder of root's in /run: it sees a /run of its own (mount_namespaces(7)).
+    sshd wants a folder of root's in /run: it sees a /run of its own.
     """
     port, agent = free_port(), socket_folder / "agent"
     sshd = shutil.which("sshd", path="/usr/sbin:/usr/bin")
@@ -166,15 +157,11 @@ def serving_ssh(folder: Path, socket_folder: Path) -> Iterator[Host]:
         "PasswordAuthentication no\nPermitRootLogin prohibit-password\n"
         "MaxStartups 100\nSubsystem sftp internal-sftp\n"
     )
-    start = f"mount -t tmpfs none /run && mkdir /run/sshd && exec {sshd} -D -e -f sshd_config"
+    own_run = ("--perms", "0755", "--tmpfs", "/run", "--perms", "0755", "--dir", "/run/sshd")
+    start = enclosed_argv(sshd, "-D", "-e", "-f", f"{folder}/sshd_config", options=own_run)
     with (
         (folder / "sshd.log").open("wb") as log,
-        proc.started(
-            ("unshare", "--mount", "--propagation", "private", "sh", "-c", start),
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        ) as child,
+        proc.started(start, stdout=log, stderr=log) as child,
         proc.started(("ssh-agent", "-D", "-a", str(agent))) as keeper,
     ):
         assert proc.becomes_ready(child, answers(port)), (folder / "sshd.log").read_text()

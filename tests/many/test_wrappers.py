@@ -30,6 +30,17 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A work tree of links to this one, for what leaves files where it is started."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for path in places.ROOT.iterdir():
+        if path.name not in {"parts", "merged", "comment.md", ".snakemake"}:
+            (tree / path.name).symlink_to(path)
+    return tree
+
+
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.root
@@ -63,13 +74,8 @@ def test_parallel(hosts: Hosts, alone: Path, tmp_path: Path) -> None:
 
 @pytest.mark.guest
 @pytest.mark.slow
-def test_the_steps_of_github(alone: Path, tmp_path: Path) -> None:
-    """The shell of each job as the service runs it, in a tree of links to this one."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    for path in places.ROOT.iterdir():
-        if path.name not in {"parts", "merged", "comment.md"}:
-            (tree / path.name).symlink_to(path)
+def test_the_steps_of_github(tree: Path, alone: Path, tmp_path: Path) -> None:
+    """The shell of each job, as the service runs it."""
     summary = tmp_path / "summary"
     environment = os.environ | WORKFLOW["env"] | {"GITHUB_STEP_SUMMARY": str(summary)}
     part, merge = WORKFLOW["jobs"]["part"], WORKFLOW["jobs"]["merge"]
@@ -107,13 +113,13 @@ def test_the_actions_of_github_are_pinned_and_its_commands_are_ours() -> None:
 
 @pytest.mark.guest
 @pytest.mark.slow
-def test_snakemake(snakemake: Path, alone: Path, tmp_path: Path) -> None:
+def test_snakemake(snakemake: Path, tree: Path, alone: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     given = (f"parts={PARTS}", f"experiment={QUICK}", f"out={out}", f"options={' '.join(OPTIONS)}")
     argv = (str(snakemake), "-s", str(EXAMPLES / "Snakefile"), "--cores", "2", "--nolock")
     own = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(places.cache().parent)}
     done = proc.run(
-        (*argv, "--config", *given), cwd=places.ROOT, env=os.environ | own, check=False,
+        (*argv, "--config", *given), cwd=tree, env=os.environ | own, check=False,
         timeout_s=RUN_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
