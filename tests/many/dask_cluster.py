@@ -67,8 +67,10 @@ class Dask:
     """A scheduler's address, its workers by name, and the process of each."""
 
     folder: Path
-    workers: tuple[DaskWorker, ...]
-    processes: Mapping[str, proc.Process]
+    program: Path
+    begin: Callable[[str, Mapping[str, str], tuple[str, ...]], proc.Process]
+    workers: list[DaskWorker]
+    processes: dict[str, proc.Process]
 
     @property
     def address(self) -> str:
@@ -86,6 +88,29 @@ class Dask:
         self.processes[name].kill()
         self.processes[name].wait()
 
+    def join(self, name: str, **environment: str) -> None:
+        """Have one more worker, which has this in its environment, too."""
+        self.begin_worker(name, **environment)
+        self.expect(name)
+
+    def begin_worker(self, name: str, **environment: str) -> None:
+        """Start a worker."""
+        worker = DaskWorker(name, FIRST_USER + len(self.workers), self.folder / name)
+        _furnish(worker)
+        argv = (
+            *(str(self.program), "worker", self.address.replace("dask:", "tcp:")),
+            *("--name", name, "--host", LOOPBACK, "--nworkers", "1", "--nthreads", "1"),
+            *("--memory-limit", "0", "--no-dashboard", "--death-timeout", "60"),
+            *("--local-directory", str(worker.folder / "scratch")),
+        )
+        self.workers.append(worker)
+        own = worker.environment | environment
+        self.processes[name] = self.begin(name, own, worker.argv(*argv))
+
+    def expect(self, name: str) -> None:
+        """Wait until the scheduler knows the worker."""
+        assert proc.becomes_ready(self.processes[name], _registered(self, name)), self.log(name)
+
     def log(self, name: str) -> str:
         """What ``scheduler`` or a worker said."""
         return (self.folder / f"{name}.log").read_text("utf-8", "replace")
@@ -94,19 +119,11 @@ class Dask:
 @contextmanager
 def serving_dask(program: Path, folder: Path, count: int = 3) -> Iterator[Dask]:
     """Serve Dask by its ``program``; every user reaches ``folder``.  Root's only."""
-    workers = tuple(
-        DaskWorker(name, FIRST_USER + number, folder / name)
-        for number, name in enumerate(f"worker{number}" for number in range(1, count + 1))
-    )
-    for worker in workers:
-        _furnish(worker)
-    processes: dict[str, proc.Process] = {}
-    dask = Dask(folder, workers, processes)
     with ExitStack() as stack:
 
-        def start(name: str, environment: Mapping[str, str], argv: tuple[str, ...]) -> None:
+        def begin(name: str, environment: Mapping[str, str], argv: tuple[str, ...]) -> proc.Process:
             log = stack.enter_context((folder / f"{name}.log").open("wb"))
-            processes[name] = stack.enter_context(
+            return stack.enter_context(
                 proc.started(argv, cwd=folder, env=os.environ | environment, stdout=log, stderr=log)
             )
 
@@ -114,26 +131,13 @@ def serving_dask(program: Path, folder: Path, count: int = 3) -> Iterator[Dask]:
         scheduler = (str(program), "scheduler", "--host", LOOPBACK, "--port", "0")
         own = {"HOME": str(folder), "DASK_CONFIG": str(folder / "dask")}
         said = ("--scheduler-file", str(folder / "scheduler.json"))
-        start("scheduler", own, (*scheduler, "--no-dashboard", *said))
-        assert proc.becomes_ready(processes["scheduler"], dask.is_ready), dask.log("scheduler")
-        for worker in workers:
-            argv = (
-                *(
-                    str(program),
-                    "worker",
-                    dask.address.replace("dask:", "tcp:"),
-                    "--name",
-                    worker.name,
-                ),
-                *("--host", LOOPBACK, "--nworkers", "1", "--nthreads", "1", "--memory-limit", "0"),
-                *("--no-dashboard", "--death-timeout", "60"),
-                *("--local-directory", str(worker.folder / "scratch")),
-            )
-            start(worker.name, worker.environment, worker.argv(*argv))
-        for worker in workers:
-            child, name = processes[worker.name], worker.name
-            is_ready = proc.becomes_ready(child, _registered(dask, name))
-            assert is_ready, dask.log(name)
+        serving = begin("scheduler", own, (*scheduler, "--no-dashboard", *said))
+        dask = Dask(folder, program, begin, [], {"scheduler": serving})
+        assert proc.becomes_ready(serving, dask.is_ready), dask.log("scheduler")
+        for number in range(1, count + 1):
+            dask.begin_worker(f"worker{number}")
+        for worker in dask.workers:
+            dask.expect(worker.name)
         yield dask
 
 

@@ -1,0 +1,207 @@
+"""The same bytes, however a plan is run: at once, in parts, on a cluster, resumed, or from a store.
+
+And on a cluster whatever happens to it: what is lost runs again, and nothing counts twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.base import places, proc
+from testbed.results.manifest import load_manifest
+from testbed.results.records import read_records
+from tests.many.dask_cluster import Dask
+from tests.many.running import QUICK, RUN_S, assert_same, start
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.guest,
+    pytest.mark.skipif(os.geteuid() != 0, reason="workers are other users"),
+]
+PLAN = ("run", QUICK, "-n", "4", "--set", 'page=["wikipedia", "wsj"]')
+TRIALS = 16
+DEADLINE_S = 120
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one run on one machine writes."""
+    folder = tmp_path_factory.mktemp("alone") / "out"
+    run(folder)
+    return folder
+
+
+def run(folder: Path, *words: str, **environment: str) -> str:
+    """Run the plan into ``folder`` to its end, and return what was said."""
+    done = start(*PLAN, *words, "-o", str(folder), environment=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def kill_amid(folder: Path, *words: str, records: int = 2) -> None:
+    """Begin to run the plan into ``folder``, and kill the run when it has a few records."""
+    argv = ("./run.sh", *PLAN, *words, "-o", str(folder))
+    with proc.started(argv, cwd=places.ROOT) as child:
+        wait_until(lambda: count(folder) >= records)
+        child.kill()
+        assert child.wait(DEADLINE_S) == -signal.SIGKILL, "the run ended before it was killed"
+
+
+def count(folder: Path) -> int:
+    path = folder / "records.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def resume(folder: Path, *words: str) -> str:
+    done = start("run", "--resume", str(folder), *words)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def at_once(folder: Path, dask: Dask) -> None:
+    run(folder, "--jobs", "1")
+
+
+def in_parts(folder: Path, dask: Dask) -> None:
+    parts = [folder.with_name(f"part{number}") for number in (1, 2, 3)]
+    for number, part in enumerate(parts, 1):
+        run(part, "--shard", f"{number}/3", "--overlap", "20%")
+    done = start("merge", *map(str, parts), "-o", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "in more than one of them, equal to the bit" in done.stderr
+
+
+def on_a_cluster(folder: Path, dask: Dask) -> None:
+    run(folder, "--on", dask.address)
+    assert {record.cost is None for record in read_records(folder)} == {False}
+
+
+def resumed(folder: Path, dask: Dask) -> None:
+    kill_amid(folder)
+    resume(folder)
+
+
+def from_a_store(folder: Path, dask: Dask) -> None:
+    store = {"FIRSTFLIGHT_STORE": str(folder.with_name("store"))}
+    run(folder.with_name("first"), **store)
+    run(folder, "--verify", "10%", **store)
+    stored = load_manifest(folder).stored
+    assert stored is not None
+    assert (stored.trials, stored.again) == (TRIALS, 2)
+
+
+@pytest.mark.parametrize("how", [at_once, in_parts, on_a_cluster, resumed, from_a_store])
+def test_the_same_bytes(
+    how: Callable[[Path, Dask], None], tmp_path: Path, alone: Path, dask: Dask
+) -> None:
+    how(tmp_path / "out", dask)
+    assert_equal(tmp_path / "out", alone)
+
+
+def assert_equal(folder: Path, alone: Path) -> None:
+    """Records, tables, captures and what else trials leave are equal to the byte."""
+    assert_same(folder, alone)
+    assert contents(folder) == contents(alone)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    # What a guest's console says of the host, such as of a signal that came late, is the machine's.
+    files = (p for p in (folder / "trials").rglob("*") if p.is_file() and p.name != "console.log")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_worker_that_is_killed_in_a_load(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
+    argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
+    with proc.started(argv, cwd=places.ROOT) as child:
+        wait_until(lambda: count(tmp_path / "out") >= 1)
+        dask_alone.kill("worker1")
+        assert child.wait(RUN_S) == 0
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_a_scheduler_that_is_killed(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
+    log = tmp_path / "said"
+    argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
+    with log.open("wb") as said, proc.started(argv, cwd=places.ROOT, stderr=said) as child:
+        wait_until(lambda: count(tmp_path / "out") >= 1)
+        dask_alone.kill("scheduler")
+        assert child.wait(RUN_S) == 4
+    assert "go on with --resume" in log.read_text()
+    assert 1 <= count(tmp_path / "out") < TRIALS
+    resume(tmp_path / "out")
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_a_run_that_is_killed_goes_on_with_the_cluster(
+    tmp_path: Path, alone: Path, dask: Dask
+) -> None:
+    kill_amid(tmp_path / "out", "--on", dask.address)
+    resume(tmp_path / "out", "--on", dask.address)
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_an_interrupt_cancels_what_waits(tmp_path: Path, alone: Path, dask: Dask) -> None:
+    argv = ("./run.sh", *PLAN, "--on", dask.address, "-o", str(tmp_path / "out"))
+    with proc.started(argv, cwd=places.ROOT) as child:
+        wait_until(lambda: count(tmp_path / "out") >= 1)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(DEADLINE_S) == 130
+    resume(tmp_path / "out", "--on", dask.address)
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_a_worker_with_other_code_is_refused_by_name(
+    tmp_path: Path, alone: Path, dask_alone: Dask
+) -> None:
+    """Its repository is a copy, of which one line of what judges trials is another."""
+    copy = dask_alone.folder / "copy"
+    skipped = shutil.ignore_patterns(".git", "results", ".*_cache", "__pycache__")
+    shutil.copytree(places.ROOT, copy, ignore=skipped, symlinks=True)
+    judge = copy / "testbed" / "way" / "judge.py"
+    judge.write_text(judge.read_text().replace("never raises", "will not raise"))
+    dask_alone.join("other", FIRSTFLIGHT_HOME=str(copy))
+    said = run(tmp_path / "out", "--on", dask_alone.address)
+    assert "is refused: differs: code.judge: " in said
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
+    tmp_path: Path, alone: Path, dask_alone: Dask
+) -> None:
+    """Its repository sends load times that are one percent longer, as a broken machine might."""
+    copy = dask_alone.folder / "copy"
+    skipped = shutil.ignore_patterns(".git", "results", ".*_cache", "__pycache__")
+    shutil.copytree(places.ROOT, copy, ignore=skipped, symlinks=True)
+    batch = copy / "testbed" / "way" / "batch.py"
+    honest = "                entry = pack_entry(record, place, record.cost)\n"
+    assert honest in batch.read_text()
+    lie = "                load = replace(record.measured, plt_ms=record.measured.plt_ms * 1.01)\n"
+    lie += "                record = replace(record, measured=load)\n"
+    batch.write_text(batch.read_text().replace(honest, lie + honest))
+    dask_alone.join("liar", FIRSTFLIGHT_HOME=str(copy))
+    said = run(tmp_path / "out", "--on", dask_alone.address)
+    assert "is refused: its result of trial" in said
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    done = start(*PLAN, "--on", "dask://127.0.0.1:9", "-o", str(tmp_path / "out"))
+    assert done.returncode == 3
+    assert "nobody listens there" in done.stderr
+    assert "dask scheduler --port 9" in done.stderr
+    assert not (tmp_path / "out").exists()
