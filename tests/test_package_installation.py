@@ -56,7 +56,8 @@ def apt(machine: SmallMachine, more: str) -> None:
         "apt-get",
         f'echo "apt-get $DEBIAN_FRONTEND $*" >>{home}/log\n'
         f"cat {home}/policy >{home}/policy-during 2>/dev/null\n"
-        f'for word; do case "$word" in nginx|openssh-server) : >"{home}/$word" ;; esac; done\n{more}',
+        f'for word; do case "$word" in nginx|openssh-server) : >"{home}/$word" ;; esac; done\n'
+        f"{more}",
     )
 
 
