@@ -16,7 +16,7 @@ from testbed.kernel.run.interface import RawResult
 from testbed.model import OBSERVATION_FILE, Cost, PageLoad, Trial
 from testbed.results.entry import pack_entry
 from testbed.results.records import as_read
-from testbed.way.pool import Ended, Told
+from testbed.way.pool import BatchEnd, BatchNews
 from tests.fake_kernel import conclude, observe
 
 NEVER = float("inf")
@@ -66,7 +66,7 @@ class SimulatedPool:
         self._trials = {trial.id: trial for trial in trials}
         self._cost_s, self._gone_s = cost_s, gone_s
         self._entry_of = entry_of or self._make_entry
-        self._events: list[tuple[float, int, str, Told | Ended, bool]] = []
+        self._events: list[tuple[float, int, str, BatchNews | BatchEnd, bool]] = []
         self._made, self.time_s = 0, 0.0
         self.cancelled: set[int] = set()
         self.ran: list[tuple[str, str]] = []
@@ -91,7 +91,7 @@ class SimulatedPool:
     def cancel(self, number: int) -> None:
         self.cancelled.add(number)
 
-    def wait(self, seconds: float) -> Sequence[Told | Ended]:
+    def wait(self, seconds: float) -> Sequence[BatchNews | BatchEnd]:
         self._require()
         until = self.time_s + seconds
         while self._events and self._events[0][0] <= until:
@@ -129,21 +129,23 @@ class SimulatedPool:
             problem = worker.fails(trial_id)
             if problem:
                 break
-            self._push(at, name, Told(number, {"kind": "began", "trial_id": trial_id}))
+            self._push(at, name, BatchNews(number, {"kind": "began", "trial_id": trial_id}))
             took_s = self._cost_s(self._trials[trial_id]) / worker.speed
             for tick in range(1, int(took_s / PROGRESS_S)):
-                self._push(at + tick * PROGRESS_S, name, Told(number, {"kind": "progress"}))
+                self._push(at + tick * PROGRESS_S, name, BatchNews(number, {"kind": "progress"}))
             at += took_s
             worker.busy_s += took_s
             data = self._entry_of(self._trials[trial_id], worker.lies, took_s)
             entries.append((trial_id, worker.alters(data)))
             self.ran.append((name, trial_id))
-            self._push(at, name, Told(number, {"kind": "entry", "trial_id": trial_id}))
-        self._push(at, name, Ended(number, entries, problem), ends=True)
+            self._push(at, name, BatchNews(number, {"kind": "entry", "trial_id": trial_id}))
+        self._push(at, name, BatchEnd(number, entries, problem), ends=True)
         if worker.twice:
-            self._push(at + 0.1, name, Ended(number, entries, problem))
+            self._push(at + 0.1, name, BatchEnd(number, entries, problem))
 
-    def _push(self, at: float, name: str, event: Told | Ended, *, ends: bool = False) -> None:
+    def _push(
+        self, at: float, name: str, event: BatchNews | BatchEnd, *, ends: bool = False
+    ) -> None:
         stands_s, for_s = self._workers[name].hangs_s
         if at >= stands_s:
             at += for_s

@@ -38,7 +38,7 @@ Prepare = Callable[[Experiment, int], tuple[RunSetup, Environment]]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class BatchFrame:
     """One part of an answer: what it is, what it says, and bytes of an entry."""
 
     kind: str
@@ -87,7 +87,7 @@ def serve_batch(prepare: Prepare, asking: IO[bytes], answering: IO[bytes], jobs:
         differing = differences(environment, manifest.environment)
         if differing:
             raise ConfigurationError([f"differs: {difference}" for difference in differing])
-        write(Frame("ready", {"environment": environment.id, "facts": environment.facts}))
+        write(BatchFrame("ready", {"environment": environment.id, "facts": environment.facts}))
         planned = {trial.id: trial for trial in plan_trials(manifest.experiment)}
         unknown = [trial_id for trial_id in manifest.trials if trial_id not in planned]
         if unknown:
@@ -104,7 +104,7 @@ def serve_batch(prepare: Prepare, asking: IO[bytes], answering: IO[bytes], jobs:
             for record in ended:
                 place = results.trial(record.trial_id)
                 entry = pack_entry(record, place, record.cost)
-                write(Frame("entry", {"trial_id": record.trial_id}, entry))
+                write(BatchFrame("entry", {"trial_id": record.trial_id}, entry))
                 results.discard_trial(record.trial_id)
 
 
@@ -128,7 +128,7 @@ class _Writer:
     def __init__(self, answering: IO[bytes]) -> None:
         self._answering, self._lock = answering, threading.Lock()
 
-    def __call__(self, frame: Frame) -> None:
+    def __call__(self, frame: BatchFrame) -> None:
         line = {"kind": frame.kind, "bytes": len(frame.content), **frame.says}
         with self._lock:
             self._answering.write(json.dumps(line).encode() + b"\n" + frame.content)
@@ -147,7 +147,7 @@ class _Telling:
         yield
 
     def began(self, trial: Trial) -> None:
-        self._write(Frame("began", {"trial_id": trial.id}))
+        self._write(BatchFrame("began", {"trial_id": trial.id}))
 
     def waited(self) -> None:
         """Tell that what a trial writes has grown: nothing else does in a clock that stands."""
@@ -157,7 +157,7 @@ class _Telling:
         size = sum(path.stat().st_size for path in self._trials.rglob("*") if path.is_file())
         if size != self._size:
             self._size = size
-            self._write(Frame("progress", {"written": size}))
+            self._write(BatchFrame("progress", {"written": size}))
 
     def ended(self, record: Record) -> None:
         """Tell nothing: its entry does."""

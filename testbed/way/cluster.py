@@ -30,7 +30,7 @@ from testbed.results.manifest import Manifest
 from testbed.results.progress import Display, Quiet
 from testbed.way.batch import find_decisive, write_request
 from testbed.way.local import Perform
-from testbed.way.pool import Ended, Pool, Told
+from testbed.way.pool import BatchEnd, BatchNews, Pool
 from testbed.way.waiting import TrialQueue
 
 BATCH_S = 30.0
@@ -162,7 +162,7 @@ class ClusterRun:
                     self._hand_out()
                     self._changed = False
                 for event in self._pool.wait(_POLL_S):
-                    if isinstance(event, Told):
+                    if isinstance(event, BatchNews):
                         self._hear(event, display)
                     else:
                         self._end(event)
@@ -343,7 +343,7 @@ class ClusterRun:
 
     # What comes
 
-    def _hear(self, told: Told, display: Display) -> None:
+    def _hear(self, told: BatchNews, display: Display) -> None:
         batch = self._batches.get(told.number)
         if batch is None:
             return
@@ -353,7 +353,7 @@ class ClusterRun:
             if trial is not None and trial.id not in self._done:
                 display.began(trial)
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: BatchEnd) -> None:
         batch = self._batches.pop(ended.number, None)
         if batch is None or batch.worker not in self._workers:
             return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.places import ROOT
-from testbed.way.pool import Ended, Told
+from testbed.way.pool import BatchEnd, BatchNews
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -53,7 +53,7 @@ class DaskPool:
     def __init__(self, address: str, client: Client) -> None:
         self._address, self._client = address, client
         self._topic = f"firstflight-{secrets.token_hex(8)}"
-        self._events: SimpleQueue[Told | Ended] = SimpleQueue()
+        self._events: SimpleQueue[BatchNews | BatchEnd] = SimpleQueue()
         self._futures: dict[int, Future] = {}
         client.subscribe_topic(self._topic, self._told)
 
@@ -96,14 +96,14 @@ class DaskPool:
             with suppress(Exception):  # a scheduler that is gone has forgotten it
                 future.cancel()
 
-    def wait(self, seconds: float) -> Sequence[Told | Ended]:
+    def wait(self, seconds: float) -> Sequence[BatchNews | BatchEnd]:
         """Return what has come.
 
         Raises:
             StorageError: the scheduler is gone.
         """
         self._require()
-        come: list[Told | Ended] = []
+        come: list[BatchNews | BatchEnd] = []
         with suppress(Empty):
             come.append(self._events.get(timeout=seconds))
             while True:
@@ -119,7 +119,7 @@ class DaskPool:
 
     def _told(self, event: tuple[float, tuple[int, dict[str, Any]]]) -> None:
         _, (number, says) = event
-        self._events.put(Told(number, says))
+        self._events.put(BatchNews(number, says))
 
     def _ended(self, number: int, future: Future) -> None:
         """Take a result; this runs in a thread of the client's."""
@@ -129,7 +129,7 @@ class DaskPool:
             entries, problem = future.result(timeout=_CONNECT_S)
         except BaseException as error:
             entries, problem = [], f"{type(error).__name__}: {error}"
-        self._events.put(Ended(number, entries, problem))
+        self._events.put(BatchEnd(number, entries, problem))
 
 
 def check_engine(address: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BatchNews:
     """A line of a batch that runs: ``ready``, ``began``, ``progress`` or ``entry``."""
 
     number: int
@@ -16,7 +16,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class BatchEnd:
     """The end of a batch: entries by trial id, and why there are no more of them."""
 
     number: int
@@ -52,7 +52,7 @@ class Pool(Protocol):
         """Forget a batch; one that waits does not begin."""
         ...
 
-    def wait(self, seconds: float) -> Sequence[Told | Ended]:
+    def wait(self, seconds: float) -> Sequence[BatchNews | BatchEnd]:
         """Return what has come, as soon as something has, and after ``seconds`` at the latest.
 
         Raises:
