@@ -61,7 +61,7 @@ renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASO
 	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && \
 	mapfile -t lines < <(grep -E '$(1)' analysis/committed-results.txt) && \
 	for line in "$${lines[@]}"; do read -r kept name options <<< "$$line"; \
-	./run.sh run "configs/$$name.toml" $$options -o "$$made/$$kept/$$name" || exit; done && \
+	./run.sh run "configs/$$name.toml" --no-store $$options -o "$$made/$$kept/$$name" || exit; done && \
 	for line in "$${lines[@]}"; do read -r kept name options <<< "$$line"; \
 	./run.sh baseline update "$$made/$$kept/$$name" --to "analysis/$$kept/$$name" --drop-cells \
 	  --reason "$(REASON)" || exit; done && $(write_readme)
@@ -93,7 +93,7 @@ bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=-
 .PHONY: regression
 regression: ## Run the nightly sweep, remember it, and compare it with its baseline.
 	@results=results/regression-$$(date -u +%Y%m%dT%H%M%SZ); \
-	./run.sh run configs/nightly.toml -o "$$results" || { code=$$?; [[ $$code == [14] ]] || exit $$code; }; \
+	./run.sh run configs/nightly.toml --no-store -o "$$results" || { code=$$?; [[ $$code == [14] ]] || exit $$code; }; \
 	./run.sh history add "$$results" && ./run.sh history page && \
 	./run.sh compare analysis/baselines/nightly "$$results" --across all
 

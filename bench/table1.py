@@ -124,7 +124,10 @@ def run_config(config: Path, folder: Path, options: Sequence[str]) -> TimedRun:
     Raises:
         TestbedError: the command itself failed; trials that did not end well are no failure.
     """
-    argv = (sys.executable, "-P", "-m", "firstflight", "run", str(config), "-o", str(folder))
+    argv = (
+        *(sys.executable, "-P", "-m", "firstflight", "run", str(config)),
+        *("--no-store", "-o", str(folder)),
+    )
     started = time.monotonic()
     completed = proc.run(
         (*argv, *options),

@@ -55,9 +55,16 @@ class StoredEntry:
 
 
 class TrialStore:
-    """One store, and the folder in it that all its entries are in."""
+    """One store, and the folder in it that all its entries are in.
 
-    def __init__(self, address: str, files: AbstractFileSystem, root: str) -> None:
+    One that nobody ``asked`` for is a convenience: where it cannot be written, a run says so and
+    does without.
+    """
+
+    def __init__(
+        self, address: str, files: AbstractFileSystem, root: str, *, asked: bool = True
+    ) -> None:
+        self._asked, self._given_up = asked, False
         self.address, self._files, self._root = address, files, root.rstrip("/")
         protocols = {files.protocol} if isinstance(files.protocol, str) else {*files.protocol}
         self._renames = bool(protocols & _RENAMED)
@@ -109,9 +116,17 @@ class TrialStore:
         Raises:
             StorageError: it cannot be written.
         """
+        if self._given_up:
+            return
         path = self._path(record.trial_id, record.environment)
         data = pack_entry(record, folder)
-        self._try("write", lambda: self._put(path, data))
+        try:
+            self._try("write", lambda: self._put(path, data))
+        except StorageError as error:
+            if self._asked:
+                raise
+            self._given_up = True
+            _log.warning("results are not kept for later runs: %s", error)
 
     def remove(self, kept: StoredEntry) -> None:
         """Remove an entry; another may have done so.
@@ -178,14 +193,14 @@ def open_store(cache: Path) -> TrialStore | None:
         StorageError: it cannot be reached.
     """
     address = os.environ.get(VARIABLE)
-    if address is None:
-        address = str(cache / FOLDER)
     if address in ("", NO_STORE):
         return None
+    if address is None:
+        return open_address(str(cache / FOLDER), asked=False)
     return open_address(address)
 
 
-def open_address(address: str) -> TrialStore:
+def open_address(address: str, *, asked: bool = True) -> TrialStore:
     """Open the store at ``address``: a folder, or a place that fsspec has a name for.
 
     Raises:
@@ -205,7 +220,7 @@ def open_address(address: str) -> TrialStore:
         raise MissingError(f"{VARIABLE}={address}: {error}; {INSTALL}") from error
     except Exception as error:
         raise StorageError(f"cannot reach the store {address}: {error}") from error
-    return TrialStore(address, files, root)
+    return TrialStore(address, files, root, asked=asked)
 
 
 def _absolute(address: str) -> str:

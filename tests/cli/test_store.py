@@ -279,6 +279,16 @@ def test_the_store_is_in_the_cache_unless_told_otherwise(
     assert len(entries(tmp_path / "cache" / "store")) == COUNT
 
 
+def test_a_store_that_nobody_asked_for_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("FIRSTFLIGHT_STORE")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "store").touch()
+    run(tmp_path, "first")
+    assert capsys.readouterr().err.count("results are not kept for later runs: cannot write") == 1
+
+
 def test_a_file_system_that_fails_is_told_alike(tmp_path: Path) -> None:
     class Broken:
         protocol = "memory"
