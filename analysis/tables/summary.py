@@ -30,6 +30,7 @@ from testbed.model import (
     Replay,
 )
 from testbed.results.environment import Environment
+from testbed.results.light import whole
 
 SCHEMA_VERSION = 2
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
@@ -215,6 +216,7 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 
 def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
+    record = whole(record)
     load = record.measured_as(PageLoad)
     summary: TrialSummary = {
         "trial_id": record.trial_id,
