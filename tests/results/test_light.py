@@ -15,7 +15,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import PageLoad, Record
 from testbed.results import light
 from testbed.results.light import read_light_records, whole
-from testbed.results.records import RECORDS_FILE, plain_record, read_records
+from testbed.results.records import RECORDS_FILE, parse_record, plain_record, read_records
 
 COMMITTED = sorted(path.parent for path in places.ROOT.glob("analysis/*/*/records.jsonl"))
 NIGHTLY = places.ROOT / "analysis" / "baselines" / "nightly"
@@ -56,11 +56,10 @@ def test_how_many_there_are_is_known_and_what_they_are_is_read(
     nightly: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[bytes] = []
-    parse = light.parse_record
 
     def count(line: bytes) -> Record:
         read.append(line)
-        return parse(line)
+        return parse_record(line)
 
     monkeypatch.setattr(light, "parse_record", count)
     records = read_light(nightly)
