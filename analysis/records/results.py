@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,18 @@ def read_results(folder: Path) -> Results:
     """
     load_manifest(folder)  # its types; what is shown of it are the plain data
     return gather_results(folder, read_light_records(folder), dict(read_manifest(folder)))
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the search for cycles: records have none, and it looks at a million of their parts."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def gather_results(folder: Path, records: Iterable[Record], manifest: dict[str, Any]) -> Results:
