@@ -24,6 +24,7 @@ from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
+from testbed.results.light import whole
 from testbed.results.records import plain_record
 
 ALWAYS_NAMED = ("page", "client", "rtt_ms", "tfo")
@@ -191,7 +192,7 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
 
 def _content(results: Results, verdicts: Verdicts | None) -> str:
     """What is kept of results; with the metrics, of which an older history has fewer."""
-    records = [plain_record(record) for record in results.records]
+    records = [plain_record(whole(record)) for record in results.records]
     return digest(
         [records, verdicts and asdict(verdicts), [metric.name for metric in all_metrics()]]
     )

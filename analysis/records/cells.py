@@ -93,6 +93,9 @@ class Cell:
     def copied(self) -> bool:
         """Whether there are several proven loads, and none differs from the first in anything."""
         measured = [r.measured for r in self.proven if r.measured is not None]
+        first, *others = [PLT.of(each) for each in measured] or [None]
+        if first is not None and any(abs((o or 0.0) - first) > PLT.grain for o in others):
+            return False  # which is seen at once, and the rest of a load is not
         return seeds_differ(self.kind, measured) is False
 
     @cached_property
@@ -245,9 +248,13 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     planned = set(axes_by_key)
     members: dict[Key, list[Record]] = {}
     unplanned: dict[Key, Axes] = {}
+    named: dict[Spec, tuple[Axes, Key]] = {}
     for record in results.records:
-        axes = flatten(record.trial.condition)
-        key = key_of(axes)
+        condition = record.trial.condition
+        if condition not in named:
+            axes = flatten(condition)
+            named[condition] = axes, key_of(axes)
+        axes, key = named[condition]
         members.setdefault(key, []).append(record)
         if key not in planned:
             unplanned.setdefault(key, axes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass
-from operator import add
+from dataclasses import asdict, dataclass, fields
+from operator import add, attrgetter
 from typing import Any
 
 from analysis.words import MISSING, clean, count, number
 from testbed.model import PageCoverage, PageLoad, Record, Replay
 
 MAX_LISTED = 100
+_PAGE_COUNTS = tuple(each.name for each in fields(PageCoverage) if each.name != "made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,10 @@ class ReplayCoverage:
 
     def __add__(self, other: ReplayCoverage) -> ReplayCoverage:
         """Return the sums of both."""
-        return ReplayCoverage(*map(add, astuple(self), astuple(other)))
+        return ReplayCoverage(*map(add, _COUNTS(self), _COUNTS(other)))
+
+
+_COUNTS = attrgetter(*(each.name for each in fields(ReplayCoverage)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +114,9 @@ def count_record(record: Record) -> ReplayCoverage:
     replay, load = record.replay, record.measured_as(PageLoad)
     if replay is None:
         return ReplayCoverage()
-    not_made = Counter(load.missing) if load is not None else Counter[str]()
-    not_made -= Counter(substitution.answered.partition(" ")[2] for substitution in replay.inexact)
+    not_made = Counter(load.missing if load is not None else ())
+    if not_made:
+        not_made -= Counter(each.answered.partition(" ")[2] for each in replay.inexact)
     return ReplayCoverage(
         exact=replay.exact,
         inexact=len(replay.inexact),
@@ -125,7 +130,7 @@ def count_record(record: Record) -> ReplayCoverage:
 
 
 def _of_page(page: PageCoverage | None) -> dict[str, int]:
-    return {name: number for name, number in asdict(page).items() if name != "made"} if page else {}
+    return {name: getattr(page, name) for name in _PAGE_COUNTS} if page else {}
 
 
 def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,8 @@ from typing import Any
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
-from testbed.results.folder import read_manifest, read_records
-from testbed.results.manifest import load_manifest
+from testbed.results.light import read_light_records, whole
+from testbed.results.manifest import load_manifest, read_manifest
 from testbed.results.records import plain_record
 
 
@@ -51,7 +53,19 @@ def read_results(folder: Path) -> Results:
         StorageError: the folder cannot be read, or its manifest is damaged.
     """
     load_manifest(folder)  # its types; what is shown of it are the plain data
-    return gather_results(folder, read_records(folder), dict(read_manifest(folder)))
+    return gather_results(folder, read_light_records(folder), dict(read_manifest(folder)))
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the search for cycles: records have none, and it looks at a million of their parts."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def gather_results(folder: Path, records: Iterable[Record], manifest: dict[str, Any]) -> Results:
@@ -138,11 +152,12 @@ def _lack(record: Record) -> str | None:
 
 
 def _supersedes(record: Record, best: Record) -> bool:
-    ours, theirs = ((r.outcome == "ok", r.attempt) for r in (record, best))
-    if ours != theirs:
-        return ours > theirs
+    places = [(r.outcome == "ok", r.attempt) for r in (record, best)]
+    if places[0] != places[1]:
+        return places[0] > places[1]
     # Two records of one attempt: their text decides, so that their order in the file never does.
-    return canonical(plain_record(record)) > canonical(plain_record(best))
+    ours, theirs = (canonical(plain_record(whole(each))) for each in (record, best))
+    return ours > theirs
 
 
 def _tally(values: Iterable[str]) -> dict[str, int]:

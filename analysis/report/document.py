@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from analysis.published.bibtex import cite
 from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
-from analysis.records.results import Results, read_results
+from analysis.records.results import Results, no_collection, read_results
 from analysis.report.drawings import Drawing, make_sections
 from analysis.report.evidence import (
     calibrations,
@@ -51,7 +48,7 @@ def write_reports(results_dir: Path) -> Results:
         ConfigurationError: the records must not be pooled, or the manifest is not a run's.
         StorageError: the folder cannot be read or written.
     """
-    with _no_collection():
+    with no_collection():
         results = read_results(results_dir)
         files = _render(results)
     remedy = (
@@ -74,18 +71,6 @@ def _render(results: Results) -> dict[str, str]:
         "summary.json": render_summary(summarise(results, table)),
         "report.html": render_html(results, table, reference, rebuilt),
     }
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cycles: records have none, and it looks at a million of their parts."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def find_reference(results: Results) -> Reference | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.records.cells import Cell, Spread, spread_of
@@ -32,21 +32,59 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class TrialLine:
-    """One trial as a line of the proof table."""
+    """One trial as a line of the proof table; most lines of many are never shown."""
 
-    trial_id: str
+    record: Record
     page: str
     name: str
     arm: str | None
-    seed: int
-    outcome: str
-    reason: str | None
-    proof: Proof | None
-    cost: Cost | None
-    requests: int | None
-    coverage: ReplayCoverage
-    captures: dict[str, str]
-    attempt: int
+
+    @property
+    def trial_id(self) -> str:
+        """The trial's name."""
+        return clean(self.record.trial_id)
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return self.record.trial.seed
+
+    @property
+    def outcome(self) -> str:
+        """The outcome that counts."""
+        return judge(self.record)[0]
+
+    @property
+    def reason(self) -> str | None:
+        """Why it does not count."""
+        reason = judge(self.record)[1]
+        return lines(reason) if reason else None
+
+    @property
+    def proof(self) -> Proof | None:
+        """What its packet capture proves."""
+        return self.record.proof
+
+    @property
+    def cost(self) -> Cost | None:
+        """What it took."""
+        return self.record.cost
+
+    @property
+    def requests(self) -> int | None:
+        """How many requests its client made."""
+        load = self.record.measured_as(PageLoad)
+        return len(load.requests) if load else None
+
+    @property
+    def coverage(self) -> ReplayCoverage:
+        """How the server answered."""
+        return count_record(self.record)
+
+    @property
+    def captures(self) -> dict[str, str]:
+        """The digests of its packet captures by file name."""
+        return captures_of(self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +169,7 @@ def ecn_lines(table: ResultTable) -> list[tuple[str, dict[str, int]]]:
 
 def trial_lines(table: ResultTable) -> list[TrialLine]:
     """Return every counted trial in the table's order."""
-    return [_line(record, cell, table) for cell in table.cells for record in cell.records]
+    return [line for cell in table.cells for line in _lines(cell, table)]
 
 
 def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
@@ -145,24 +183,10 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
     return [_cost(client, costs[client]) for client in sorted(costs)]
 
 
-def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
-    outcome, reason = judge(record)
-    load = record.measured_as(PageLoad)
-    return TrialLine(
-        trial_id=clean(record.trial_id),
-        page=axis_value(table.axes[0], cell.axes.get(table.axes[0])),
-        name=table.name_row(cell.axes),
-        arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
-        seed=record.trial.seed,
-        outcome=outcome,
-        reason=lines(reason) if reason else None,
-        proof=record.proof,
-        cost=record.cost,
-        requests=len(load.requests) if load else None,
-        coverage=count_record(record),
-        captures=captures_of(record),
-        attempt=record.attempt,
-    )
+def _lines(cell: Cell, table: ResultTable) -> Iterator[TrialLine]:
+    page, name = axis_value(table.axes[0], cell.axes.get(table.axes[0])), table.name_row(cell.axes)
+    arm = axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None
+    yield from (TrialLine(record, page, name, arm) for record in cell.records)
 
 
 def _cost(client: str, costs: list[Cost]) -> CostLine:

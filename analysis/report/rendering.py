@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -25,6 +26,8 @@ FILTERS = (
     "count",
     "capitalised",
 )
+MOST_ROWS = 2_000
+"""Of a table in a page; with more it would be of megabytes that nobody reads."""
 DIGITS = 5
 MAX_PLACES = 6
 
@@ -41,7 +44,14 @@ def open_templates() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {name: getattr(words, name) for name in FILTERS}
     environment.filters["fields"] = format_grid
+    environment.filters["shown"] = shown
+    environment.globals["most_rows"] = MOST_ROWS
     return environment
+
+
+def shown(rows: Sequence[Any]) -> Sequence[Any]:
+    """Return the rows of a table that are in a page."""
+    return rows[:MOST_ROWS]
 
 
 def format_grid(grid: Grid) -> list[list[str]]:

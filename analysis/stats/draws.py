@@ -35,8 +35,10 @@ class DrawsTest:
     """The p that ranks of all new draws among the base's are uniform."""
 
 
-def compare_draws(cells: Sequence[tuple[Draws, Draws]]) -> DrawsTest:
+def compare_draws(cells: Sequence[tuple[Draws, Draws]], ranked: int | None = None) -> DrawsTest:
     """Test whether the new draws of ``cells`` (base, new) come from where the base's come.
+
+    ``uniform`` is of the first ``ranked`` of them, or of all.
 
     Of each cell three things are looked at: the values, which tell how far apart they are; their
     ranks, which no single stalled load hides; and the ranks of their distances from the median,
@@ -47,23 +49,33 @@ def compare_draws(cells: Sequence[tuple[Draws, Draws]]) -> DrawsTest:
     """
     import numpy
 
-    base, new = (sorted({block for cell in cells for block in cell[i]}) for i in (0, 1))
+    base, new = _blocks(cells)
     if not base or not new:
         raise ValueError("no test of draws without draws on both sides")
     deals = _deals(len(base), len(new))
-    values = numpy.array(
-        [
-            [*(before.get(b, math.nan) for b in base), *(after.get(b, math.nan) for b in new)]
-            for before, after in cells
-        ]
-    )
-    found = numpy.array([_apart(deals, row) for row in values])  # cells x aspects x deals
-    most = found.max(axis=1)
-    largest = most.max(axis=0)
-    corrected = [float((largest >= one[0] - ROUNDING).mean()) for one in most]
-    # Values are left out: a rank is one among others whatever the load time.
-    ranks = (found[:, 1:] ** 2).sum(axis=(0, 1))
+    largest, ranks = numpy.zeros(len(deals)), numpy.zeros(len(deals))
+    as_it_was: list[float] = []
+    for number, (before, after) in enumerate(cells):
+        values = [*(before.get(b, math.nan) for b in base), *(after.get(b, math.nan) for b in new)]
+        # One cell after the other: aspects of all cells and deals take gigabytes.
+        found = _apart(deals, numpy.array(values))
+        most = numpy.maximum.reduce(found)
+        as_it_was.append(float(most[0]))
+        numpy.maximum(largest, most, out=largest)
+        if ranked is None or number < ranked:
+            # Values are left out: a rank is one among others whatever the load time.
+            for aspect in found[1:]:
+                ranks += aspect**2
+    corrected = [float((largest >= one - ROUNDING).mean()) for one in as_it_was]
+    if ranked is not None and _blocks(cells[:ranked]) != (base, new):
+        return DrawsTest(tuple(corrected), compare_draws(cells[:ranked]).uniform)
     return DrawsTest(tuple(corrected), float((ranks >= ranks[0] - ROUNDING).mean()))
+
+
+def _blocks(cells: Sequence[tuple[Draws, Draws]]) -> tuple[list[Block], list[Block]]:
+    """Return the draws that any of ``cells`` has, on each side."""
+    base, new = (sorted({block for cell in cells for block in cell[i]}) for i in (0, 1))
+    return base, new
 
 
 def least_chance_of_deals(n: int, m: int) -> float:
@@ -103,7 +115,7 @@ def _apart(deals: NDArray[Any], values: NDArray[Any]) -> list[NDArray[Any]]:
 
     there = ~numpy.isnan(values)
     known = values[there]
-    sides = deals[:, there]
+    sides = deals if there.all() else deals[:, there]
     taken = sides.sum(axis=1)
     ways = taken * (len(known) - taken) / max(1, len(known))
     distances = numpy.round(numpy.abs(known - numpy.median(known)), 9)

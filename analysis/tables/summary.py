@@ -1,6 +1,7 @@
 """``summary.json``: every number exactly, with its proof, the same text for equal results.
 
-No clock, no cost and no path of the machine goes in, and no order of arrival.
+No clock, no cost and no path of the machine goes in, and no order of arrival.  Of many trials it
+has the cells alone.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ from testbed.model import (
     Replay,
 )
 from testbed.results.environment import Environment
+from testbed.results.light import whole
 
 SCHEMA_VERSION = 2
+MOST_TRIALS = 10_000
+"""Of more the summary has cells alone: it would be half as large as the records themselves."""
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
 ASKED = (
     "name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed", "kernel",
@@ -117,7 +121,8 @@ class CellSummary(TypedDict):
     coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
     trials: list[Annotated[_Fields, TrialSummary]]
-    """The trials in order of their seeds."""
+    """The trials in order of their seeds; empty where the results have more than 10,000 in all:
+    `records.jsonl` has them."""
 
 
 class Summary(TypedDict):
@@ -142,6 +147,7 @@ class Summary(TypedDict):
 def summarise(results: Results, table: ResultTable) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
+    with_trials = len(results.records) <= MOST_TRIALS
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
@@ -152,7 +158,7 @@ def summarise(results: Results, table: ResultTable) -> Summary:
         "counts": _counts(table.cells),
         "warm_ups": results.warm_ups,
         "table": table_rows(table),
-        "cells": [_cell(cell) for cell in table.cells],
+        "cells": [_cell(cell, with_trials) for cell in table.cells],
     }
 
 
@@ -189,7 +195,7 @@ def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
     return counts
 
 
-def _cell(cell: Cell) -> _Fields:
+def _cell(cell: Cell, with_trials: bool) -> _Fields:
     summary: CellSummary = {
         "condition": cell.axes,
         "status": cell.status,
@@ -198,7 +204,7 @@ def _cell(cell: Cell) -> _Fields:
         "plt_ms": _fields(cell.by(PLT).spread),
         "sample_ms": _fields(cell.by(PLT).sample),
         "coverage": asdict(cell.coverage),
-        "trials": [_trial(record) for record in cell.records],
+        "trials": [_trial(record) for record in cell.records if with_trials],
     }
     return {**summary, **tables_of(cell.kind).of_cell(cell)}
 
@@ -215,6 +221,7 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 
 def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
+    record = whole(record)
     load = record.measured_as(PageLoad)
     summary: TrialSummary = {
         "trial_id": record.trial_id,

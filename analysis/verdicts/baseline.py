@@ -23,6 +23,7 @@ from analysis.verdicts.compare.sentences import label_cell, render_text
 from analysis.words import count
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record
+from testbed.results.light import whole
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.records import RECORDS_FILE, write_record
 
@@ -77,7 +78,7 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         changes = render_text(compared, WIDTH)
     files = {
         MANIFEST_FILE: json.dumps(trim_manifest(new.manifest), indent=2, ensure_ascii=False) + "\n",
-        RECORDS_FILE: "".join(write_record(trim_record(r)).decode() for r in new.records),
+        RECORDS_FILE: "".join(write_record(whole(trim_record(r))).decode() for r in new.records),
     }
     return Draft(files, changes.rstrip("\n"), _origin(new, cells), _read_captures(new))
 

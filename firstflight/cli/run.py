@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from firstflight.cli.reports import LANES_PAGE, Presented
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
-from testbed.experiment.label import label, varying
+from testbed.experiment.ids import list_ids
+from testbed.experiment.label import label_condition, varying
 from testbed.experiment.lanes import name_lanes, read_lanes, split
 from testbed.experiment.shards import Shard
-from testbed.model import Experiment
+from testbed.model import Experiment, Spec, Trial
 from testbed.results.manifest import planned_trials
 from testbed.results.tally import Tally
 from testbed.way.launch import (
@@ -230,16 +231,42 @@ def _show_plan(
             first.max_repetitions,
         )
     lanes = [
-        (name, experiment.root, trial)
+        (name, experiment.root, planned_trials(experiment, shard))
         for name, experiment in zip(name_lanes(experiments), experiments, strict=True)
-        for trial in planned_trials(experiment, shard)
     ]
-    if as_json:
-        planned = [{"id": trial.id, "root": root, **asdict(trial)} for _, root, trial in lanes]
-        click.echo(json.dumps(planned, indent=2))
-        return
-    names = varying([trial.condition for _, _, trial in lanes])
-    for name, _, trial in lanes:
-        lane = f" {name}" if name else ""
-        warm_up = " warm-up" * trial.warm_up
-        click.echo(f"{trial.id} {lane} {label(trial, names)} seed={trial.seed}{warm_up}")
+    for line in _plan_as_json(lanes) if as_json else _plan_as_text(lanes):
+        click.echo(line)
+
+
+_Lane = tuple[str, str, tuple[Trial, ...]]
+"""Of a plan: the lane's name, its root, and its trials."""
+
+
+def _plan_as_json(lanes: Sequence[_Lane]) -> Iterator[str]:
+    """Yield a list of all trials in JSON, a line for each."""
+    before = "["
+    for _, root, trials in lanes:
+        conditions = {key: asdict(each) for key, each in _conditions(trials).items()}
+        for trial, name in zip(trials, list_ids(trials), strict=True):
+            plain = {each.name: getattr(trial, each.name) for each in fields(trial)}
+            plain["condition"] = conditions[id(trial.condition)]
+            yield before + json.dumps({"id": name, "root": root, **plain})
+            before = ","
+    yield "]"
+
+
+def _plan_as_text(lanes: Sequence[_Lane]) -> Iterator[str]:
+    """Yield a line for each trial: its id, and what tells it from the others."""
+    every = {key: each for _, _, trials in lanes for key, each in _conditions(trials).items()}
+    names = varying([*every.values()])
+    labels = {key: label_condition(each, names) for key, each in every.items()}
+    for lane, _, trials in lanes:
+        word = f" {lane}" if lane else ""
+        for trial, name in zip(trials, list_ids(trials), strict=True):
+            warm_up = " warm-up" * trial.warm_up
+            yield f"{name} {word} {labels[id(trial.condition)]} seed={trial.seed}{warm_up}"
+
+
+def _conditions(trials: Iterable[Trial]) -> dict[int, Spec]:
+    """Return the conditions of ``trials`` as objects: repetitions have the same one."""
+    return {id(trial.condition): trial.condition for trial in trials}

@@ -39,8 +39,13 @@ def axes_of(conditions: Sequence[Spec]) -> tuple[str, ...]:
 
 def label(trial: Trial, names: Sequence[str], seeds: bool = False) -> str:
     """Return ``page=amazon rtt_ms=20 tfo=false``, with ``seed=3`` when there are several."""
-    words = label_axes({name: knob_of(trial.condition, name) for name in names})
+    words = label_condition(trial.condition, names)
     return f"{words} seed={trial.seed}" if seeds else words
+
+
+def label_condition(condition: Spec, names: Sequence[str]) -> str:
+    """Return ``page=amazon rtt_ms=20 tfo=false``: the knobs ``names`` of a condition."""
+    return label_axes({name: knob_of(condition, name) for name in names})
 
 
 def label_axes(axes: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from testbed.base.errors import ConfigurationError
+from testbed.experiment.ids import list_ids
 from testbed.experiment.stopping import look_points
 from testbed.model import Experiment, Trial, in_real_time
 
@@ -35,13 +36,13 @@ def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple
     if not counted:
         raise ConfigurationError([f"{experiment.name}: the experiment has no trials"])
     trials = (*(replace(trial, warm_up=True) for trial in warmups), *counted)
-    seen: dict[str, Trial] = {}
-    for trial in trials:
-        if trial.id in seen:
+    seen: set[str] = set()
+    for trial, name in zip(trials, list_ids(trials), strict=True):
+        if name in seen:
             raise ConfigurationError(
-                [f"{experiment.name}: two trials are the same (id {trial.id}): {trial.condition}"]
+                [f"{experiment.name}: two trials are the same (id {name}): {trial.condition}"]
             )
-        seen[trial.id] = trial
+        seen.add(name)
     return trials
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import ConfigurationError
+from testbed.experiment.ids import list_ids
 from testbed.model import Experiment, Trial, in_real_time
 
 MOST = 100_000
@@ -38,12 +39,17 @@ class Shard:
 
     def part_of(self, trials: Sequence[Trial]) -> tuple[Trial, ...]:
         """Return those of a plan's ``trials`` that are its own, in the order of the plan."""
-        order = sorted(trials, key=lambda trial: (trial.seed, trial.client or "", trial.id))
+        keys = [
+            (t.seed, t.client or "", name) for t, name in zip(trials, list_ids(trials), strict=True)
+        ]
+        order = sorted(range(len(trials)), key=keys.__getitem__)
         first, behind = (len(order) * n // self.of for n in (self.number - 1, self.number))
         more = math.ceil((behind - first) * self.overlap_pct / 100)
-        mine = {trial.id for trial in order[first:behind]}
-        mine |= {order[n % len(order)].id for n in range(behind, behind + more)}
-        return tuple(trial for trial in trials if trial.id in mine)
+        mine = {
+            *order[first:behind],
+            *(order[n % len(order)] for n in range(behind, behind + more)),
+        }
+        return tuple(trial for place, trial in enumerate(trials) if place in mine)
 
 
 def parse_shard(text: str | None, overlap: str | None) -> Shard | None:

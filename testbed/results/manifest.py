@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
+from testbed.experiment.ids import list_ids
 from testbed.experiment.lanes import LANES_FILE, read_lanes, refuse_lanes
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.shards import Shard
@@ -114,7 +115,7 @@ def make_manifest(
         ConfigurationError: as ``plan_trials``.
     """
     created = now.astimezone(UTC).isoformat(timespec="seconds")
-    ids = tuple(trial.id for trial in planned_trials(experiment, shard))
+    ids = tuple(list_ids(planned_trials(experiment, shard)))
     return Manifest(
         *(experiment, environment, ids, created, arguments, tcp_alone, shard, keep_captures)
     )

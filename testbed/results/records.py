@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.kinds import KINDS, find_kind
-from testbed.model import SCHEMA_VERSION, Record, Trial, canonical, stored_kind
+from testbed.model import DEFAULT_KIND, SCHEMA_VERSION, Record, Trial, canonical, stored_kind
 from testbed.results.costs import read_costs
 from testbed.results.typed import members, retyped
 
 RECORDS_FILE = "records.jsonl"
+_SCHEMA, _KIND = f'"schema":{SCHEMA_VERSION}'.encode(), b'"kind"'
+"""What the lines of page loads have, and what they do not have."""
 
 _log = log.logger(__name__)
 
@@ -48,16 +51,26 @@ def read_records(directory: Path) -> tuple[Record, ...]:
         ConfigurationError: there is no such folder.
         StorageError: the file cannot be read, or a line is no record of a schema that is read.
     """
-    if not directory.is_dir():
-        raise not_results(directory)
-    path = directory / RECORDS_FILE
-    if not path.exists():
+    path = find_records(directory)
+    if path is None:
         return ()
     costs = read_costs(directory)
     return tuple(
         replace(record, cost=record.cost or costs.get((record.trial_id, record.attempt)))
         for record in scan_records(path).records
     )
+
+
+def find_records(directory: Path) -> Path | None:
+    """Return the file of records of the results in ``directory``; ``None``: none has ended.
+
+    Raises:
+        ConfigurationError: there is no such folder.
+    """
+    if not directory.is_dir():
+        raise not_results(directory)
+    path = directory / RECORDS_FILE
+    return path if path.exists() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +118,66 @@ def not_results(directory: Path) -> ConfigurationError:
     return ConfigurationError([f"{directory} is not a results folder: {why}"])
 
 
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A whole line of a file of records: its number from 1, where it begins, and its text."""
+
+    number: int
+    start: int
+    text: bytes
+
+
+def scan_lines(path: Path) -> Iterator[RecordLine]:
+    """Yield the lines of ``path``, without what a crash cut off at its end; that is reported.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    start = 0
+    try:
+        with path.open("rb") as stream:
+            end = os.fstat(stream.fileno()).st_size
+            for number, line in enumerate(stream, 1):
+                # Blocks of zeros can end in what looks like a line after a power cut.
+                last = start + len(line) >= end
+                if last and not (line.endswith(b"\n") and _is_json(line)):
+                    _log.warning(
+                        "%s:%d: the last record is half-written (%d bytes) and skipped; its trial "
+                        "did not end",
+                        *(path, number, len(line)),
+                    )
+                    return
+                yield RecordLine(number, start, line[:-1])
+                start += len(line)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
 def scan_records(path: Path) -> Scan:
     """Read ``path``: its records, and the torn end that a crash may leave.
 
     Raises:
         StorageError: as ``read_records``.
     """
+    records, intact = [], 0
+    for line in scan_lines(path):
+        records.append(parse_in(path, line))
+        intact = line.start + len(line.text) + 1
+    return Scan(tuple(records), intact, read_piece(path, intact))
+
+
+def read_piece(path: Path, start: int, size: int = -1) -> bytes:
+    """Return ``size`` bytes of ``path`` from ``start`` on, or all.
+
+    Raises:
+        StorageError: they cannot be read.
+    """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as stream:
+            stream.seek(start)
+            return stream.read(size)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    *lines, torn = data.split(b"\n")
-    if lines and not torn and not _is_json(lines[-1]):
-        # Blocks of zeros can end in what looks like a line after a power cut.
-        torn = lines.pop() + b"\n"
-    if torn:
-        _log.warning(
-            "%s:%d: the last record is half-written (%d bytes) and skipped; its trial did not end",
-            path,
-            len(lines) + 1,
-            len(torn),
-        )
-    records = tuple(_parse(line, path, number) for number, line in enumerate(lines, 1))
-    return Scan(records, len(data) - len(torn), torn)
 
 
 def check_schema(document: object) -> None:
@@ -183,18 +233,52 @@ def parse_record(line: bytes) -> Record:
     Raises:
         ValueError: it is none that can be read; the message names the schema or the field.
     """
+    record = parse_unnamed(line)
+    check_name(record, record.trial.id)
+    return record
+
+
+def parse_unnamed(line: bytes) -> Record:
+    """Return the record in one line of JSON, whose trial may have another id than it says.
+
+    Raises:
+        ValueError: as ``parse_record``.
+    """
+    # What is plainly a page load of today is not read twice.
+    plain = _SCHEMA in line and _KIND not in line
+    kind = DEFAULT_KIND if plain else _check_line(line)
+    try:
+        read = members(_line_type(kind).validate_json(line, strict=True))
+    except ValidationError:
+        _check_line(line)
+        raise
+    if read["schema"] != SCHEMA_VERSION:
+        _check_line(line)
+    trial = Trial(**members(read["trial"]))
+    return Record(**read | {"trial": trial, "measured": read.pop(KINDS[kind].kept_as)})
+
+
+def check_name(record: Record, name: str) -> None:
+    """Check that ``record`` says ``name``, which is the id of its trial.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if record.trial_id != name:
+        raise ValueError(f"its trial is {name}, but it says trial_id {record.trial_id}")
+
+
+def _check_line(line: bytes) -> str:
+    """Return the kind of trial that a line is of, if it can be read at all.
+
+    Raises:
+        ValueError: it cannot.
+    """
     document = json.loads(line, parse_float=read_finite, parse_constant=read_finite)
     if not isinstance(document, dict):
         raise ValueError("not a record")
     check_schema(document)
-    # What an older revision does not say has its default in the types.
-    kind = _kind_in(document)
-    plain = members(_line_type(kind).validate_json(line, strict=True))
-    trial = Trial(**members(plain["trial"]))
-    record = Record(**plain | {"trial": trial, "measured": plain.pop(KINDS[kind].kept_as)})
-    if record.trial_id != record.trial.id:
-        raise ValueError(f"its trial is {record.trial.id}, but it says trial_id {record.trial_id}")
-    return record
+    return _kind_in(document)
 
 
 def _kind_in(document: Mapping[str, Any]) -> str:
@@ -213,22 +297,30 @@ def _kind_in(document: Mapping[str, Any]) -> str:
 
 @cache
 def _line_type(name: str) -> TypeAdapter[Any]:
+    # What an older revision does not say has its default in the types.
     kind = KINDS[name]
     trial = retyped(Trial, condition=kind.spec)
-    return TypeAdapter(
-        retyped(Record, {"measured": kind.kept_as}, trial=trial, measured=kind.measured | None)
-    )
+    record = retyped(Record, {"measured": kind.kept_as}, trial=trial, measured=kind.measured | None)
+    record.__pydantic_config__ = ConfigDict(allow_inf_nan=False)  # type: ignore[attr-defined]
+    return TypeAdapter(record)
 
 
-def _parse(line: bytes, path: Path, number: int) -> Record:
+def parse_in(
+    path: Path, line: RecordLine, parse: Callable[[bytes], Record] = parse_record
+) -> Record:
+    """Return the record in a line of ``path``, as ``parse`` does.
+
+    Raises:
+        StorageError: it is none that can be read; the message names its place.
+    """
     try:
-        return parse_record(line)
+        return parse(line.text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"{path}:{number}: {place}: {first['msg']}") from error
+        raise StorageError(f"{path}:{line.number}: {place}: {first['msg']}") from error
     except ValueError as error:
-        raise StorageError(f"{path}:{number}: {error}") from error
+        raise StorageError(f"{path}:{line.number}: {error}") from error
 
 
 def _is_json(line: bytes) -> bool:

@@ -22,5 +22,5 @@ def retyped(kept: type, renamed: Mapping[str, str] | None = None, **types: Any) 
 
 
 def members(value: Any) -> dict[str, Any]:
-    """Return the values of a dataclass's fields by name, as they are."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+    """Return the values of a ``retyped`` dataclass's fields by name, as they are."""
+    return dict(vars(value))

@@ -37,6 +37,8 @@ LEAST_LOADS, LEAST_REQUESTS = 4, 10
 """A distribution is drawn of so many."""
 MARGIN = 0.06
 MAX_LINES = 6
+MAX_LOOKED_AT = 200
+"""Conditions whose distributions may be worth a figure."""
 MAX_POINTS = 200
 """More steps than pixels only make the page larger."""
 LOW, HIGH, NOTE, SOURCE, EVERY = "low", "high", "note", "source", "every"
@@ -81,12 +83,13 @@ def plan_distributions(
 ) -> tuple[Panel, ...]:
     """Return one figure for each condition, a line for each arm or for each value of one axis.
 
+    Of more than MAX_LOOKED_AT conditions, those at even distances: each load is read for it.
     ``banded``: the values are independent draws, so a band says where their distribution is.
     """
     by = _line_axis(rows)
     names = [n for n in swept(rows) if n != by]
     panels = []
-    for panel in panels_of(rows, (PAGE, *names)):
+    for panel in spread_over(panels_of(rows, (PAGE, *names)), MAX_LOOKED_AT):
         lines = {cell.axes.get(by or ""): values(cell) for row in panel for cell in row.cells}
         enough = {name: sorted(numbers) for name, numbers in lines.items() if len(numbers) >= least}
         if any(numbers[0] < numbers[-1] for numbers in enough.values()):

@@ -54,11 +54,13 @@ def plan_waits(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
     panels: list[tuple[float, Panel]] = []
     for panel in panels_of(rows, (PAGE, *rest)):
         for way in ("down", "up"):
-            points = [point for row in panel[:MAX_LINES] for point in _points(row, way, shown)]
-            longest_ms = max((point[WAIT_MS] for point in points), default=0.0)
+            drawn = panel[:MAX_LINES]
+            firsts = (next(_queueing(cell, way), None) for row in drawn for cell in row.cells)
+            longest_ms = max((found[1].peak_ms for found in firsts if found), default=0.0)
+            longest_ms = round(longest_ms * 1000) / 1000  # as it is drawn
             if longest_ms > SHOWN_MS:
                 title = f"{name_axes(panel[0].axes, (PAGE, *rest))}: {way}"
-                panels.append((longest_ms, Panel(partial(_draw, points), title=title)))
+                panels.append((longest_ms, Panel(partial(_draw, drawn, way, shown), title=title)))
     plain = all(_link(record).is_plain for row in rows for cell in row.cells
                 for record in cell.proven)  # fmt: skip
     most = MAX_PLAIN if plain else MAX_FIGURES
@@ -80,7 +82,8 @@ def _points(row: SweepRow, way: str, shown: Sequence[str]) -> Iterator[dict[str,
             }
 
 
-def _draw(points: Sequence[dict[str, Any]]) -> plot.Plot:
+def _draw(rows: Sequence[SweepRow], way: str, shown: Sequence[str]) -> plot.Plot:
+    points = [point for row in rows for point in _points(row, way, shown)]
     several = {name: len({point[name] for point in points}) > 1 for name in ("queue", PAIR_AXIS)}
     parts = [name for name in ("queue", PAIR_AXIS) if several[name]]
     color, dash = (*parts, None, None)[:2]
@@ -102,31 +105,34 @@ def describe_queues(table: ResultTable) -> list[str]:
 
     Of more than MAX_CELLS the first are named.
     """
-    said = [
-        sentence
-        for cell in table.cells
-        for way in ("down", "up")
-        if (sentence := _describe(table, cell, way))
-    ]
-    more = len(said) - MAX_CELLS
-    if more > 0:
-        said[MAX_CELLS:] = [f"So it is with {count(more, 'more queue')}."]
-    return said
+    hurt = [(cell, way) for cell in table.cells for way in ("down", "up") if _hurts(cell, way)]
+    said = [_describe(table, cell, way) for cell, way in hurt[:MAX_CELLS]]
+    more = len(hurt) - MAX_CELLS
+    return [*said, f"So it is with {count(more, 'more queue')}."] if more > 0 else said
+
+
+def _hurts(cell: Cell, way: str) -> bool:
+    """Return whether a packet is longer on the line than a queue's target, and was hit for it."""
+    loads = list(_queueing(cell, way))
+    if not loads or loads[0][0].lab is None:
+        return False
+    if loads[0][0].trial.condition_as(Condition).traffic != NO_TRAFFIC:
+        return False  # beside others a queue may well drop
+    link, queue = _link(loads[0][0]), loads[0][0].lab.knobs.get(f"{way}.qdisc", "")
+    packet_ms = line_ms(link, way, link.mtu_bytes)  # with a trace 0, which no target is below
+    target_ms = read_target_ms(queue)
+    hit = any(found.hit_bytes is not None for _, found in loads)
+    return target_ms is not None and target_ms < packet_ms and hit
 
 
 def _describe(table: ResultTable, cell: Cell, way: str) -> str:
     loads = list(_queueing(cell, way))
-    if not loads or loads[0][0].lab is None:
-        return ""
-    if loads[0][0].trial.condition_as(Condition).traffic != NO_TRAFFIC:
-        return ""  # beside others a queue may well drop
-    link, queue = _link(loads[0][0]), loads[0][0].lab.knobs.get(f"{way}.qdisc", "")
+    lab = loads[0][0].lab
+    link, queue = _link(loads[0][0]), lab.knobs.get(f"{way}.qdisc", "") if lab else ""
     rate_kbit = link.up_kbit if way == "up" else link.down_kbit
-    packet_ms = line_ms(link, way, link.mtu_bytes)  # with a trace 0, which no target is below
+    packet_ms = line_ms(link, way, link.mtu_bytes)
     target_ms = read_target_ms(queue)
     hits = [found for _, found in loads if found.hit_bytes is not None]
-    if target_ms is None or target_ms >= packet_ms or not hits:
-        return ""
     dropped, marked, passed = (
         sum(getattr(found, name) for _, found in loads) for name in ("dropped", "marked", "packets")
     )

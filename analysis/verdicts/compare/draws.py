@@ -70,7 +70,8 @@ def judge_draws(matches: Sequence[Match], alpha: float, min_effect_pct: float) -
     if not sampled:
         return Judged([draft for draft in drafts if isinstance(draft, CellFinding)], [], None)
     cells = [draft.draws for draft in drafts if isinstance(draft, _Sampled)]
-    chances = iter(compare_draws([draft.draws for draft in sampled]).corrected)
+    test = compare_draws([draft.draws for draft in sampled], len(cells))
+    chances = iter(test.corrected)
     concluded = [
         draft
         if isinstance(draft, CellFinding)
@@ -78,7 +79,7 @@ def judge_draws(matches: Sequence[Match], alpha: float, min_effect_pct: float) -
         for draft in (*drafts, *gains)
     ]
     sizes = [max(len(draws[i]) for draws in cells) for i in (0, 1)]
-    uniform = compare_draws(cells).uniform if least_chance_of_deals(*sizes) <= alpha else None
+    uniform = test.uniform if least_chance_of_deals(*sizes) <= alpha else None
     return Judged(concluded[: len(drafts)], concluded[len(drafts) :], uniform)
 
 

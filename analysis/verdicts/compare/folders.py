@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.kind import records_of
-from analysis.records.results import Results, read_results
+from analysis.records.results import Results, no_collection, read_results
 from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
@@ -51,7 +51,11 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
             pooled, no load of a folder has the metric, or the options make no sense.
         StorageError: a folder cannot be read.
     """
-    options = options or CompareOptions()
+    with no_collection():
+        return _compare(base, new, options or CompareOptions())
+
+
+def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
     options.check()
     old, later = read_results(base), read_results(new)
     swapped = kernel_of(later) == VIRTUAL != kernel_of(old)

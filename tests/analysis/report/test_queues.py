@@ -107,7 +107,11 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
         seen(
             FQ_CODEL,
             IDLE,
-            replace(WAITED, peaks_us=(2000 + number, *WAITED.peaks_us[1:])),
+            replace(
+                WAITED,
+                peaks_us=(2000 + number, *WAITED.peaks_us[1:]),
+                peak_ms=(2000 + number) / 1000,
+            ),
             1.0,
             page,
         )
