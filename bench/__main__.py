@@ -16,6 +16,7 @@ from bench import (
     determinism,
     exactness,
     generator,
+    growth,
     host_link,
     host_load,
     importing,
@@ -63,6 +64,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "server-price": server_price.measure,
     "nginx-price": server_price.measure_nginx,
     "report": reporting.measure,
+    "growth": growth.measure,
     "sweeps": sweeps.measure,
     "notebooks": sweeps.measure_notebooks,
     "importing": importing.measure,
@@ -106,7 +108,7 @@ def bench(
             machine,
             quick=quick,
             # Who names a long measurement wants it measured.
-            full=full or bool({"table1-chromium-n20", "sweeps"} & set(only)),
+            full=full or bool({"table1-chromium-n20", "sweeps", "growth"} & set(only)),
             fresh=fresh or "bootstrap-fresh" in only,
         )
         for name in names:

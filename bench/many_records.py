@@ -19,31 +19,43 @@ from testbed.results.records import RECORDS_FILE, read_lines
 
 PATTERN = places.ROOT / "analysis" / "baselines" / "nightly"
 """Its first record is a load of the graph client, of 29 requests and 14 KB."""
-PAGES = 24
-RTTS_MS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 100.0, 150.0, 200.0, 300.0, 450.0, 600.0)
-RATES_KBIT = (1000, 2000, 4000, 8000, 16000, 50000)
-WINDOWS = (2, 4, 10, 16, 32)
+PAGES = tuple(sorted(path.name for path in places.PAGES.iterdir()))[:24]
+RTTS_MS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 100.0, 150.0, 200.0, 300.0, 450.0, 600.0, 800.0)
+WINDOWS = (2, 3, 4, 6, 8, 10, 12, 16)
 SEEDS = 20
 
 
 def sweep(cells: int, seeds: int = SEEDS) -> Experiment:
-    """Return an experiment of so many ``cells``, half of them with Fast Open, at most 8,640."""
+    """Return an experiment of so many ``cells``, half of them with Fast Open, at most 4,992."""
     pattern = load_manifest(PATTERN).experiment
     first = pattern.conditions_as(Condition)[0]
-    pages = islice((path.name for path in sorted(places.PAGES.iterdir())), PAGES)
-    knobs = product(WINDOWS, RATES_KBIT, RTTS_MS, list(pages), (False, True))
+    knobs = product(WINDOWS, RTTS_MS, PAGES, (False, True))
     conditions = tuple(
         replace(
             first,
             page=page,
-            link=replace(first.link, rtt_ms=rtt_ms, down_kbit=rate_kbit),
+            link=replace(first.link, rtt_ms=rtt_ms),
             tcp=replace(first.tcp, tfo=tfo, initcwnd_segments=window),
         )
-        for window, rate_kbit, rtt_ms, page, tfo in islice(knobs, cells)
+        for window, rtt_ms, page, tfo in islice(knobs, cells)
     )
     return replace(
         pattern, name="growth", title="Growth", conditions=conditions, repetitions=seeds, roots=()
     )
+
+
+def write_config(path: Path, windows: int, rtts: int, seeds: int = SEEDS) -> None:
+    """Write the experiment file of a sweep over so many initial windows and round-trip times."""
+    lines = (
+        'client = "graph"',
+        f"repetitions = {seeds}",
+        "[sweep]",
+        f"initcwnd_segments = {list(WINDOWS[:windows])}",
+        f"rtt_ms = {list(RTTS_MS[:rtts])}",
+        f"page = {json.dumps(PAGES)}",
+        "tfo = [false, true]",
+    )
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write_many(folder: Path, plan: Experiment, another: str = "") -> Path:
@@ -51,7 +63,7 @@ def write_many(folder: Path, plan: Experiment, another: str = "") -> Path:
 
     ``another`` names an environment, which has other draws of the same loads.
     """
-    folder.mkdir(parents=True)
+    folder.mkdir()
     manifest = load_manifest(PATTERN)
     parts = manifest.environment.parts | ({"code.bundle": another * 8} if another else {})
     pages = {page: hashlib.sha256(page.encode()).hexdigest() for page in plan.pages}
@@ -80,7 +92,7 @@ def write_many(folder: Path, plan: Experiment, another: str = "") -> Path:
 def _vary(pattern: dict[str, Any], trial: Trial, another: str) -> dict[str, Any]:
     """Return the record of ``trial``: as the pattern, longer or shorter as a whole."""
     condition = trial.condition_as(Condition)
-    cell = random.Random(f"{condition.page} {condition.link.down_kbit}")  # noqa: S311
+    cell = random.Random(f"{condition.page} {condition.tcp.initcwnd_segments}")  # noqa: S311
     draw = random.Random(f"{trial.id} {another}")  # noqa: S311
     plt_ms = 300.0 + 700.0 * cell.random() + condition.link.rtt_ms * (14 - 2 * condition.tcp.tfo)
     plt_ms *= 1.0 + 0.03 * draw.random()

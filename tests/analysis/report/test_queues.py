@@ -108,9 +108,7 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
             FQ_CODEL,
             IDLE,
             replace(
-                WAITED,
-                peaks_us=(2000 + number, *WAITED.peaks_us[1:]),
-                peak_ms=(2000 + number) / 1000,
+                WAITED, peak_ms=2 + number / 1000, peaks_us=(2000 + number, *WAITED.peaks_us[1:])
             ),
             1.0,
             page,

@@ -89,3 +89,12 @@ def test_how_many_draws_tell() -> None:
     assert least_chance_of_deals(1, 19) == pytest.approx(0.05)
     assert draws_to_tell(6, 6, ALPHA) == 0
     assert draws_to_tell(1, 1, ALPHA) == 3
+
+
+@pytest.mark.parametrize("ranked", [1, 3, 6])
+def test_ranks_may_be_those_of_the_first_cells(ranked: int) -> None:
+    cells = family(random.Random(3), 8, 9, shift=2.0)  # noqa: S311
+    cells[4] = (cells[4][0], {**cells[4][1], (20, 0): 3.0})  # a draw that the first have not
+    test = compare_draws(cells, ranked)
+    assert test.corrected == compare_draws(cells).corrected
+    assert test.uniform == compare_draws(cells[:ranked]).uniform

@@ -8,8 +8,12 @@ import numpy
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import stats
 
 from analysis.stats.estimates import (
+    LEVEL,
+    RESAMPLES,
+    SEED,
     Interval,
     SampleStatistics,
     band_half_width,
@@ -163,3 +167,20 @@ def test_a_band_holds_the_true_distribution_as_often_as_it_says(n: int) -> None:
     above, below = (steps[1:] - ordered).max(axis=1), (ordered - steps[:-1]).max(axis=1)
     held = numpy.mean(numpy.maximum(above, below) <= band_half_width(n))
     assert 0.948 < held < 0.98
+
+
+@pytest.mark.parametrize("n", [6, 7, 20, 33])
+def test_the_interval_of_a_mean_is_that_of_scipy_to_the_bit(n: int) -> None:
+    for seed, scale in enumerate((1.0, 0.01, 1e4)):
+        times = numpy.sort(skewed(seed, 1, n)[0] * scale)
+        there = stats.bootstrap(
+            (times,),
+            numpy.mean,
+            n_resamples=RESAMPLES,
+            confidence_level=LEVEL,
+            method="BCa",
+            rng=numpy.random.default_rng(SEED),
+        ).confidence_interval
+        interval = describe([float(each) for each in times]).mean.interval
+        assert interval is not None
+        assert (interval.low, interval.high) == (float(there.low), float(there.high))
