@@ -90,24 +90,14 @@ def read_lines(directory: Path) -> Iterator[PlainRecord]:
     Raises:
         StorageError: the file cannot be read, or a line is no record of a schema that is read.
     """
-    path, start = directory / RECORDS_FILE, 0
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.endswith(b"\n"):
-                    _log.warning("%s:%d: the last record is half-written", path, number)
-                    return
-                try:
-                    plain = json.loads(line)
-                    check_schema(plain)
-                except ValueError as error:
-                    raise StorageError(f"{path}:{number}: {error}") from None
-                yield PlainRecord(start, len(line), plain)
-                start += len(line)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    path = directory / RECORDS_FILE
+    for line in scan_lines(path) if path.exists() else ():
+        try:
+            plain = json.loads(line.text)
+            check_schema(plain)
+        except ValueError as error:
+            raise StorageError(f"{path}:{line.number}: {error}") from None
+        yield PlainRecord(line.start, len(line.text) + 1, plain)
 
 
 def not_results(directory: Path) -> ConfigurationError:
