@@ -30,6 +30,7 @@ class Worker:
 
     Attributes:
         hangs_s: when its clock stands, and for how long.
+        breaks: whether every trial fails there, as without memory.
         fails: says why a trial cannot be run there, by its id; it ends the batch.
         alters: changes the bytes of an entry before they are sent.
     """
@@ -42,6 +43,7 @@ class Worker:
     setup_s: float = 1.0
     refusal: str = ""
     lies: bool = False
+    breaks: bool = False
     twice: bool = False
     fails: Callable[[str], str] = lambda trial_id: ""
     alters: Callable[[bytes], bytes] = lambda data: data
@@ -60,12 +62,10 @@ class SimulatedPool:
         environment: str,
         cost_s: Callable[[Trial], float] = lambda trial: 1.0,
         gone_s: float = NEVER,
-        entry_of: Callable[[Trial, bool, float], bytes] | None = None,
     ) -> None:
         self._workers, self._environment = dict(workers), environment
         self._trials = {trial.id: trial for trial in trials}
         self._cost_s, self._gone_s = cost_s, gone_s
-        self._entry_of = entry_of or self._make_entry
         self._events: list[tuple[float, int, str, BatchNews | BatchEnd, bool]] = []
         self._made, self.time_s = 0, 0.0
         self.cancelled: set[int] = set()
@@ -135,7 +135,7 @@ class SimulatedPool:
                 self._push(at + tick * PROGRESS_S, name, BatchNews(number, {"kind": "progress"}))
             at += took_s
             worker.busy_s += took_s
-            data = self._entry_of(self._trials[trial_id], worker.lies, took_s)
+            data = self._make_entry(self._trials[trial_id], worker, took_s)
             entries.append((trial_id, worker.alters(data)))
             self.ran.append((name, trial_id))
             self._push(at, name, BatchNews(number, {"kind": "entry", "trial_id": trial_id}))
@@ -153,7 +153,7 @@ class SimulatedPool:
         if at < NEVER:
             heapq.heappush(self._events, (at, self._made, name, event, ends))
 
-    def _make_entry(self, trial: Trial, lies: bool, took_s: float) -> bytes:
+    def _make_entry(self, trial: Trial, worker: Worker, took_s: float) -> bytes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             observation = folder / OBSERVATION_FILE
@@ -161,13 +161,11 @@ class SimulatedPool:
             observation.write_text(json.dumps(seen, sort_keys=True))
             (folder / "console.log").write_text("fake kernel 0, slot 0\n")
             cost = Cost(took_s, took_s, 30.0)
-            record = as_read(
-                conclude(
-                    trial, RawResult("ended", "", "", None, observation), folder,
-                    self._environment, 1,
-                )
-            )  # fmt: skip
+            raw = RawResult("ended", "", "", None, observation)
+            if worker.breaks:
+                raw = RawResult("failed", "no memory", "", None, None)
+            record = as_read(conclude(trial, raw, folder, self._environment, 1))
             load = record.measured_as(PageLoad)
-            if lies and load is not None:
+            if worker.lies and load is not None:
                 record = replace(record, measured=replace(load, plt_ms=load.plt_ms * 1.01))
             return pack_entry(record, folder, cost)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -23,14 +23,15 @@ from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_count
 from testbed.model import Record, Trial
-from testbed.results.agreement import REPEATABLE, DisagreementError, find_difference
-from testbed.results.entry import DamagedEntryError, TrialEntry, digest_record, unpack_entry
+from testbed.results.agreement import REPEATABLE
+from testbed.results.entry import DamagedEntryError, TrialEntry, unpack_entry
 from testbed.results.folder import ResultsFolder, fresh_folder
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display, Quiet
 from testbed.way.batch import find_decisive, write_request
 from testbed.way.local import Perform
 from testbed.way.pool import BatchEnd, BatchNews, Pool
+from testbed.way.trust import TRIES, Arbiter, Trust
 from testbed.way.waiting import TrialQueue
 
 BATCH_S = 30.0
@@ -42,8 +43,6 @@ JOIN_S = 1800.0
 """How long a trial's clock may stand, and a machine set up a kernel, before others get the work."""
 PATIENCE_S = 60.0
 """How long a run waits for workers when there are none."""
-TRIES = 3
-"""How many workers may fail at a trial, or trials in a row at a worker."""
 OVERLAP_PCT = 1.0
 LOOK_S = 1.0
 """How often it is looked who is there, and whose clock stands."""
@@ -71,17 +70,9 @@ class _Worker:
 
     slots: int = 1
     ready: bool = False
-    trusted: bool = False
     refused: str = ""
     failures: int = 0
     batches: set[int] = field(default_factory=set)
-    held: list[TrialEntry] = field(default_factory=list)
-    owed: float = 1.0
-    """Trials of it that are to run again elsewhere."""
-
-
-Arbiter = Callable[[Trial], Record | None]
-"""Runs a trial on this machine; ``None``: the run was stopped meanwhile."""
 
 
 def on_cluster(
@@ -120,24 +111,17 @@ class ClusterRun:
         overlap_pct: float,
         arbiter: Arbiter,
     ) -> None:
-        self._pool, self._manifest, self._arbiter = pool, manifest, arbiter
+        self._pool, self._manifest = pool, manifest
         self._decisive = find_decisive(manifest.experiment.conditions)
         self._environment = manifest.environment.id
-        self._overlap = overlap_pct / 100
         self._trials = {trial.id: trial for trial in trials}
+        self._trust = Trust(self._trials, overlap_pct / 100, arbiter)
         self._queue = TrialQueue(trials)
         self._workers: dict[str, _Worker] = {}
         self._batches: dict[int, _Batch] = {}
         self._number = 0
-        self._done: dict[str, tuple[str, str]] = {}
-        """Who ended a trial first, and the digest of its result."""
-        self._again: list[tuple[str, str]] = []
-        """Trials to run again, and the worker that has run them."""
-        self._entries: dict[str, Record] = {}
-        """Records of trials that are to run again, for whoever compares."""
         self._failed: Counter[str] = Counter()
         self._given_up: dict[str, str] = {}
-        self._ready: list[TrialEntry] = []
         self._alone_since_s: float | None = None
         self._look_s, self._changed = -math.inf, True
 
@@ -176,15 +160,13 @@ class ClusterRun:
             _log.error("trial %s could not be run by %d workers: %s", trial_id, TRIES, problem)
 
     def _is_over(self) -> bool:
-        settled = len(self._done) + len(self._given_up) == len(self._trials)
-        if not settled or self._again or self._ready or self._rechecks():
-            return False
-        return not any(worker.held for worker in self._workers.values())
+        ended = len(self._trust.done) + len(self._given_up) == len(self._trials)
+        return ended and self._trust.settled and not self._rechecks()
 
     def _rechecks(self) -> bool:
         """Return whether something runs again whose result is awaited."""
         return any(
-            trial_id in self._done and not batch.expired
+            trial_id in self._trust.done and not batch.expired
             for batch in self._batches.values()
             for trial_id in batch.trials
         )
@@ -203,7 +185,7 @@ class ClusterRun:
             _log.warning("worker %s is gone", name)
             for number in list(worker.batches):
                 self._take_back(number)
-            self._forget_held(worker)
+            self._queue.put_back(self._trust.forget(name))
         if any(worker.ready or self._joins(worker) for worker in self._workers.values()):
             self._alone_since_s = None
             return
@@ -224,6 +206,12 @@ class ClusterRun:
         batches = (self._batches[number] for number in worker.batches)
         return any(batch.joins and not batch.expired for batch in batches)
 
+    def _refuse_all(self) -> None:
+        """Refuse workers that are not to be trusted."""
+        for name, why in self._trust.refused.items():
+            if name in self._workers and not self._workers[name].refused:
+                self._refuse(name, why)
+
     def _refuse(self, name: str, why: str) -> None:
         worker, why = self._workers[name], "; ".join(why.split("\n"))
         worker.refused, worker.ready = why, False
@@ -231,33 +219,25 @@ class ClusterRun:
         for number in list(worker.batches):
             self._pool.cancel(number)
             self._take_back(number)
-        self._forget_held(worker)
-
-    def _forget_held(self, worker: _Worker) -> None:
-        """Have what an untrusted worker did run again: none of it has counted."""
-        back = [entry.record.trial_id for entry in worker.held]
-        worker.held = []
-        for trial_id in back:
-            self._done.pop(trial_id, None)
-            self._entries.pop(trial_id, None)
-        self._again = [each for each in self._again if each[0] not in back]
-        self._queue.put_back([self._trials[trial_id] for trial_id in back])
+        self._queue.put_back(self._trust.forget(name))
 
     # Batches
 
     def _hand_out(self) -> None:
         """Give every slot that is free a batch."""
         ready = {name: worker for name, worker in self._workers.items() if worker.ready}
-        if not any(worker.trusted for worker in ready.values()):
-            self._compare_here(1)
-        elif len(ready) == 1 and not self._joining():
-            self._compare_here(len(self._again))
+        joining = any(self._joins(worker) for worker in self._workers.values())
+        self._trust.compare_here(list(ready), more_join=joining)
+        self._refuse_all()
         ready = {name: worker for name, worker in ready.items() if worker.ready}
         batch_s = self._batch_s(sum(worker.slots for worker in ready.values()))
         for name, worker in ready.items():
+            doubtful = len(ready) > 1 and self._trust.is_doubtful(name)
             for _ in range(AHEAD * worker.slots - len(worker.batches)):
-                again = self._take_again(name)
-                trials = again or self._queue.take(batch_s, self._done)
+                again = self._trust.take(name, list(ready))
+                trials = [again] if again else []
+                if not again and not doubtful:
+                    trials = self._queue.take(batch_s, self._trust.done)
                 if not trials:
                     break
                 costs = [self._queue.cost_s(trial) or 0.0 for trial in trials]
@@ -266,32 +246,6 @@ class ClusterRun:
     def _batch_s(self, slots: int) -> float:
         """Return how long the next batch is to take: less at the end, where all end at once."""
         return min(BATCH_S, max(1.0, self._queue.left_s() / max(1, slots) / (AHEAD + 1)))
-
-    def _joining(self) -> bool:
-        return any(self._joins(worker) for worker in self._workers.values())
-
-    def _compare_here(self, count: int) -> None:
-        """Run here again what no other worker can: nobody is trusted yet, or there is one alone."""
-        again, self._again = self._again[:count], self._again[count:]
-        for trial_id, by in again:
-            ours = self._arbiter(self._trials[trial_id])
-            theirs = self._entries.pop(trial_id, None)
-            if ours is None or theirs is None or ours.outcome in REPEATABLE:
-                self._trust(by)
-            elif difference := find_difference(ours, theirs):
-                self._convict(by, trial_id, difference)
-            else:
-                self._trust(by)
-
-    def _take_again(self, name: str) -> list[Trial]:
-        """Return a trial of another worker to run again; one of the two is trusted."""
-        for place, (trial_id, by) in enumerate(self._again):
-            first = self._workers.get(by)
-            trusted = first is None or first.trusted or self._workers[name].trusted
-            if by != name and trusted:
-                del self._again[place]
-                return [self._trials[trial_id]]
-        return []
 
     def _send(
         self, name: str, trials: Sequence[Trial], lease_s: float, *, joins: bool = False
@@ -315,10 +269,10 @@ class ClusterRun:
     def _wait_again(self, batch: _Batch) -> None:
         waiting = []
         for trial_id, trial in batch.trials.items():
-            if trial_id not in self._done:
+            if trial_id not in self._trust.done:
                 waiting.append(trial)
-            elif trial_id in self._entries:
-                self._again.append((trial_id, self._done[trial_id][0]))
+            elif self._trust.runs_again(trial_id):
+                self._trust.put_back(trial_id)
         self._queue.put_back(waiting)
 
     def _expire(self) -> None:
@@ -350,7 +304,7 @@ class ClusterRun:
         batch.alive_s = self._pool.now_s()
         if told.says.get("kind") == "began":
             trial = batch.trials.get(str(told.says.get("trial_id")))
-            if trial is not None and trial.id not in self._done:
+            if trial is not None and trial.id not in self._trust.done:
                 display.began(trial)
 
     def _end(self, ended: BatchEnd) -> None:
@@ -385,7 +339,7 @@ class ClusterRun:
         if problem:
             first = next(iter(batch.trials), "")
             self._failed[first] += bool(first)
-            if first and self._failed[first] >= TRIES and first not in self._done:
+            if first and self._failed[first] >= TRIES and first not in self._trust.done:
                 self._given_up[first] = problem
                 del batch.trials[first]
             _log.warning("worker %s: %s", batch.worker, problem.splitlines()[0])
@@ -397,83 +351,16 @@ class ClusterRun:
     def _receive(self, name: str, entry: TrialEntry) -> None:
         """Take what a worker says of a trial: the first word, or another to compare."""
         record = replace(entry.record, trial=self._trials[entry.record.trial_id])
-        entry = replace(entry, record=record)
         if record.outcome not in REPEATABLE and entry.cost is not None:
             self._queue.learn(record.trial, entry.cost.wall_s)
-        digest = entry.digest
-        before = self._done.get(record.trial_id)
-        if before is None:
-            self._given_up.pop(record.trial_id, None)
-            self._done[record.trial_id] = (name, digest)
-            self._hold(name, entry)
-            return
-        first = self._entries.pop(record.trial_id, None)
-        by, known = before
-        if record.outcome in REPEATABLE or (first is not None and first.outcome in REPEATABLE):
-            self._trust(by)
-            return
-        if known != digest:
-            self._judge(record.trial_id, {by: known, name: digest})
-            return
-        self._trust(by)
-        if name != by:
-            self._trust(name)
-
-    def _judge(self, trial_id: str, said: Mapping[str, str]) -> None:
-        """Run a trial here on which two workers differ, and refuse who is wrong."""
-        ours = self._arbiter(self._trials[trial_id])
-        if ours is None or ours.outcome in REPEATABLE:
-            raise DisagreementError(
-                f"trial {trial_id} is not equal on the workers {' and '.join(said)}, and could "
-                "not be run here: nobody knows which of them is right"
-            )
-        right = digest_record(ours)
-        for name, digest in said.items():
-            if digest == right:
-                self._trust(name)
-            else:
-                self._convict(name, trial_id, "it is another than here")
-
-    def _convict(self, name: str, trial_id: str, difference: str) -> None:
-        """Refuse a worker that sent a wrong result; if more of it has counted, end the run.
-
-        Raises:
-            DisagreementError: it was trusted.
-        """
-        worker = self._workers.get(name)
-        if worker is None or worker.trusted:
-            raise DisagreementError(
-                f"worker {name} sent another result of trial {trial_id} than this machine has: "
-                f"{difference}; others of it were kept already: start anew without that worker"
-            )
-        self._refuse(name, f"its result of trial {trial_id} is not this machine's: {difference}")
-
-    def _hold(self, name: str, entry: TrialEntry) -> None:
-        """Keep what a worker sent until it is trusted, and choose what runs again."""
-        worker = self._workers[name]
-        if self._overlap:
-            worker.owed += self._overlap
-            if worker.owed >= 1.0:
-                worker.owed -= 1.0
-                self._entries[entry.record.trial_id] = entry.record
-                self._again.append((entry.record.trial_id, name))
-                if not worker.trusted:
-                    self._again.insert(0, self._again.pop())
-        else:
-            worker.trusted = True
-        (self._ready if worker.trusted else worker.held).append(entry)
-
-    def _trust(self, name: str) -> None:
-        worker = self._workers.get(name)
-        if worker is not None and not worker.refused:
-            worker.trusted = True
-            self._ready += worker.held
-            worker.held = []
+        self._given_up.pop(record.trial_id, None)
+        self._trust.receive(name, replace(entry, record=record))
+        self._refuse_all()
 
     def _give(self, results: ResultsFolder) -> Generator[Record, None, None]:
         """Yield what counts, with its files in place."""
-        ready, self._ready = self._ready, []
-        for entry in ready:
+        counted, self._trust.counted = self._trust.counted, []
+        for entry in counted:
             trial_id = entry.record.trial_id
             attempt = results.attempts(trial_id) + 1
             entry.write_files(results.fresh_trial(trial_id))

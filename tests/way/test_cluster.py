@@ -25,7 +25,7 @@ from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_experiment, make_means
 from tests.simulated_pool import NEVER, SimulatedPool, Worker
 
-EXPERIMENT = make_experiment(repetitions=6)
+EXPERIMENT = make_experiment(repetitions=4)
 TRIALS = plan_trials(EXPERIMENT)
 FULL = os.strerror(errno.ENOSPC)
 
@@ -43,11 +43,17 @@ def cost_of(trial: Trial) -> float:
     return 1.0 + (trial.seed % 3) + 4.0 * (trial.page == "amazon")
 
 
-def go(folder: Path, manifest: Manifest, pool: SimulatedPool, overlap: float = 5.0) -> Tally:
+def go(
+    folder: Path,
+    manifest: Manifest,
+    pool: SimulatedPool,
+    overlap: float = 5.0,
+    kernel: FakeKernel | None = None,
+) -> Tally:
     folder.mkdir(exist_ok=True)
     if not (folder / "manifest.json").exists():
         write_manifest(folder, manifest)
-    here = on_this_machine(make_means(FakeKernel()), ENVIRONMENT)
+    here = on_this_machine(make_means(kernel or FakeKernel()), ENVIRONMENT)
     return run_experiment(folder, manifest, on_cluster(pool, manifest, here, overlap), Quiet())
 
 
@@ -189,6 +195,24 @@ def test_a_full_disk_and_a_damaged_answer(
     assert "worker broken is refused: what it sent of trial" in caplog.text
 
 
+def test_a_worker_on_which_all_fails_eats_no_plan(
+    tmp_path: Path, manifest: Manifest, alone: dict[str, bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = pool_of({"broken": Worker(breaks=True, speed=50.0), "b": Worker(), "c": Worker()})
+    assert go(tmp_path / "out", manifest, pool).exit_code == 0
+    assert contents(tmp_path / "out") == alone
+    assert "worker broken is refused: trial" in caplog.text
+    assert sum(name == "broken" for name, _ in pool.ran) < 12
+
+
+def test_what_fails_on_two_workers_is_a_result(tmp_path: Path, manifest: Manifest) -> None:
+    pool = pool_of({"a": Worker(breaks=True), "b": Worker(breaks=True)})
+    here = FakeKernel(plan=dict.fromkeys(manifest.trials, "failed"))
+    total = go(tmp_path / "out", manifest, pool, kernel=here)
+    assert (total.outcomes["failed"], total.exit_code) == (len(TRIALS), 4)
+    assert {r.attempt for r in read_records(tmp_path / "out")} == {1}
+
+
 def test_a_trial_that_no_worker_can_run_is_left_out_and_told(
     tmp_path: Path, manifest: Manifest, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,7 +246,7 @@ def disturbed(chance: random.Random) -> dict[str, Worker]:
     workers = {"sound": Worker(speed=chance.uniform(0.3, 2))}
     for number in range(chance.randint(2, 5)):
         worker = Worker(speed=chance.uniform(0.2, 3), slots=chance.randint(1, 2))
-        for fault in chance.sample(range(9), chance.randint(1, 2)):
+        for fault in chance.sample(range(10), chance.randint(1, 2)):
             match fault:
                 case 0:
                     worker.dies_s = chance.uniform(1, 120)
@@ -243,6 +267,8 @@ def disturbed(chance: random.Random) -> dict[str, Worker]:
                     worker.alters = lambda data: data[:-1] + b"?" if data[-9] % 3 == 0 else data
                 case 8:
                     worker.setup_s = 200.0
+                case 9:
+                    worker.breaks = True
         workers[f"w{number}"] = worker
     return workers
 
