@@ -28,6 +28,8 @@ from testbed.results.typed import members, retyped
 RECORDS_FILE = "records.jsonl"
 _SCHEMA, _KIND = f'"schema":{SCHEMA_VERSION}'.encode(), b'"kind"'
 """What the lines of page loads have, and what they do not have."""
+_NO_JSON = (b"NaN", b"Infinity")
+"""What is no JSON, and would pass unseen in a part of a line that its kind does not read."""
 
 _log = log.logger(__name__)
 
@@ -235,7 +237,7 @@ def parse_unnamed(line: bytes) -> Record:
         ValueError: as ``parse_record``.
     """
     # What is plainly a page load of today is not read twice.
-    plain = _SCHEMA in line and _KIND not in line
+    plain = _SCHEMA in line and _KIND not in line and not any(word in line for word in _NO_JSON)
     kind = DEFAULT_KIND if plain else _check_line(line)
     try:
         read = members(_line_type(kind).validate_json(line, strict=True))

@@ -112,6 +112,14 @@ def lose_number(line: bytes) -> bytes:
     return line.replace(b'"start_ms":0.0', b'"start_ms":NaN, "x":0.0', 1)
 
 
+def lose_number_of_another_kind(line: bytes) -> bytes:
+    return line.replace(b'"executed":null', b'"executed":NaN')
+
+
+def lose_number_of_nobody(line: bytes) -> bytes:
+    return line.replace(b'"executed":null', b'"executed":null,"later":[-Infinity]')
+
+
 def overflow(line: bytes) -> bytes:
     return line.replace(b'"start_ms":0.0', b'"start_ms":1e999, "x":0.0', 1)
 
@@ -134,6 +142,8 @@ def change_kind(line: bytes) -> bytes:
         (age, "schema 1, but this testbed reads schema 3"),
         (leave_schema_out, "schema None"),
         (lose_number, "NaN is no finite number"),
+        (lose_number_of_another_kind, "NaN is no finite number"),
+        (lose_number_of_nobody, "-Infinity is no finite number"),
         (overflow, "1e999 is no finite number"),
         (make_list, "not a record"),
         (change_kind, "unknown kind 'guess'"),
