@@ -31,7 +31,7 @@ from testbed.results.progress import Display, Quiet
 from testbed.way.batch import find_decisive, write_request
 from testbed.way.local import Perform
 from testbed.way.pool import BatchEnd, BatchNews, Pool
-from testbed.way.trust import TRIES, Arbiter, Trust
+from testbed.way.trust import TRIES, Arbiter, WorkerTrust
 from testbed.way.waiting import TrialQueue
 
 BATCH_S = 30.0
@@ -115,7 +115,7 @@ class ClusterRun:
         self._decisive = find_decisive(manifest.experiment.conditions)
         self._environment = manifest.environment.id
         self._trials = {trial.id: trial for trial in trials}
-        self._trust = Trust(self._trials, overlap_pct / 100, arbiter)
+        self._trust = WorkerTrust(self._trials, overlap_pct / 100, arbiter)
         self._queue = TrialQueue(trials)
         self._workers: dict[str, _Worker] = {}
         self._batches: dict[int, _Batch] = {}

@@ -33,7 +33,7 @@ class _Standing:
     failed: int = 0
 
 
-class Trust:
+class WorkerTrust:
     """What the workers of a run have sent, and who of them is believed.
 
     Attributes:
