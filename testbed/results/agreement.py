@@ -31,10 +31,10 @@ def find_difference(ours: Record, theirs: Record) -> str:
 
     It reads ``measured.plt_ms: 1129.4 and 1140.7``.
     """
-    return compare_results(result_of(plain_record(ours)), result_of(plain_record(theirs)))
+    return first_difference(result_of(plain_record(ours)), result_of(plain_record(theirs)))
 
 
-def compare_results(ours: Any, theirs: Any) -> str:
+def first_difference(ours: Any, theirs: Any) -> str:
     """Return the first value in which two documents differ, as ``find_difference``."""
     return next(_differences(ours, theirs, ""), "")
 

@@ -22,7 +22,7 @@ from testbed.model import Experiment, Trial, canonical, in_real_time
 from testbed.results.agreement import (
     REPEATABLE,
     DisagreementError,
-    compare_results,
+    first_difference,
     result_of,
 )
 from testbed.results.costs import COSTS_FILE, read_costs, write_cost_line
@@ -210,7 +210,7 @@ def _disagreements(sources: Sequence[_Source]) -> Iterator[str]:
                 result = result_of(source.read(line))
                 if first is None:
                     first = source, result
-                elif difference := compare_results(first[1], result):
+                elif difference := first_difference(first[1], result):
                     yield (
                         f"trial {trial_id} is not equal in {first[0].folder} and {source.folder}: "
                         f"{difference}; one of the two machines is not to be trusted: run it on a "

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 SCHEME = "dask://"
-HOME_VARIABLE = "FIRSTFLIGHT_HOME"
 INSTALL = "make many-machines installs it"
 _CONNECT_S = 10.0
 _CALL = "(exec(text, names), names['perform_there'](*arguments))[1]"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from testbed.base import log
+from testbed.base.heartbeat import WRITE_EVERY_S
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_count
 from testbed.model import Record, Trial
@@ -22,7 +23,6 @@ from testbed.way.local import Perform
 
 _log = log.logger(__name__)
 VERIFY_PCT = 2.0
-_SAY_EVERY_S = 15.0
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class FromStore:
             return
         count = format_count(len(trials), "trial")
         _log.info("running %s of the store again, to compare", count)
-        next_s = time.monotonic() + _SAY_EVERY_S
+        next_s = time.monotonic() + WRITE_EVERY_S
         with (
             scratch_folder("determinism") as scratch,
             fresh_folder(scratch / "again") as again,
@@ -104,7 +104,7 @@ class FromStore:
                 again.discard_trial(record.trial_id)
                 if time.monotonic() > next_s:
                     _log.info("%d of %s run again: equal so far", equal, count)
-                    next_s = time.monotonic() + _SAY_EVERY_S
+                    next_s = time.monotonic() + WRITE_EVERY_S
         if not stop.is_set():
             _log.info("%d of %s run again: equal to the bit", self.stored.again, count)
 
