@@ -31,7 +31,11 @@ def is_fragile(record: Record) -> bool:
     return _waited(record.proof)
 
 
+def count_timeouts(proof: Proof) -> int:
+    """Return how many retransmission time-outs both ends of a load counted."""
+    return sum(end.get(TIMEOUTS, 0) for end in (proof.client_counters, proof.server_counters))
+
+
 def _waited(proof: Proof) -> bool:
-    ends = (proof.client_counters, proof.server_counters)
     waits = proof.waits is not None and bool(proof.waits.longest_ns)
-    return waits or any(end.get(TIMEOUTS, 0) for end in ends)
+    return waits or count_timeouts(proof) > 0

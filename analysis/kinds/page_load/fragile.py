@@ -9,10 +9,9 @@ from analysis.records.cells import Cell
 from analysis.stats.estimates import two_humps
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import count, number, seconds
-from testbed.model import Proof
+from testbed.results.captures import count_timeouts
 
 MAX_CELLS = 6
-TIMEOUTS = "TcpExtTCPTimeouts"
 
 
 def waits_ms(cell: Cell) -> list[float | None]:
@@ -20,7 +19,7 @@ def waits_ms(cell: Cell) -> list[float | None]:
     waits: list[float | None] = []
     for proof in (record.proof for record in cell.proven if record.proof):
         if proof.waits is None:
-            waits += [None] * (_timeouts(proof) > 0)
+            waits += [None] * (count_timeouts(proof) > 0)
         elif proof.waits.longest_ns:
             waits.append(proof.waits.longest_ns / 1e6)
     return waits
@@ -65,12 +64,8 @@ def _describe(table: ResultTable, cell: Cell) -> str:
 
 
 def _timer(cell: Cell) -> str:
-    counted = any(_timeouts(record.proof) for record in cell.proven if record.proof)
+    counted = any(count_timeouts(record.proof) for record in cell.proven if record.proof)
     return "a retransmission time-out" if counted else "a lost question for a name"
-
-
-def _timeouts(proof: Proof) -> int:
-    return sum(end.get(TIMEOUTS, 0) for end in (proof.client_counters, proof.server_counters))
 
 
 def _around(hump: tuple[float, ...]) -> str:
