@@ -19,6 +19,7 @@ from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.ended import say_tally
 from firstflight.cli.exits import EXIT_SKIP
 from firstflight.cli.kernel_source import keep_kernels
+from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -61,6 +62,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Bad is a cell that is slower by this many percent."),
     click.option("--any", "any_packet", is_flag=True, help="Bad is a cell with any other packet."),
     sweep_options,
+    no_store_option,
     metric_option,
 )  # fmt: skip
 
@@ -84,6 +86,7 @@ class _Search:
     metric: Metric
     git: Path
     base: str | None
+    no_store: bool
     folder: Path
 
     def begin(self, kernel: OwnKernel | str) -> None:
@@ -135,7 +138,10 @@ class _Search:
                 folder, self.services.now,
             )  # fmt: skip
             draw = partial(self.services.reports.draw_table, metric=self.metric)
-            (tally,) = run_lanes(lanes, self.services.reports.list_unsettled, draw)
+            (tally,) = run_lanes(
+                *(lanes, self.services.reports.list_unsettled, draw),
+                store=chosen_store(self.services, self.no_store),
+            )
         if tally.interrupted:
             raise InterruptedTrial("interrupted")
         say_tally(lanes[0], tally, where)
@@ -247,6 +253,7 @@ def _search(
     least_pct: float,
     any_packet: bool,
     metric: Metric,
+    no_store: bool,
     **chosen: Any,
 ) -> _Search:
     if cells is not None and chosen["only"] is not None:
@@ -254,4 +261,4 @@ def _search(
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
     choice.load(services.catalogue())  # what is wrong is said before anything is built
     rule = FailRule("any" if any_packet else "slower", least_pct)
-    return _Search(services, choice, rule, metric, git, base, folder)
+    return _Search(services, choice, rule, metric, git, base, no_store, folder)

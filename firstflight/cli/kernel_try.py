@@ -16,6 +16,7 @@ from analysis.verdicts.kernels.table import FailOn, FailRule, attribute_lanes
 from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.ended import say_tally, write_reports
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
+from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
 from firstflight.cli.services import Services, pass_services
 from firstflight.cli.verdicts import STYLES, show_verdicts
@@ -49,6 +50,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
 )
 @sweep_options
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Trials at once.")
+@no_store_option
 @click.option(
     "-o",
     "output",
@@ -97,6 +99,7 @@ def try_command(
     name: str,
     experiment: Path,
     jobs: int | None,
+    no_store: bool,
     output: Path | None,
     fail_on: FailOn,
     least_pct: float,
@@ -132,6 +135,7 @@ def try_command(
             opened,
             services.reports.list_unsettled,
             partial(services.reports.draw_table, metric=metric),
+            store=chosen_store(services, no_store),
         )
     for lane, tally in zip(opened, tallies, strict=False):
         say_tally(lane, tally, folder)

@@ -25,6 +25,10 @@ Command = Callable[..., Any]
 MEANS = ("shard", "on", "overlap", "no_store", "verify", "keep")
 """The options by the names of click's parameters."""
 
+no_store_option = click.option(
+    "--no-store", is_flag=True,
+    help=f"Measure all, and take nothing from the store of results ({VARIABLE}).",
+)  # fmt: skip
 _OPTIONS = (
     click.option("--shard", metavar="K/N",
                  help="Only part K of N of the plan; ./run.sh merge puts the parts together."),
@@ -34,8 +38,7 @@ _OPTIONS = (
                  help="So many trials run on two machines, which must agree to the bit: with "
                       "--shard so much of the next part, too; with --on by default "
                       f"{OVERLAP_PCT:g}%."),
-    click.option("--no-store", is_flag=True,
-                 help=f"Measure all, and take nothing from the store of results ({VARIABLE})."),
+    no_store_option,
     click.option("--verify", metavar="PCT",
                  help="So many of the loads that the store has run again, and must be equal to the "
                       f"bit; default: {VERIFY_PCT:g}%."),
@@ -120,7 +123,16 @@ class Means:
             if self.on is not None:
                 pool = undo.enter_context(services.pool(self.on))
                 performing = partial(run_on, pool, overlap_pct=self._overlap_pct)
-            yield Opened(performing, None if self._no_store else open_store(services.cache()))
+            yield Opened(performing, chosen_store(services, self._no_store))
+
+
+def chosen_store(services: Services, no_store: bool) -> TrialStore | None:
+    """Open the store of results; ``None``: there is none, or ``--no-store`` was said.
+
+    Raises:
+        ConfigurationError, MissingError, StorageError: it cannot be reached.
+    """
+    return None if no_store else open_store(services.cache())
 
 
 def means_options(command: Command) -> Command:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from firstflight.cli.choice import locked_option, names_of
+from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -38,6 +39,7 @@ _log = log.logger(__name__)
 @locked_option
 @click.option("--host", is_flag=True, help="And on this machine's own kernel, as root.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="At once; default: one for each core.")
+@no_store_option
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-scenarios.")  # fmt: skip
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
@@ -52,6 +54,7 @@ def scenario(
     versions: tuple[str, ...],
     host: bool,
     jobs: int | None,
+    no_store: bool,
     output: Path | None,
     junit: Path | None,
     style: str,
@@ -72,7 +75,10 @@ def scenario(
             services.prepare, experiments, jobs or len(os.sched_getaffinity(0)), services.results,
             output, services.now,
         )  # fmt: skip
-        tallies = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
+        tallies = run_lanes(
+            *(lanes, services.reports.list_unsettled, services.reports.draw_table),
+            store=chosen_store(services, no_store),
+        )
     # What a kernel lacks is an answer here, and no failure.
     codes = [replace(t, outcomes=t.outcomes | {"unsupported": 0}).exit_code for t in tallies]
     if tallies[-1].interrupted:

@@ -5,6 +5,7 @@ Standard library only: a root is assembled before there is a Python environment.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ COMPONENTS = "lib/firstflight"
 NOTE = "root.json"
 SCRATCH = ".new-"
 """How the folder begins that a root is made in."""
+_NOT_OURS = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,11 @@ def read_root(name: str, place: Path) -> Root | None:
     if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"], newer, read_looks(place / "usr"))
+        try:
+            _write_note(place, note["digest"], newer, read_looks(place / "usr"))
+        except OSError as error:
+            if error.errno not in _NOT_OURS:  # such a cache is looked through each time
+                raise
     return Root(name, place / "usr", note["digest"], newer)
 
 

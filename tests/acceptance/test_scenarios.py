@@ -12,6 +12,7 @@ from testbed.base.places import SCENARIOS
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
 from testbed.results.folder import read_records
+from testbed.results.manifest import Stored, load_manifest
 from tests.acceptance.house import House
 from tests.measured import result_of
 
@@ -52,6 +53,18 @@ def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) 
     assert {name: r.artefacts for name, r in again.items()} == {
         name: r.artefacts for name, r in found.items()
     }
+
+
+def test_what_the_store_has_is_not_performed_again(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRSTFLIGHT_STORE", str(tmp_path))
+    for name in ("once", "twice"):
+        assert perform(house, name, "refused", "cached-cookie")[0] == EXIT_OK
+    once, twice = (house.folder / "results" / name for name in ("once", "twice"))
+    assert (once / "records.jsonl").read_bytes() == (twice / "records.jsonl").read_bytes()
+    assert load_manifest(once).stored is None
+    assert load_manifest(twice).stored == Stored(trials=2, again=1)
 
 
 def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import pytest
 
 from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
 from testbed.base.errors import MissingError, StorageError
-from testbed.root import download, release
+from testbed.root import cache, download, release
 from testbed.root.cache import Root, ensure_root, find_root
 from testbed.root.download import package_file
 from testbed.root.lock import Lock, format_lock
@@ -140,6 +141,24 @@ def test_its_digest_is_that_of_its_files(trial: Trial, spec: RootSpec) -> None:
         keep(trial, packages)
         digests.add(trial.assemble(trial.write(packages, LEFT_OUT)).digest)
     assert len(digests | {first.digest}) == 4
+
+
+def test_a_root_in_a_cache_of_others_is_looked_through(
+    trial: Trial, spec: RootSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mounted elsewhere, or copied, its files look other than they did, and are the same."""
+    root = trial.assemble(spec)
+    os.utime(root.usr / "share" / "text")
+    number = errno.EROFS
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(cache, "_write_note", refuse)
+    assert find_root(spec, trial.folder.parent / "cache") == root
+    number = errno.ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        find_root(spec, trial.folder.parent / "cache")
 
 
 @pytest.mark.parametrize("name", ["bin/sh", "share/text"])
