@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import sync
 from testbed.model import Record
 from testbed.results.costs import COSTS_FILE, write_cost
+from testbed.results.light import LightReader
 from testbed.results.manifest import PARTIAL_FILE, read_manifest
 from testbed.results.records import RECORDS_FILE, read_records, scan_records, write_record
 
@@ -152,29 +153,29 @@ def _point_latest(base: Path, folder: Path) -> None:
 class ResultsFolder:
     """The one writer of a results folder."""
 
-    def __init__(self, directory: Path, records: tuple[Record, ...]) -> None:
+    def __init__(self, directory: Path, records: Sequence[Record], reader: LightReader) -> None:
         """Go on with the folder, whose ``records.jsonl`` has a line for each of ``records``."""
         self.directory = directory
-        self._records = list(records)
+        self._records, self._reader = list(records), reader
         self._attempts = Counter(record.trial_id for record in records)
         self._lines = _open_lines(directory / RECORDS_FILE)
         self._costs = _open_lines(directory / COSTS_FILE)
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Every record in the folder, in the order of its lines."""
+        """Every record in the folder, light, in the order of its lines."""
         return tuple(self._records)
 
-    def append(self, record: Record) -> None:
-        """Write ``record`` as one line and return when it is on disk.
+    def append(self, record: Record) -> Record:
+        """Write ``record`` as one line and return it when it is on disk, light.
 
         Raises:
             StorageError: it is not; the records before it are as they were.
         """
-        before = os.fstat(self._lines).st_size
+        before, line = os.fstat(self._lines).st_size, write_record(record)
         try:
             _write_all(self._costs, write_cost(record))
-            _write_all(self._lines, write_record(record))
+            _write_all(self._lines, line)
             os.fsync(self._lines)
         except OSError as error:
             self._withdraw(before)
@@ -183,8 +184,9 @@ class ResultsFolder:
                 f"{error.strerror}; the {len(self._records)} records before it are intact; "
                 f"free space, then go on with --resume {self.directory}"
             ) from error
-        self._records.append(record)
+        self._records.append(self._reader.lighten(record, before, len(line) - 1))
         self._attempts[record.trial_id] += 1
+        return self._records[-1]
 
     def attempts(self, trial_id: str) -> int:
         """Return how many records the trial has."""
@@ -218,9 +220,10 @@ class ResultsFolder:
         try:
             with path.open("rb") as old, partial.open("wb") as new:
                 starts = [0, *accumulate(len(line) for line in old)]
+                sizes = [after - start for start, after in pairwise(starts)]
                 for number in order:
                     old.seek(starts[number])
-                    new.write(old.read(starts[number + 1] - starts[number]))
+                    new.write(old.read(sizes[number]))
                 new.flush()
                 os.fsync(new.fileno())
             partial.replace(path)
@@ -229,8 +232,12 @@ class ResultsFolder:
             partial.unlink(missing_ok=True)
             raise StorageError(f"cannot write {path} anew: {error.strerror}") from error
         os.close(self._lines)
-        self._lines = _open_lines(path)
-        self._records = [self._records[number] for number in order]
+        self._lines, self._reader = _open_lines(path), LightReader(path)
+        places = accumulate((sizes[number] for number in order), initial=0)
+        self._records = [
+            self._reader.lighten(self._records[number], start, sizes[number] - 1)
+            for number, start in zip(order, places, strict=False)
+        ]
 
     def trial(self, trial_id: str) -> Path:
         """Return the folder with the files of a trial's last attempt."""
@@ -284,13 +291,13 @@ def open_folder(directory: Path) -> Iterator[ResultsFolder]:
     """
     with locked(directory):
         path = directory / RECORDS_FILE
-        records: tuple[Record, ...] = ()
+        records, reader = tuple[Record, ...](), LightReader(path)
         if path.exists():
-            scan = scan_records(path)
+            scan = scan_records(path, reader.read)
             records = scan.records
             if scan.torn:
                 _move_torn_aside(path, scan.intact_bytes, scan.torn)
-        folder = ResultsFolder(directory, records)
+        folder = ResultsFolder(directory, records, reader)
         try:
             sync(directory)
             yield folder

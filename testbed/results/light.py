@@ -91,10 +91,11 @@ class LongList(Sequence[_T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Reader:
+class LightReader:
     """Reader of one file of records, which knows what came before."""
 
     def __init__(self, path: Path) -> None:
+        """Read from ``path``."""
         self._path = path
         self._ids = TrialIds()
         self._conditions: dict[Spec, Spec] = {}
@@ -109,15 +110,22 @@ class _Reader:
             StorageError: it is none that can be read; the message names its place.
         """
         record = self._share(parse_in(self._path, line, self._parse))
-        place = _Place(
-            self._whole, self._path, line.start, len(line.text), record.trial_id
-        )  # fmt: skip
+        return self.lighten(record, line.start, len(line.text))
+
+    def lighten(self, record: Record, start: int, size: int) -> Record:
+        """Return ``record``, whose line begins at ``start``, with its long lists left there."""
+        place = _Place(self._whole, self._path, start, size, record.trial_id)
         load, proof = record.measured_as(PageLoad), record.proof
         if load is not None:
-            _put(load, "requests", LongList(place, _requests, len(load.requests)))
-        for way, queue in proof.queueing.items() if proof is not None else ():
-            _put(queue, "peaks_us", LongList(place, _peaks_of(way), len(queue.peaks_us)))
-        return record
+            requests: Any = LongList(place, _requests, len(load.requests))
+            load = replace(load, requests=requests)
+        if proof is not None:
+            queues = {}
+            for way, queue in proof.queueing.items():
+                peaks_us: Any = LongList(place, _peaks_of(way), len(queue.peaks_us))
+                queues[way] = replace(queue, peaks_us=peaks_us)
+            proof = replace(proof, queueing=queues)
+        return replace(record, measured=load or record.measured, proof=proof)
 
     def _parse(self, text: bytes) -> Record:
         """Return the record in a line; equal conditions are one, if they make up the same id."""
@@ -164,7 +172,7 @@ def read_light_records(directory: Path, small: int = SMALL_BYTES) -> tuple[Recor
     path = find_records(directory)
     if path is None or path.stat().st_size <= small:
         return read_records(directory)
-    costs, reader, records = read_costs(directory), _Reader(path), []
+    costs, reader, records = read_costs(directory), LightReader(path), []
     for line in scan_lines(path):
         record = reader.read(line)
         if record.cost is None:

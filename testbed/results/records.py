@@ -145,15 +145,15 @@ def scan_lines(path: Path) -> Iterator[RecordLine]:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def scan_records(path: Path) -> Scan:
-    """Read ``path``: its records, and the torn end that a crash may leave.
+def scan_records(path: Path, read: Callable[[RecordLine], Record] | None = None) -> Scan:
+    """Read ``path``: its records, as ``read`` has them, and the torn end that a crash may leave.
 
     Raises:
         StorageError: as ``read_records``.
     """
     records, intact = [], 0
     for line in scan_lines(path):
-        records.append(parse_in(path, line))
+        records.append(read(line) if read else parse_in(path, line))
         intact = line.start + len(line.text) + 1
     return Scan(tuple(records), intact, read_piece(path, intact))
 

@@ -73,6 +73,6 @@ def _keep(
     with closing(ended) as records:
         for record in records:
             placed = replace(record, position=place.get(record.trial_id))
-            folder.append(placed)
+            kept = folder.append(placed)
             drop_captures(folder.trial(record.trial_id), record, captures)
-            display.ended(placed)
+            display.ended(kept)

@@ -14,7 +14,8 @@ from testbed.base import places
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import PageLoad, Record
 from testbed.results import light
-from testbed.results.light import read_light_records, whole
+from testbed.results.folder import open_folder
+from testbed.results.light import LongList, read_light_records, whole
 from testbed.results.records import RECORDS_FILE, parse_record, plain_record, read_records
 
 COMMITTED = sorted(path.parent for path in places.ROOT.glob("analysis/*/*/records.jsonl"))
@@ -69,6 +70,24 @@ def test_how_many_there_are_is_known_and_what_they_are_is_read(
     assert first != () and first[0] != second[0]
     assert len(read) == 2
     assert first[-1] == list(first)[-1] and len(read) == 2  # the last two are kept
+
+
+def test_a_run_keeps_light_ones_and_finds_their_lists_wherever_their_lines_are(
+    nightly: Path, tmp_path: Path
+) -> None:
+    there = read_records(nightly)
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    with open_folder(fresh) as folder:
+        for record in there:
+            kept = folder.append(record)
+            assert isinstance(load_of(kept).requests, LongList)
+            assert kept == record
+        folder.put_in_order([record.trial_id for record in reversed(there)])
+        assert folder.records == tuple(reversed(there))
+    with open_folder(fresh) as folder:
+        assert all(isinstance(load_of(kept).requests, LongList) for kept in folder.records)
+        assert folder.records == read_records(fresh)
 
 
 def test_a_file_that_was_changed_meanwhile_is_an_error(nightly: Path) -> None:
