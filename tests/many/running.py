@@ -15,11 +15,13 @@ SAME = ("records.jsonl", "table.csv", "summary.json")
 RUN_S = 500
 
 
-def start(*words: str, environment: Mapping[str, str] | None = None) -> CompletedProcess[str]:
-    """``./run.sh WORDS``, in the work tree."""
+def start(
+    *words: str, environment: Mapping[str, str] | None = None, tree: Path = places.ROOT
+) -> CompletedProcess[str]:
+    """``./run.sh WORDS``, in the work tree or a copy of it."""
     return proc.run(
         ("./run.sh", *words),
-        cwd=places.ROOT,
+        cwd=tree,
         env=os.environ | (environment or {}),
         check=False,
         timeout_s=RUN_S,

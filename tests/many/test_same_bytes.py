@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,19 @@ pytestmark = [
 PLAN = ("run", QUICK, "-n", "4")
 TRIALS = 8
 DEADLINE_S = 120
+ANOTHER_YEAR = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(clock, now);
+    if (!failed && clock == CLOCK_REALTIME)
+        now->tv_sec = now->tv_sec % 10000000 + 825000000;  /* of the year 1996 */
+    return failed;
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +52,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *words: str, **environment: str) -> str:
+def run(folder: Path, *words: str, tree: Path = places.ROOT, **environment: str) -> str:
     """Run the plan into ``folder`` to its end, and return what was said."""
-    done = start(*PLAN, *words, "-o", str(folder), environment=environment)
+    done = start(*PLAN, *words, "-o", str(folder), environment=environment, tree=tree)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -97,9 +110,9 @@ def resumed(folder: Path, dask: Dask) -> None:
 
 
 def from_a_store(folder: Path, dask: Dask) -> None:
-    store = {"FIRSTFLIGHT_STORE": str(folder.with_name("store"))}
-    run(folder.with_name("first"), **store)
-    run(folder, "--verify", "10%", **store)
+    store = str(folder.with_name("store"))
+    run(folder.with_name("first"), FIRSTFLIGHT_STORE=store)
+    run(folder, "--verify", "10%", FIRSTFLIGHT_STORE=store)
     stored = load_manifest(folder).stored
     assert stored is not None
     assert (stored.trials, stored.again) == (TRIALS, 1)
@@ -170,8 +183,7 @@ def test_a_worker_with_other_code_is_refused_by_name(
 ) -> None:
     """Its repository is a copy, of which one line of what judges trials is another."""
     copy = copied(dask_alone.folder / "copy")
-    judge = copy / "testbed" / "way" / "judge.py"
-    judge.write_text(judge.read_text().replace("never raises", "will not raise"))
+    changed(copy / "testbed/way/judge.py", {"never raises": "will not raise"})
     dask_alone.join("other", FIRSTFLIGHT_HOME=str(copy))
     said = run(tmp_path / "out", "--on", dask_alone.address)
     assert "is refused: differs: code.judge: " in said, said
@@ -183,12 +195,10 @@ def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
 ) -> None:
     """Its repository sends load times that are one percent longer, as a broken machine might."""
     copy = copied(dask_alone.folder / "copy")
-    batch = copy / "testbed" / "way" / "batch.py"
     honest = "                entry = pack_entry(record, place, record.cost)\n"
-    assert honest in batch.read_text()
     lie = "                load = replace(record.measured, plt_ms=record.measured.plt_ms * 1.01)\n"
     lie += "                record = replace(record, measured=load)\n"
-    batch.write_text(batch.read_text().replace(honest, lie + honest))
+    changed(copy / "testbed/way/batch.py", {honest: lie + honest})
     for worker in list(dask_alone.workers):
         dask_alone.kill(worker.name)
     dask_alone.join("liar", FIRSTFLIGHT_HOME=str(copy))
@@ -200,6 +210,53 @@ def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
         dask_alone.join("honest")
         assert child.wait(RUN_S) == 0
     assert_equal(tmp_path / "out", alone)
+
+
+def test_a_worker_that_hangs_loses_its_batch_to_others(
+    tmp_path: Path, alone: Path, dask_alone: Dask
+) -> None:
+    """Its loads begin and never go on.  The run is of a copy that waits for less long."""
+    copy = copied(dask_alone.folder / "copy")
+    changed(copy / "testbed/way/batch.py", {
+        '        self._write(BatchFrame("began"': (
+            '        time.sleep(3600)\n        self._write(BatchFrame("began"'
+        ),
+    })  # fmt: skip
+    impatient = copied(dask_alone.folder / "impatient")
+    changed(impatient / "testbed/way/cluster.py", {
+        "LEASE_S = 90.0": "LEASE_S = 3.0", "_LEASE_COSTS = 20.0": "_LEASE_COSTS = 2.0",
+    })  # fmt: skip
+    dask_alone.kill("worker2")
+    dask_alone.kill("worker3")
+    dask_alone.join("hangs", FIRSTFLIGHT_HOME=str(copy))
+    said = run(tmp_path / "out", "--on", dask_alone.address, tree=impatient)
+    assert " stands still for " in said, said
+    assert_equal(tmp_path / "out", alone)
+
+
+def test_a_worker_with_a_clock_of_another_year(
+    tmp_path: Path, alone: Path, dask_alone: Dask
+) -> None:
+    clock = dask_alone.folder / "clock.so"
+    source = tmp_path / "clock.c"
+    source.write_text(ANOTHER_YEAR)
+    proc.run(("cc", "-shared", "-fPIC", "-O1", "-o", str(clock), str(source)))
+    for worker in list(dask_alone.workers):
+        dask_alone.kill(worker.name)
+    for name in ("early", "again"):
+        dask_alone.join(name, LD_PRELOAD=str(clock))
+    run(tmp_path / "out", "--on", dask_alone.address)
+    assert "1996-" in dask_alone.log("early")
+    assert_equal(tmp_path / "out", alone)
+
+
+def changed(file: Path, texts: Mapping[str, str]) -> None:
+    """Replace texts in a file of a copy."""
+    text = file.read_text()
+    for before, after in texts.items():
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    file.write_text(text)
 
 
 def copied(copy: Path) -> Path:
