@@ -6,6 +6,7 @@ another suite on the same cache neither finds nor removes it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.own.build import OWN, find_own
 from testbed.kernel.own.definition import own_kernels, read_own
 from testbed.kernel.run import virtual
+from testbed.kinds.scenario.spec import Scenario
+from testbed.results.folder import read_records
 from tests.acceptance.house import House
+from tests.measured import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
@@ -52,6 +56,17 @@ DEFAULT = """\
  \tnet->ipv4.sysctl_tcp_retries2 = TCP_RETR2;
 """
 SLEEPS = SENDMSG.replace("PLANTED", "usleep_range(1000, 1000);")
+MISTAKES = places.ROOT / "kernels" / "mistakes" / "fast-open.patch"
+FOUND_BY = {
+    1: "syn-with-fin", 2: "cached-cookie", 3: "wrong-cookie", 4: "backup-key", 5: "backup-key",
+    6: "window-of-syn", 7: "synack-again", 8: "pending-limit", 9: "pending-limit",
+    10: "resets-still-count", 11: "cookie-request", 12: "cookie-of-another-address",
+    13: "wrong-cookie", 14: "connect-fast-open", 15: "blackhole-doubles", 16: "fin-out-of-order",
+    17: "blackhole-forgotten", 18: "blackhole-after", 19: "reset-out-of-order",
+    20: "wrong-cookie", 21: "cached-cookie", 22: "cookie-request-lost", 23: "one-segment",
+    24: "synack-again", 25: "cached-cookie", 26: "resets-still-count", 27: "cached-mss",
+}  # fmt: skip
+"""A scenario that finds each mistake in the patch."""
 CELLS = ("--only", "page=wikipedia,rtt_ms=20,loss_pct=0", "--jobs", "2")
 
 
@@ -152,3 +167,29 @@ def test_what_does_not_compile_or_boot_is_said_and_not_kept(
     if "panic" in planted:
         assert "planted" in said
     assert own_kernels(places.data()) == ()
+
+
+def test_each_mistake_of_fast_open_breaks_a_promise(at_home: House, tmp_path: Path) -> None:
+    """One kernel makes them all, each only where a sysctl says so."""
+    assert set(FOUND_BY) == {
+        int(n) for n in re.findall(r"tcp_mutated\(.+?, (\d+)\)", MISTAKES.read_text())
+    }
+    assert at_home.command("kernel", "add", "mistaken", "--patch", str(MISTAKES))[0] == EXIT_OK
+    files = []
+    for number, name in [*FOUND_BY.items(), *((0, name) for name in {*FOUND_BY.values()})]:
+        says = "".join(f"{host} sysctl tcp_fack={number}\n" for host in ("client", "server"))
+        text = (places.SCENARIOS / f"{name}.toml").read_text()
+        file = tmp_path / f"{name}-{number}.toml"
+        file.write_text(text.replace('steps = """\n', f'steps = """\n{says}'))
+        files.append(str(file))
+    folder = at_home.folder / "results" / "mistakes"
+    words = ("--kernel-version", "mistaken", "-o", str(folder))
+    code, said = at_home.command("scenario", *files, *words)
+    assert code == EXIT_OUT_OF_TOLERANCE, said
+    verdicts = {
+        record.trial.condition_as(Scenario).scenario: result_of(record).verdict
+        for record in read_records(folder)
+    }
+    broken = {f"{name}-{number}" for number, name in FOUND_BY.items()}
+    assert {name for name, verdict in verdicts.items() if verdict == "broken"} == broken
+    assert len(verdicts) == len(files)
