@@ -13,14 +13,15 @@ from typing import Any
 import click
 
 from analysis.records.metric import Metric
-from analysis.verdicts.kernels.table import FailRule, attribute
-from analysis.verdicts.kernels.terminal import summary
+from analysis.verdicts.kernels.table import FailRule
 from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.ended import say_tally
 from firstflight.cli.exits import EXIT_SKIP
+from firstflight.cli.kernel_bisect_measure import Cells, Measure, Promises
 from firstflight.cli.kernel_source import keep_kernels
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
+from firstflight.cli.scenario import choose_scenarios
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -33,7 +34,6 @@ from testbed.base.errors import (
     TrialError,
 )
 from testbed.base.scratch import scratch_folder
-from testbed.experiment.options import Override
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.patches import PatchError
 from testbed.kernel.build.pin import pins
@@ -46,7 +46,6 @@ from testbed.way.launch import open_lanes, run_lanes
 CONFIG = places.CONFIGS / "kernel-try.toml"
 _log = log.logger(__name__)
 _COUNTS = (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCONCLUSIVE)
-_JUDGEMENTS: dict[int, Judgement] = {EXIT_OK: "good", EXIT_OUT_OF_TOLERANCE: "bad"}
 _VERDICTS = {"good": EXIT_OK, "bad": EXIT_OUT_OF_TOLERANCE, "skip": EXIT_SKIP}
 _file = click.Path(path_type=Path, dir_okay=False)
 Command = Callable[..., Any]
@@ -60,6 +59,9 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="The cells to load; default: configs/kernel-try.toml."),
     click.option("--threshold", "least_pct", type=float, default=0.0, metavar="PCT",
                  help="Bad is a cell that is slower by this many percent."),
+    click.option("--promise", "promises", metavar="NAME|FILE", multiple=True,
+                 help="Instead of CELLS: bad is a kernel on which this scenario comes out in "
+                      "another way; repeatable."),
     click.option("--any", "any_packet", is_flag=True, help="Bad is a cell with any other packet."),
     sweep_options,
     no_store_option,
@@ -75,28 +77,26 @@ def _bisect_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Loads of the same cells on one commit's kernel after the other, compared with the first's.
+    """The same measure of one commit's kernel after the other, each compared with the first's.
 
     ``folder`` has a results folder for each, the first one's as ``good``.
     """
 
     services: Services
-    choice: Choice
-    rule: FailRule
-    metric: Metric
+    measure: Measure
     git: Path
     base: str | None
     no_store: bool
     folder: Path
 
     def begin(self, kernel: OwnKernel | str) -> None:
-        """Load all cells on the first kernel: of the tree, or one that has a name.
+        """Measure the first kernel: of the tree, or one that has a name.
 
         Raises:
-            TestbedError: it cannot be built, or its loads do not count.
+            TestbedError: it cannot be built, or what it comes to does not count.
         """
         with self._kept(kernel) as version:
-            self._load(version, self.folder / "good")
+            self._run(version, self.folder / "good")
 
     def define(self, revision: str | None) -> OwnKernel:
         """Return the kernel of a revision; without one, of the work tree as it is."""
@@ -107,7 +107,7 @@ class _Search:
         )  # fmt: skip
 
     def judge(self, revision: str | None) -> Judgement:
-        """Build the kernel of a revision, load all cells on it, and compare them with the first.
+        """Build the kernel of a revision, measure it, and compare it with the first.
 
         What cannot be built or does not count is skipped, and the log says why.
 
@@ -118,26 +118,22 @@ class _Search:
             kernel = self.define(revision)
             folder = self.folder / kernel.name.removeprefix("bisect-")
             with self._kept(kernel) as version:
-                self._load(version, folder)
-            attribution = attribute(self.folder / "good", folder, metric=self.metric)
+                self._run(version, folder)
+            return self.measure.judge(self.folder / "good", folder)
         except InterruptedTrial:
             raise
         except TestbedError as error:
             _log.warning("it cannot be judged: %s", error)
             return "skip"
-        for line in summary(attribution, self.rule):
-            _log.info("%s", line)
-        return _JUDGEMENTS.get(attribution.exit_code(self.rule), "skip")
 
-    def _load(self, version: str, folder: Path) -> None:
-        fixed = [Override("kernel.version", version, f"the kernel {version}")]
-        planned = (self.choice.load(self.services.catalogue(), fixed),)
+    def _run(self, version: str, folder: Path) -> None:
+        planned = (self.measure.plan(version, self.services.catalogue()),)
         with places.using_cache(self.services.cache()):
             where, lanes = open_lanes(
                 self.services.prepare, planned, len(os.sched_getaffinity(0)), self.services.results,
                 folder, self.services.now,
             )  # fmt: skip
-            draw = partial(self.services.reports.draw_table, metric=self.metric)
+            draw = partial(self.services.reports.draw_table, metric=self.measure.metric)
             (tally,) = run_lanes(
                 *(lanes, self.services.reports.list_unsettled, draw),
                 store=chosen_store(self.services, self.no_store),
@@ -146,7 +142,7 @@ class _Search:
             raise InterruptedTrial("interrupted")
         say_tally(lanes[0], tally, where)
         if tally.exit_code not in _COUNTS:
-            raise TrialError(f"no load counts on the kernel {version}; see {where}")
+            raise TrialError(f"nothing counts on the kernel {version}; see {where}")
 
     @contextmanager
     def _kept(self, kernel: OwnKernel | str) -> Iterator[str]:
@@ -176,7 +172,7 @@ class _Search:
 def bisect_command(
     services: Services, /, good: str, bad: str, output: Path | None, git: Path, **chosen: Any
 ) -> int:
-    """Find the commit in a git tree that changes the page load times of CELLS.
+    """Find the commit in a git tree that changes page load times, or how a scenario comes out.
 
     CELLS is as --only has it, such as page=amazon,rtt_ms=20.  The tree itself is only read.
 
@@ -192,8 +188,8 @@ def bisect_command(
     search.begin(search.define(oldest.commit))
     if search.judge(newest.commit) != "bad":
         raise ConfigurationError(
-            [f"{bad} is no worse than {good} in these cells, so there is nothing to find; choose "
-             "other cells, or --any for any other packet"]
+            [f"{bad} is no worse than {good} in these cells or promises, so there is nothing to "
+             "find; choose others, or --any for any other packet"]
         )  # fmt: skip
 
     def judge(commit: str, left: int) -> Judgement:
@@ -254,11 +250,34 @@ def _search(
     any_packet: bool,
     metric: Metric,
     no_store: bool,
+    promises: tuple[str, ...],
     **chosen: Any,
 ) -> _Search:
+    measure: Measure
+    if not promises:
+        measure = _cells(services, cells, experiment, least_pct, any_packet, metric, **chosen)
+    elif cells is not None or chosen["only"] is not None or any_packet or least_pct:
+        raise ConfigurationError(
+            ["--promise beside CELLS, --only, --any or --threshold: a bisection is by page loads "
+             "or by promises"]
+        )  # fmt: skip
+    else:
+        measure = Promises(choose_scenarios(promises, services.catalogue()))
+    return _Search(services, measure, git, base, no_store, folder)
+
+
+def _cells(
+    services: Services,
+    cells: str | None,
+    experiment: Path,
+    least_pct: float,
+    any_packet: bool,
+    metric: Metric,
+    **chosen: Any,
+) -> Cells:
     if cells is not None and chosen["only"] is not None:
         raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
     choice.load(services.catalogue())  # what is wrong is said before anything is built
     rule = FailRule("any" if any_packet else "slower", least_pct)
-    return _Search(services, choice, rule, metric, git, base, no_store, folder)
+    return Cells(choice, rule, metric)

@@ -110,6 +110,7 @@ def test_a_kernel_that_is_there_is_not_replaced_unasked(
         ("--against", "v9.9", "--git", "absent"),
         ("--against", "v10"),
         ("--against", "v9.9", "page=nonsense"),
+        ("--against", "v9.9", "--promise", "cached-cookie", "page=amazon"),
         (),
     ],
 )
