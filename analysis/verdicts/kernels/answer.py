@@ -17,24 +17,21 @@ from analysis.verdicts.compare.family import Family
 from analysis.verdicts.kernels.table import LaneVerdicts
 from analysis.words import clean, count
 
+_MOVED: tuple[Attributed, ...] = ("slower", "faster")
+_OTHER: tuple[Attributed, ...] = ("other packets", "spread")
+
 
 def answer(lane: LaneVerdicts) -> str:
     """Return what the cells of ``lane`` that show TCP alone came to; without any, all of them."""
     cells = _alone(lane.cells) or lane.cells
-    counts = _counts(cells)
-    slower, faster, n = counts.get("slower", 0), counts.get("faster", 0), len(cells)
-    mean = mean_change(cells)
+    counts, n = _counts(cells), len(cells)
     if broken := counts.get("broken", 0):
         return f"broken: {broken} of {count(n, 'cell')} cannot be proven any more"
-    late = -1 if lane.comparison.metric.more else 1
-    for moved, other, word, sign in (
-        (slower, faster, "slower", late), (faster, slower, "faster", -late),
-    ):  # fmt: skip
-        if moved and not other and mean is not None and mean.value * sign > 0:
-            return f"{word} by {_size(mean, sign)}, {moved} of {count(n, 'cell')}"
-    said = f", {_size(mean, 0)} in the mean" if mean is not None else ""
-    if slower or faster:
-        return f"{slower} slower and {faster} faster of {count(n, 'cell')}{said}"
+    moved = [part for verdict in _MOVED if (part := _moved(cells, verdict))]
+    if moved:
+        return f"{' and '.join(moved)} of {count(n, 'cell')}"
+    mean = mean_change(cells)
+    said = f", {_signed(mean)} in the mean" if mean is not None else ""
     together = next((f for f in lane.families if f.verdict in ("slower", "faster")), None)
     if together is not None:
         return describe_family(together)
@@ -48,19 +45,15 @@ def answer(lane: LaneVerdicts) -> str:
     return f"no shift of load times{said}; other packets in {changed} of {count(n, 'cell')}"
 
 
-_OTHER: tuple[Attributed, ...] = ("other packets", "spread")
-
-
 def describe_family(family: Family) -> str:
     """Return what the drawn cells of one client came to together."""
     client = f" of {clean(family.client)}" if family.client else ""
     where = f"{count(family.cells, 'cell')}{client} over {count(family.seeds, 'seed')}"
     if family.verdict in ("slower", "faster"):
-        sign = 1 if family.pct.value > 0 else -1
-        return f"{family.verdict} by {_size(family.pct, sign)} in the mean of {where}"
+        return f"{family.verdict} by {_size(family.pct)} in the mean of {where}"
     if family.verdict == "no effect":
         return f"no effect in {where}"
-    return f"{family.verdict} {_size(family.pct, 0)} in the mean of {where}"
+    return f"{family.verdict} {_signed(family.pct)} in the mean of {where}"
 
 
 def others(lane: LaneVerdicts) -> Iterator[str]:
@@ -116,16 +109,28 @@ def _counts(cells: Sequence[CellFinding]) -> dict[Attributed, int]:
     return counts
 
 
-def _size(pct: Estimate, sign: int) -> str:
-    """Return a change with its interval; with a ``sign`` in that direction, with 0 as it is."""
-    if not sign:
-        ends = ""
-        if pct.interval is not None:
-            low, high, level = pct.interval.low, pct.interval.high, pct.interval.level
-            ends = f" ({level * 100:.0f} % interval {low:+.2f} to {high:+.2f})"
-        return f"{pct.value:+.2f} %{ends}"
-    value = pct.value * sign
+def _moved(cells: Sequence[CellFinding], verdict: Attributed) -> str:
+    """Return by how much those of ``cells`` moved that are of ``verdict``; empty without any."""
+    chosen = [c for c in cells if c.attribution is not None and c.attribution.verdict == verdict]
+    mean = mean_change(chosen)
+    return f"{verdict} by {_size(mean)} in {len(chosen)}" if mean is not None else ""
+
+
+def _signed(pct: Estimate) -> str:
+    """Return a change with its sign and its interval."""
     if pct.interval is None:
-        return f"{value:.2f} %"
+        return f"{pct.value:+.2f} %"
+    low, high = pct.interval.low, pct.interval.high
+    return (
+        f"{pct.value:+.2f} % ({pct.interval.level * 100:.0f} % interval {low:+.2f} to {high:+.2f})"
+    )
+
+
+def _size(pct: Estimate) -> str:
+    """Return the size of a change, and its interval in the same direction."""
+    if pct.interval is None:
+        return f"{abs(pct.value):.2f} %"
+    sign = 1 if pct.value > 0 else -1
     low, high = sorted((pct.interval.low * sign, pct.interval.high * sign))
-    return f"{value:.2f} % ({pct.interval.level * 100:.0f} % interval {low:.2f} to {high:.2f})"
+    level = pct.interval.level * 100
+    return f"{abs(pct.value):.2f} % ({level:.0f} % interval {low:.2f} to {high:.2f})"

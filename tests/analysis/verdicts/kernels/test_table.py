@@ -66,7 +66,7 @@ def test_each_later_kernel_is_compared_with_the_first(run: Path) -> None:
     assert summary(found, FailRule()) == [
         "mine against 7.3: no effect but clock reads, in 3 of 3 cells. Cells: 3 phase only; "
         "median +0.00 %.",
-        "mine-2 against 7.3: slower by 1.67 %, 1 of 3 cells. Cells: 1 slower, 2 other packets; "
+        "mine-2 against 7.3: slower by 5.00 % in 1 of 3 cells. Cells: 1 slower, 2 other packets; "
         "median +0.00 %, most +5.00 % in page=wsj rtt_ms=20 tfo=false.",
         "Flagged: 1 of 6 cells is slower.",
     ]
