@@ -88,16 +88,18 @@ def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family
         statistics.fmean(change[block] for change in changes if block in change) for block in blocks
     ]
     pct = estimate_paired_shift(means)
-    chance = chance_of_signs(changes)
+    bound = max(map(_bound_of, cells))
+    # Clock reads move all seeds of a cell one way, by next to nothing: that is no agreement.
+    chance = chance_of_signs(
+        [{b: pct for b, pct in change.items() if abs(pct) > bound} for change in changes]
+    )
     verdict: Attributed = "spread"
     if not any(any(change.values()) for change in changes):
         verdict = "no effect"
     elif len(blocks) < LEAST_SEEDS:
         verdict = "inconclusive"
-    elif pct.interval is not None and not pct.interval.holds(0.0):
-        bound = max(map(_bound_of, cells))
-        if abs(pct.value) > bound:
-            verdict = "slower" if (pct.value > 0) != metric.more else "faster"
+    elif pct.interval is not None and not pct.interval.holds(0.0) and abs(pct.value) > bound:
+        verdict = "slower" if (pct.value > 0) != metric.more else "faster"
     return Family(client, verdict, len(cells), len(blocks), pct, chance)
 
 

@@ -146,3 +146,12 @@ def test_the_answer_says_how_much_how_sure_and_where(tmp_path: Path) -> None:
         "slower by 1.15 % (95 % interval 0.90 to 1.40) in 2 and "
         "faster by 1.15 % (95 % interval 0.90 to 1.40) in 1 of 4 cells"
     )
+
+
+def test_clock_reads_in_every_cell_lend_no_weight_to_the_luck_of_one(tmp_path: Path) -> None:
+    """They move all seeds one way, by a ten-thousandth of a percent."""
+    reads = [[0.0001 + seed / 1e6 for seed in range(SEEDS)] for _ in range(12)]
+    found, _ = judged(tmp_path, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], *luck(23, 3), *reads)
+    (family,) = found.families
+    assert family.chance > 0.05
+    assert not {"slower", "faster"} & set(verdicts(found.cells))
