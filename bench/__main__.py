@@ -26,6 +26,7 @@ from bench import (
     server_price,
     sweeps,
     table1,
+    verdicts,
     visit_cost,
 )
 from bench.result import Result, all_met, table, write_json
@@ -41,6 +42,7 @@ from testbed.base.errors import (
 from testbed.base.scratch import scratch_folder
 from testbed.base.suggest import did_you_mean
 
+LONG = frozenset({"table1-chromium-n20", "sweeps", "growth", "false-alarms", "planted-regressions"})
 # Where standard output is no terminal.
 WIDTH = 150
 Measure = Callable[[Work], Result]
@@ -67,6 +69,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "growth": growth.measure,
     "sweeps": sweeps.measure,
     "notebooks": sweeps.measure_notebooks,
+    "false-alarms": verdicts.measure_false_alarms,
+    "planted-regressions": verdicts.measure_plants,
     "importing": importing.measure,
     "bootstrap-again": bootstrap.measure_again,
     "bootstrap-fresh": bootstrap.measure_fresh,
@@ -108,7 +112,7 @@ def bench(
             machine,
             quick=quick,
             # Who names a long measurement wants it measured.
-            full=full or bool({"table1-chromium-n20", "sweeps", "growth"} & set(only)),
+            full=full or bool(LONG & set(only)),
             fresh=fresh or "bootstrap-fresh" in only,
         )
         for name in names:

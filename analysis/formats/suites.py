@@ -1,15 +1,15 @@
-"""Results of test suites as JUnit XML and KTAP, for whatever judges in cases.
+"""Results of test suites as JUnit XML, KTAP and TAP, for whatever judges in cases.
 
 JUnit: the elements are those of the schema that Jenkins, GitLab and GitHub's reporters read
 (Jenkins' junit-10.xsd).  KTAP: https://docs.kernel.org/dev-tools/ktap.html, version 1.  A suite is
-a test whose subtests are its cases.
+a test whose subtests are its cases.  TAP: testanything.org, version 13, which is flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from analysis.words import clean, xml_text
@@ -35,16 +35,43 @@ class Case:
     directive: str = ""
     diagnostics: tuple[str, ...] = ()
     seconds: float = 0.0
+    value: tuple[float, str] | None = None
+    """What was measured, and its unit."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known of it, as JSON has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Kernel that a suite was run on, and what its results folder says of the run."""
+
+    name: str
+    """Its version, or its own name."""
+    folder: str
+    """The results folder."""
+    began: str
+    """When the run began (ISO 8601)."""
+    ended: str
+    """When its records were last written (ISO 8601)."""
+    parts: Mapping[str, str]
+    """The environment's parts, by name."""
+    environment: str
+    """The environment's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Cases under one name, and facts about all of them; ``notes`` are what JUnit shows of it."""
+    """Cases under one name, and facts about all of them; ``notes`` are what JUnit shows of it.
+
+    ``topic`` is what is tested, whatever the kernel: ``page loads``.
+    """
 
     name: str
     cases: Sequence[Case]
     facts: dict[str, str] = field(default_factory=dict)
     notes: str = ""
+    topic: str = "tests"
+    tested: Tested | None = None
 
     def count(self, state: State) -> int:
         """Return how many cases ended in ``state``."""
@@ -91,6 +118,26 @@ def write_ktap(suites: Sequence[Suite]) -> str:
         whole = "not ok" if any(_result(case) == "not ok" for case in suite.cases) else "ok"
         name = suite.name[:1].lower() + suite.name[1:].replace(" ", "-")
         lines.append(f"{whole} {place} {_ktap(name)}")
+    return "\n".join(lines) + "\n"
+
+
+def write_tap13(suites: Sequence[Suite]) -> str:
+    """Return ``suites`` as flat TAP 13: all cases, named by their suite where there are several.
+
+    Netdev's CI reads it where a kselftest prints it, and takes ``SKIP`` in capitals for a word on
+    the whole test, as of one case it is not.
+    """
+    several = len(suites) > 1
+    cases = [(suite, case) for suite in suites for case in suite.cases]
+    lines = ["TAP version 13", f"1..{len(cases)}"]
+    for number, (suite, case) in enumerate(cases, 1):
+        name = f"{suite.name}: {case.name}" if several else case.name
+        skipped = case.state == "skipped"
+        says = f"skip {case.directive.removeprefix('SKIP ')}" if skipped else case.directive
+        time = f"time={case.seconds * 1000:.0f}ms" if case.seconds else ""
+        remark = " ".join(filter(None, (says, time)))
+        lines += (f"# {_ktap(line)}" for line in case.diagnostics)
+        lines.append(f"{_result(case)} {number} - {_ktap(name)}{f' # {remark}' if remark else ''}")
     return "\n".join(lines) + "\n"
 
 

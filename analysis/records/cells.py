@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -259,16 +259,27 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
         if key not in planned:
             unplanned.setdefault(key, axes)
     axes_by_key.update(sorted(unplanned.items(), key=_natural))
+    once = results.manifest.get("once", ())
     metric = metric_for(stored_kind(next(iter(axes_by_key.values()), {})), metric)
     return tuple(
         Cell(
             axes,
             tuple(sorted(members.get(key, ()), key=_by_seed)),
-            max(repetitions if key in planned else 0, len(members.get(key, ()))),
+            max(
+                _planned(members.get(key, ()), repetitions, once) if key in planned else 0,
+                len(members.get(key, ())),
+            ),
             metric,
         )
         for key, axes in axes_by_key.items()
     )
+
+
+def _planned(records: Sequence[Record], repetitions: int, once: Collection[str]) -> int:
+    """Return how many loads of a condition were planned: one, if more would have been copies."""
+    trial = records[0].trial if records else None
+    single = trial is not None and trial.client in once and not trial.condition.draws
+    return 1 if single else repetitions
 
 
 def further_metrics(cells: Sequence[Cell], beside: Metric | None = None) -> tuple[Metric, ...]:

@@ -16,7 +16,7 @@ from analysis.verdicts.compare.sentences import render_text
 from analysis.verdicts.kernels.table import FailOn, FailRule, attribute, attribute_lanes
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
-from firstflight.cli.verdicts import STYLES, show_verdicts
+from firstflight.cli.verdicts import STYLES, STYLES_HELP, show_verdicts
 from testbed.base.errors import ConfigurationError
 
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -39,7 +39,7 @@ _ALPHA = 0.05
               help="Of virtual kernels: attribute each cell, and exit with 1 if one is slower (by "
                    "--min-effect) or has any other packet; default of a run: slower.")  # fmt: skip
 @click.option("--style", type=click.Choice(STYLES),
-              help="Of virtual kernels: print a table, text for a mail, or KTAP.")  # fmt: skip
+              help=f"Of virtual kernels. {STYLES_HELP}")  # fmt: skip
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")

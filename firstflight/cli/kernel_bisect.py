@@ -131,7 +131,7 @@ class _Search:
         with places.using_cache(self.services.cache()):
             where, lanes = open_lanes(
                 self.services.prepare, planned, len(os.sched_getaffinity(0)), self.services.results,
-                folder, self.services.now,
+                folder, self.services.now, copies=False,
             )  # fmt: skip
             draw = partial(self.services.reports.draw_table, metric=self.measure.metric)
             (tally,) = run_lanes(

@@ -19,7 +19,7 @@ from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_opt
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
 from firstflight.cli.services import Services, pass_services
-from firstflight.cli.verdicts import STYLES, show_verdicts
+from firstflight.cli.verdicts import STYLES, STYLES_HELP, show_verdicts
 from testbed.base import places
 from testbed.base.errors import EXIT_OUT_OF_TOLERANCE, ConfigurationError, worst_exit
 from testbed.experiment.lanes import split
@@ -78,7 +78,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
     type=click.Choice(STYLES),
     default="table",
     show_default=True,
-    help="Print a table, text for a mail, or KTAP.",
+    help=STYLES_HELP,
 )
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
@@ -129,7 +129,7 @@ def try_command(
     with places.using_cache(services.cache()):
         folder, opened = open_lanes(
             services.prepare, planned, jobs or len(os.sched_getaffinity(0)), services.results,
-            output, services.now,
+            output, services.now, copies=False,
         )  # fmt: skip
         tallies = run_lanes(
             opened,

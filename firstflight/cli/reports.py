@@ -25,7 +25,7 @@ KERNELS_DOCUMENT = "kernels.json"
 KERNELS_MAIL = "kernels.md"
 LANES_PAGE = "lanes.html"
 PROMISES_PAGE = "promises.html"
-STYLES = ("table", "markdown", "ktap")
+STYLES = ("table", "markdown", "ktap", "tap13", "netdev", "kcidb")
 """How the table of promises may be printed."""
 
 
@@ -176,7 +176,13 @@ class Reports:
         """
         from analysis.kinds.scenario.page import render_promises_page
         from analysis.kinds.scenario.promises import make_promises
-        from analysis.kinds.scenario.suite import render_junit, render_ktap
+        from analysis.kinds.scenario.suite import (
+            render_junit,
+            render_kcidb,
+            render_ktap,
+            render_netdev,
+            render_tap13,
+        )
         from analysis.kinds.scenario.terminal import render_markdown, render_promises
 
         for lane in lanes:
@@ -191,6 +197,9 @@ class Reports:
             "table": lambda: render_promises(table, read_width()),
             "markdown": lambda: render_markdown(table),
             "ktap": lambda: render_ktap(table),
+            "tap13": lambda: render_tap13(table),
+            "netdev": lambda: render_netdev(table),
+            "kcidb": lambda: render_kcidb(table),
         }
         return Promises(written[style]().rstrip("\n"), table.exit_code)
 

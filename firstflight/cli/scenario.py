@@ -44,7 +44,8 @@ _log = log.logger(__name__)
               help="The new results folder; default: results/<UTC>-scenarios.")  # fmt: skip
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--style", type=click.Choice(STYLES), default="table",
-              help="Print a table, Markdown, or KTAP as kernel tests do.")  # fmt: skip
+              help="Print a table, Markdown, KTAP as kernel tests do, TAP 13 as netdev's CI reads "
+                   "it, a run for its results.json, or KCIDB's JSON.")  # fmt: skip
 @pass_services
 def scenario(
     services: Services,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from testbed.base.errors import ConfigurationError
@@ -19,11 +19,14 @@ from testbed.experiment.stopping import look_points
 from testbed.model import Experiment, Trial, in_real_time
 
 
-def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple[Trial, ...]:
+def plan_trials(
+    experiment: Experiment, repetitions: int | None = None, once: Collection[str] = ()
+) -> tuple[Trial, ...]:
     """Return every condition with every repetition; repetition ``r`` has the seed ``seed + r``.
 
     Without ``repetitions`` there are as many as a run makes before it first looks whether it may
-    stop.  Warm-ups come first.  In real time each block is shuffled by its number and the seed
+    stop.  What draws nothing is there ``once`` with these clients: more seeds would give copies.
+    Warm-ups come first.  In real time each block is shuffled by its number and the seed
     alone: more blocks leave the order of the first ones as it was.
 
     Raises:
@@ -32,7 +35,12 @@ def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple
     warmups = [block for r in range(_warmup_blocks(experiment)) for block in _block(experiment, r)]
     if repetitions is None:
         repetitions = next(look_points(experiment, ()))
-    counted = [trial for r in range(repetitions) for trial in _block(experiment, r)]
+    counted = [
+        trial
+        for r in range(repetitions)
+        for trial in _block(experiment, r)
+        if r == 0 or trial.condition.draws or trial.client not in once
+    ]
     if not counted:
         raise ConfigurationError([f"{experiment.name}: the experiment has no trials"])
     trials = (*(replace(trial, warm_up=True) for trial in warmups), *counted)

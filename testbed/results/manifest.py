@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -81,6 +81,9 @@ class Manifest:
     keep_captures: KeepCaptures = "all"
     """Of which trials the packet captures are kept: of `all`, of `fragile` ones (that did not end
     well, or waited for a timer), or of `none`. Their digests are in the records in any case."""
+    once: tuple[str, ...] = ()
+    """The clients whose conditions are loaded once where they draw nothing: further seeds would
+    give copies."""
     stored: Stored | None = None
     """What of it was taken from a store of results; null: nothing."""
     merged: tuple[Merged, ...] = ()
@@ -108,6 +111,7 @@ def make_manifest(
     tcp_alone: tuple[str, ...] | None = None,
     shard: Shard | None = None,
     keep_captures: KeepCaptures = "all",
+    once: tuple[str, ...] = (),
 ) -> Manifest:
     """Return the manifest of a new results folder, made at ``now``.
 
@@ -115,21 +119,24 @@ def make_manifest(
         ConfigurationError: as ``plan_trials``.
     """
     created = now.astimezone(UTC).isoformat(timespec="seconds")
-    ids = tuple(list_ids(planned_trials(experiment, shard)))
+    ids = tuple(list_ids(planned_trials(experiment, shard, once=once)))
     return Manifest(
-        *(experiment, environment, ids, created, arguments, tcp_alone, shard, keep_captures)
+        *(experiment, environment, ids, created, arguments, tcp_alone, shard, keep_captures, once)
     )
 
 
 def planned_trials(
-    experiment: Experiment, shard: Shard | None, repetitions: int | None = None
+    experiment: Experiment,
+    shard: Shard | None,
+    repetitions: int | None = None,
+    once: Collection[str] = (),
 ) -> tuple[Trial, ...]:
     """Return the trials of ``experiment``, or of its ``shard``, in order (see ``plan_trials``).
 
     Raises:
         ConfigurationError: as ``plan_trials``.
     """
-    trials = plan_trials(experiment, repetitions)
+    trials = plan_trials(experiment, repetitions, once)
     return trials if shard is None else shard.part_of(trials)
 
 

@@ -141,7 +141,7 @@ def _gather(folders: Sequence[Path]) -> tuple[_Source, ...]:
         ]
     if problems:
         raise ConfigurationError(problems)
-    planned = {trial.id for trial in planned_trials(first.experiment, None)}
+    planned = {trial.id for trial in planned_trials(first.experiment, None, once=first.once)}
     sources = []
     for number, (folder, manifest) in enumerate(zip(folders, manifests, strict=True)):
         source = _Source(folder, manifest, defaultdict(list))
@@ -243,7 +243,7 @@ def _write(sources: Sequence[_Source], folder: Path, name: str, now: datetime) -
             (folder / RECORDS_FILE).open("wb") as records,
             (folder / COSTS_FILE).open("wb") as spent,
         ):
-            for trial in planned_trials(manifest.experiment, None):
+            for trial in planned_trials(manifest.experiment, None, once=manifest.once):
                 holders = [source for source in sources if trial.id in source.lines]
                 overlaps += len(holders) > 1
                 chosen = _choose(holders, trial.id)
@@ -288,7 +288,7 @@ def _manifest_of(sources: Sequence[_Source], now: datetime) -> Manifest:
     return replace(
         first,
         environment=replace(first.environment, facts=dict(facts)),
-        trials=tuple(trial.id for trial in planned_trials(first.experiment, None)),
+        trials=tuple(trial.id for trial in planned_trials(first.experiment, None, once=first.once)),
         created_utc=now.astimezone(UTC).isoformat(timespec="seconds"),
         shard=None,
         keep_captures=min((m.keep_captures for m in manifests), key=KEPT_LEAST_FIRST.index),

@@ -79,11 +79,13 @@ def open_lanes(
     *,
     shard: Shard | None = None,
     keep_captures: KeepCaptures = "all",
+    copies: bool = True,
 ) -> tuple[Path, tuple[RunLane, ...]]:
     """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
-    Each lane is for its ``shard`` of the plan, and for the whole without one.
+    Each lane is for its ``shard`` of the plan, and for the whole without one.  Without ``copies``
+    a condition that draws nothing is loaded once by a client that shows TCP alone.
 
     Raises:
         TestbedError: a part of the run cannot be had, or a folder cannot be made.
@@ -95,7 +97,7 @@ def open_lanes(
     manifests = [
         make_manifest(
             *(experiment, environment, began, words, tcp_alone(experiment.clients)),
-            *(shard, keep_captures),
+            *(shard, keep_captures, () if copies else tcp_alone(experiment.clients)),
         )
         for experiment, (_, environment) in zip(experiments, prepared, strict=True)
     ]
@@ -153,7 +155,7 @@ def resume_lanes(
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
             *(experiment, environment, now(), tuple(sys.argv[1:]), tcp_alone(experiment.clients)),
-            *(before.shard, before.keep_captures),
+            *(before.shard, before.keep_captures, before.once),
         )
         name = folder.name if len(old) > 1 else ""
         lanes.append(RunLane(folder, manifest, setup, name))

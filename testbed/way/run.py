@@ -43,7 +43,7 @@ def run_experiment(
         stop = interruption.stop
         rule = StoppingRule(experiment, list_unsettled)
         for repetitions in look_points(experiment, folder.records):
-            trials = planned_trials(experiment, manifest.shard, repetitions)
+            trials = planned_trials(experiment, manifest.shard, repetitions, manifest.once)
             todo = [t for t in choose_trials(trials, folder.done()) if t.id not in tried]
             tried |= {trial.id for trial in todo}
             with display.showing(todo, _counted(folder, trials)):

@@ -36,7 +36,7 @@ SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
         (["run", "x.toml", "--kernel-version", ""], list(pins())),
         (["run", "--kernel", "v"], ["virtual"]),
         (["run", "--client", "gr"], ["graph"]),
-        (["scenario", "all", "--style", "k"], ["ktap"]),
+        (["scenario", "all", "--style", "kt"], ["ktap"]),
         (["scenario", "cached-cook"], ["cached-cookie"]),
         (["serve", "amaz"], ["amazon", "amazon-fit2011", "amazon-h2"]),
         (["completion", ""], ["bash"]),

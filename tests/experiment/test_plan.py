@@ -8,7 +8,7 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.kernel import KERNELS
-from testbed.model import Condition, Experiment, digest, in_real_time
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, digest, in_real_time
 from testbed.model.knob import FIRST_SCHEMA, declared
 from tests.hallway import make_experiment
 
@@ -111,3 +111,17 @@ def test_a_condition_is_warmed_up_whenever_it_runs(experiment: Experiment) -> No
 
 def test_of_all_kernels_the_host_alone_runs_in_real_time() -> None:
     assert [name for name in KERNELS if in_real_time(name)] == ["host"]
+
+
+def test_a_client_without_chance_loads_once_what_draws_nothing() -> None:
+    exact, chromium = (
+        Condition("amazon", client, LinkSpec(rtt_ms=20.0), TcpSpec())
+        for client in ("graph", "chromium")
+    )
+    lossy = replace(exact, link=replace(exact.link, loss_pct=0.3))
+    asked = replace(make_experiment(repetitions=3), conditions=(exact, lossy, chromium))
+    trials = plan_trials(asked, once=("graph",))
+    assert [(t.condition, t.seed) for t in trials] == [
+        (exact, 0), (lossy, 0), (chromium, 0), (lossy, 1), (chromium, 1), (lossy, 2), (chromium, 2),
+    ]  # fmt: skip
+    assert len(plan_trials(asked)) == 9

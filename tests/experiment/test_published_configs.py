@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from analysis.stats.estimates import LEAST_FOR_LEVEL
 from testbed.base.places import CONFIGS
+from testbed.client import tcp_alone
 from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
 from testbed.experiment.options import parse_override
+from testbed.experiment.plan import plan_trials
 from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Condition, Experiment
 from testbed.way.prepare import read_catalogue
@@ -146,3 +149,14 @@ def test_all_overloads_have_one_server_and_one_saturation() -> None:
     assert len({experiment.saturation_per_s for experiment in found}) == 1
     firsts = [e.conditions[0] for e in found if isinstance(e.conditions[0], ServerLoad)]
     assert len({(c.link, c.tcp, c.server.price, c.server.response_bytes) for c in firsts}) == 1
+
+
+def test_a_change_to_tcp_is_tried_on_cells_that_only_tcp_decides() -> None:
+    """A lost question to the name server costs 5 s, and one draw of lost packets is luck."""
+    tried = asked("kernel-try")
+    conditions = [each for each in tried.conditions if isinstance(each, Condition)]
+    assert len(conditions) == len(tried.conditions) == 48
+    assert values(tuple(conditions), "dns") == {"hosts"}
+    assert values(tuple(conditions), "client") == {"graph"}
+    assert tried.repetitions >= LEAST_FOR_LEVEL
+    assert len(plan_trials(tried, once=tcp_alone(tried.clients))) == 24 + 24 * tried.repetitions

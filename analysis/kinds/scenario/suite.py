@@ -1,4 +1,4 @@
-"""The table of promises as the results of a test suite: JUnit XML and KTAP.
+"""The table of promises as the results of a test suite, in the forms that programs read.
 
 A suite for each kernel, a case for each scenario.
 """
@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
+from analysis.formats.kcidb import write_kcidb
+from analysis.formats.netdev import write_netdev
+from analysis.formats.suites import (
+    Case,
+    State,
+    Suite,
+    write_junit,
+    write_ktap,
+    write_tap13,
+)
 from analysis.kinds.scenario.promises import Finding, Lane, PromiseRow, PromiseTable
+from analysis.records.tested import tested_of
 
 JUNIT_CLASS = "firstflight.scenario"
+TOPIC = "promises"
 _STATES: dict[str, State] = {
     "kept": "passed", "changed": "passed", "broken": "failed", "unsupported": "skipped",
 }  # fmt: skip
@@ -31,12 +42,29 @@ def render_ktap(table: PromiseTable) -> str:
     return write_ktap(_suites(table))
 
 
+def render_tap13(table: PromiseTable) -> str:
+    """Return TAP 13, flat: netdev's CI finds every scenario in it."""
+    return write_tap13(_suites(table))
+
+
+def render_netdev(table: PromiseTable) -> str:
+    """Return the run as netdev's CI collects it from an executor of others."""
+    return write_netdev(_suites(table))
+
+
+def render_kcidb(table: PromiseTable) -> str:
+    """Return the run as KernelCI's database takes it."""
+    return write_kcidb(_suites(table))
+
+
 def _suites(table: PromiseTable) -> list[Suite]:
     return [
         Suite(
             f"Kernel {lane.name}",
             [_case(row, row.findings[place]) for row in table.rows],
             dict(_facts(lane)),
+            topic=TOPIC,
+            tested=tested_of(lane.results.folder, lane.name, lane.results.manifest),
         )
         for place, lane in enumerate(table.lanes)
     ]

@@ -4,13 +4,15 @@ On the virtual kernel nothing is left to chance, but not every difference says s
 Each clock read costs a tick of virtual time, so that a kernel which reads the clock once more moves
 packets by some ticks and changes nothing else.  A browser's threads may then run in another order,
 and ask for other things first: its load times move with any change, harmless ones included.  A
-client that asks in an order which only the network decides shows TCP alone.
+client that asks in an order which only the network decides shows TCP alone.  Where a seed draws
+something, such as lost packets, one load says little: there seeds are compared, and what all cells
+of a client come to together (`analysis.verdicts.compare.family`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from analysis.records.cells import Cell
@@ -38,12 +40,15 @@ OLDER_TCP_ALONE = ("graph", "wget2")
 HARMLESS_PCT = 2.7
 """By so much a change that does nothing moved a cell of Chromium: one more read of the clock for
 each sendmsg moved 9 of the 24 cells of Table 1, this one the most (docs/kernel-verdicts.md)."""
+HARMLESS_DRAWN_PCT = 0.1
+"""What is less over several seeds of lost packets is nobody's, though its interval leaves out 0."""
 THREADED = "wget2"
 HARMLESS_THREADS_PCT = 0.9
 """By up to 0.84 % the same change moved 6 of 16 cells of wget2, each by a packet with which it asks
 for something else, until which packets had moved by clock reads alone."""
 LEAST_SEEDS = 5
-"""With fewer the load times of a browser say nothing: of 5 the interval is one of 94 %."""
+"""With fewer, load times that are drawn or a browser's say nothing: of 5 the interval is one of
+94 %."""
 
 SAME = "the same packets at other times"
 OTHER = "other packets"
@@ -91,6 +96,11 @@ class CellAttribution:
     counters: tuple[CounterChange, ...] = ()
     """The counters that grew otherwise in the first trial that differs, those with the largest
     change first."""
+    drawn: bool = False
+    """Whether a seed draws what its loads depend on, such as lost packets; without, one load is
+    exact."""
+    tcp_alone: bool = True
+    """Whether its client asks as the network lets it, so that any difference is TCP's."""
 
     @property
     def words(self) -> str:
@@ -116,6 +126,13 @@ def attribute_cell(
     ``read`` gives the captures of a trial; it is asked only where the digests differ, and until a
     trial with other packets is found.  ``alone`` are the clients that show TCP alone.
     """
+    attribution = _attribute(cells, read, alone)
+    return replace(
+        attribution, drawn=_is_drawn(cells[0]), tcp_alone=_shows_tcp(cells[0], alone)
+    )  # fmt: skip
+
+
+def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str]) -> CellAttribution:
     before, after = (cell.by_seed for cell in cells)
     ours, theirs = (_by_block(cell) for cell in cells)
     shared = [block for block in before if block in after]
@@ -168,8 +185,8 @@ def _judge(
         return CellAttribution("inconclusive", reason, n, pct, None, None)
     counters = counters_that_part(*differing[0])
     other = None if what == UNREAD else what != SAME
-    if not _shows_tcp(cell, alone):
-        verdict, reason = _weigh_spread(n, pct, metric)
+    if not _shows_tcp(cell, alone) or (_is_drawn(cell) and not still):
+        verdict, reason = _weigh_spread(n, pct, metric, _bound_of(cell, alone))
         return CellAttribution(verdict, reason, n, pct, None, other, counters)
     verdict = _direction(estimate_paired_shift(moved).value, metric)
     reason = f"{what} in {len(differing)} of {count(n, 'trial')}"
@@ -251,21 +268,35 @@ def _shows_tcp(cell: Cell, alone: Collection[str]) -> bool:
     return records_of(cell.kind).tcp_alone or cell.axes.get("client") in alone
 
 
+def _is_drawn(cell: Cell) -> bool:
+    """Return whether a seed draws what the loads of a cell depend on."""
+    return any(record.trial.condition.draws for record in cell.records[:1])
+
+
+def _bound_of(cell: Cell, alone: Collection[str]) -> float:
+    """Return by how many percent what does nothing moves load times over seeds, at the most."""
+    if not _shows_tcp(cell, alone):
+        return HARMLESS_PCT
+    return HARMLESS_THREADS_PCT if cell.axes.get("client") == THREADED else HARMLESS_DRAWN_PCT
+
+
 def _direction(moved: float, metric: Metric) -> Attributed:
     if not _has_moved(moved, metric):
         return "other packets"
     return "slower" if (moved > 0) != metric.more else "faster"
 
 
-def _weigh_spread(n: int, pct: Estimate | None, metric: Metric) -> tuple[Attributed, str]:
+def _weigh_spread(
+    n: int, pct: Estimate | None, metric: Metric, bound_pct: float
+) -> tuple[Attributed, str]:
     if pct is None or n < LEAST_SEEDS:
         return "inconclusive", (
             f"other packets, which a harmless change gives as well; {count(n, 'seed')}, "
             f"{LEAST_SEEDS} are needed to tell (-n {LEAST_SEEDS})"
         )
     zero = pct.interval is None or pct.interval.holds(0.0)
-    if zero or abs(pct.value) <= HARMLESS_PCT:
-        why = "with an interval that holds 0" if zero else f"within {HARMLESS_PCT:g} %"
+    if zero or abs(pct.value) <= bound_pct:
+        why = "with an interval that holds 0" if zero else f"within {bound_pct:g} %"
         return "spread", f"over {n} seeds {pct.value:+.2f} %, {why}: as harmless changes give"
     verdict: Attributed = "slower" if (pct.value > 0) != metric.more else "faster"
-    return verdict, f"over {n} seeds by more than harmless changes give ({HARMLESS_PCT:g} %)"
+    return verdict, f"over {n} seeds by more than harmless changes give ({bound_pct:g} %)"

@@ -32,6 +32,7 @@ from analysis.verdicts.compare.environments import (
 )
 from analysis.verdicts.compare.estimated import judge_by_chance
 from analysis.verdicts.compare.exact import first_unequal, judge_exactly
+from analysis.verdicts.compare.family import settle
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
 from analysis.verdicts.compare.kind import verdicts_of
 from analysis.verdicts.compare.matching import Match, match_cells, values_of
@@ -95,6 +96,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         cells = [_with_packets(judge_exactly(m, equal, least), m, old, later, two) for m in both]
         if two:
             cells = [_attributed(cell, m, old, later) for cell, m in zip(cells, both, strict=True)]
+            cells = [*settle(cells, next((cell.metric for cell in ours), options.metric))]
     else:
         cells = judge_by_chance(both, options.alpha, least)
         if kernels is not None:

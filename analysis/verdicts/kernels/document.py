@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypedDict
 from analysis.records.cells import Axes
 from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import CellFinding
+from analysis.verdicts.compare.family import Family
+from analysis.verdicts.kernels.answer import answer
 from analysis.verdicts.kernels.table import Attribution, FailOn, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import evidence, name_row
 
@@ -46,6 +48,10 @@ class KernelDocument(TypedDict):
     """The kernel's version, or its own name."""
     folder: str
     """Its results folder."""
+    answer: str
+    """What it does to the metric, in a sentence."""
+    families: list[Annotated[_Fields, Family]]
+    """What the cells of each client came to together whose loads a seed draws."""
     counts: dict[Attributed, int]
     """How many cells came to what, by verdict."""
     median_pct: float | None
@@ -99,6 +105,8 @@ def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> Kerne
     return {
         "name": lane.name,
         "folder": lane.comparison.new,
+        "answer": answer(lane),
+        "families": [asdict(family) for family in lane.families],
         "counts": lane.counts,
         "median_pct": lane.median_pct,
         "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,

@@ -1,17 +1,35 @@
-"""The table of kernels as the results of a test suite: JUnit XML and KTAP.
+"""The table of kernels as the results of a test suite, in the forms that programs read.
 
-A suite for each later kernel, a case for each cell: what the rule flags fails, inconclusive is
-skipped.
+A suite for each later kernel, a case for each cell, and one for what the cells of a client come to
+together where a seed draws: what the rule flags fails, inconclusive is skipped.
 """
 
 from __future__ import annotations
 
-from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.formats.kcidb import write_kcidb
+from analysis.formats.netdev import write_netdev
+from analysis.formats.suites import (
+    Case,
+    State,
+    Suite,
+    write_junit,
+    write_ktap,
+    write_tap13,
+)
+from analysis.records.tested import read_tested
+from analysis.stats.estimates import Estimate
 from analysis.verdicts.compare.comparison import CellFinding
+from analysis.verdicts.compare.family import Family
+from analysis.verdicts.kernels.answer import describe_family
 from analysis.verdicts.kernels.table import Attribution, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import describe, evidence, name_row, summary
 
 JUNIT_CLASS = "firstflight.kernels"
+TOPIC = "page loads"
 
 
 def render_junit(attribution: Attribution, rule: FailRule) -> str:
@@ -24,15 +42,36 @@ def render_ktap(attribution: Attribution, rule: FailRule) -> str:
     return write_ktap(_suites(attribution, rule))
 
 
-def _suites(attribution: Attribution, rule: FailRule) -> list[Suite]:
+def render_tap13(attribution: Attribution, rule: FailRule) -> str:
+    """Return TAP 13, flat: netdev's CI finds every case in it."""
+    return write_tap13(_suites(attribution, rule))
+
+
+def render_netdev(attribution: Attribution, rule: FailRule) -> str:
+    """Return the run as netdev's CI collects it from an executor of others."""
+    return write_netdev(_suites(attribution, rule, run=True))
+
+
+def render_kcidb(attribution: Attribution, rule: FailRule) -> str:
+    """Return the run as KernelCI's database takes it, with the metric of every cell."""
+    return write_kcidb(_suites(attribution, rule, run=True))
+
+
+def _suites(attribution: Attribution, rule: FailRule, *, run: bool = False) -> list[Suite]:
+    """Return the suites; those of a ``run`` say when it was, and on what."""
     base = {"base": attribution.base_name, "base_folder": attribution.base}
     rules = {"fail_on": rule.on, "least_pct": f"{rule.least_pct:g}"}
     says = summary(attribution, rule)
     return [
         Suite(
             f"Kernel {lane.name}",
-            [_case(attribution, lane, cell, rule) for cell in lane.cells],
+            [
+                *(_case(attribution, lane, cell, rule) for cell in lane.cells),
+                *(_case_of_family(family, rule) for family in lane.families),
+            ],
             {**base, "folder": lane.comparison.new, **rules, "summary": says[place]},
+            topic=TOPIC,
+            tested=read_tested(Path(lane.comparison.new), lane.name) if run else None,
         )
         for place, lane in enumerate(attribution.lanes)
     ]
@@ -48,6 +87,7 @@ def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule:
     elif verdict == "inconclusive":
         state = "skipped"
     shown = evidence(cell) if state == "failed" else []
+    new = cell.new.median_ms if cell.new else None
     return Case(
         name_row(attribution, cell),
         state,
@@ -57,4 +97,35 @@ def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule:
         says,
         "SKIP inconclusive" if state == "skipped" else words,
         (says, *shown) if verdict != "no effect" else (),
+        value=None if new is None else (new, attribution.metric.unit or "1"),
+        facts=_facts(cell, verdict),
     )
+
+
+def _case_of_family(family: Family, rule: FailRule) -> Case:
+    says = describe_family(family)
+    state: State = "failed" if rule.flags_family(family) else "passed"
+    return Case(
+        f"all cells with draws of {family.client or 'a kind'}",
+        "skipped" if family.verdict == "inconclusive" else state,
+        says,
+        family.verdict,
+        (says,),
+        says,
+        f"SKIP {says}" if family.verdict == "inconclusive" else says,
+        facts={"verdict": family.verdict, "p": family.chance, **_change(family.pct)},
+    )
+
+
+def _facts(cell: CellFinding, verdict: str) -> Mapping[str, Any]:
+    facts: dict[str, Any] = {"verdict": verdict}
+    if cell.base is not None and cell.base.median_ms is not None:
+        facts["base"] = cell.base.median_ms
+    pct = cell.attribution.pct if cell.attribution else None
+    return facts | (_change(pct) if pct is not None else {})
+
+
+def _change(pct: Estimate) -> dict[str, Any]:
+    interval = pct.interval
+    ends = {} if interval is None else {"interval_pct": [interval.low, interval.high]}
+    return {"change_pct": pct.value, **ends}

@@ -17,6 +17,7 @@ from analysis.verdicts.compare.comparison import (
     CompareOptions,
     Comparison,
 )
+from analysis.verdicts.compare.family import Family, families_of
 from analysis.verdicts.compare.folders import compare_results
 from analysis.words import clean
 from testbed.base.errors import (
@@ -56,6 +57,11 @@ class FailRule:
         large = attribution.pct is None or abs(attribution.pct.value) >= self.least_pct
         return attribution.verdict == "slower" and large
 
+    def flags_family(self, family: Family) -> bool:
+        """Return whether drawn cells fail together, whatever becomes of each."""
+        slower = family.verdict == "slower" and abs(family.pct.value) >= self.least_pct
+        return slower and self.on != "none"
+
 
 @dataclass(frozen=True, slots=True)
 class LaneVerdicts:
@@ -68,6 +74,11 @@ class LaneVerdicts:
     def cells(self) -> tuple[CellFinding, ...]:
         """The cells that were attributed."""
         return tuple(cell for cell in self.comparison.cells if cell.attribution is not None)
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """What the cells of each client came to together whose loads a seed draws."""
+        return families_of(self.cells, self.comparison.metric)
 
     @property
     def counts(self) -> dict[Attributed, int]:
@@ -128,7 +139,8 @@ class Attribution:
         """Return 1 if a cell fails, else 5 if one is inconclusive, else 0; 0 if nothing fails."""
         if rule.on == "none":
             return EXIT_OK
-        if self.flagged(rule):
+        together = (family for lane in self.lanes for family in lane.families)
+        if self.flagged(rule) or any(map(rule.flags_family, together)):
             return EXIT_OUT_OF_TOLERANCE
         unclear = any("inconclusive" in lane.counts for lane in self.lanes)
         return EXIT_INCONCLUSIVE if unclear else EXIT_OK

@@ -19,6 +19,7 @@ from analysis.verdicts.compare.attribution import (
 )
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.sentences import label_cell, packet_lines
+from analysis.verdicts.kernels.answer import answer, describe_family, others
 from analysis.verdicts.kernels.table import Attribution, FailRule, LaneVerdicts
 from analysis.words import capitalised, clean, count
 
@@ -34,9 +35,10 @@ MEANINGS = (
     f"no effect: captures equal to the bit. phase only: the same packets, shifted by clock reads "
     f"of {CLOCK_READ_NS} ns. other packets: the load time is the same. graph asks in an order that "
     "only the network decides: what differs is TCP's. wget2 is judged alike, but for what the "
-    f"order of its threads gives (spread, up to {HARMLESS_THREADS_PCT:g} %). Other clients are "
-    f"slower or faster where the shift over {LEAST_SEEDS} seeds or more is not 0 and above "
-    f"{HARMLESS_PCT:g} %, which a harmless change gives; else it is spread."
+    f"order of its threads gives (spread, up to {HARMLESS_THREADS_PCT:g} %). Other clients, and "
+    f"lost packets, are slower or faster where the shift over {LEAST_SEEDS} seeds or more is not "
+    f"0, above {HARMLESS_PCT:g} % for other clients, which a harmless change gives, and where all "
+    "such cells together show more than chance; else it is spread."
 )
 
 
@@ -89,7 +91,7 @@ def describe_lane(lane: LaneVerdicts) -> str:
     """Return how many cells came to what, and the median change."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in lane.counts.items())
     median = f"; median {lane.median_pct:+.2f} %" if lane.median_pct is not None else ""
-    return f"{count(len(lane.cells), 'cell')}: {counts}{median}"
+    return f"Cells: {counts}{median}"
 
 
 def name_row(attribution: Attribution, cell: CellFinding) -> str:
@@ -177,7 +179,8 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
 
 
 def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
-    text = f"{lane.name} against {attribution.base_name}: {describe_lane(lane)}"
+    head = f"{lane.name} against {attribution.base_name}: {answer(lane)}."
+    text = " ".join([head, *others(lane), describe_lane(lane)])
     extreme = lane.extreme.attribution if lane.extreme is not None else None
     if (
         lane.extreme is None
@@ -194,7 +197,13 @@ def _failed(attribution: Attribution, rule: FailRule) -> str:
     least = f" by {rule.least_pct:g} % or more" if rule.least_pct else ""
     what = "another packet" if rule.on == "any" else f"slower{least}"
     cells = sum(len(lane.cells) for lane in attribution.lanes)
+    together = [
+        f"; {describe_family(family)}"
+        for lane in attribution.lanes
+        for family in lane.families
+        if rule.flags_family(family)
+    ]
     how = "have" if n != 1 else "has"
     if rule.on == "slower":
         how = "are" if n != 1 else "is"
-    return f"Flagged: {n} of {count(cells, 'cell')} {how} {what}."
+    return f"Flagged: {n} of {count(cells, 'cell')} {how} {what}{''.join(together)}."

@@ -102,3 +102,18 @@ def test_loads_that_were_not_run_are_no_lost_draws() -> None:
     (condition,) = conditions(["amazon"], [20.0], [False])
     cell = Cell({}, (record(condition, 0, 1000.0), record(condition, 1, 1001.0)), 6)
     assert (cell.lost, cell.is_safe, cell.status) == (0, None, "2 of 6 count, 4 not run")
+
+
+def test_a_cell_that_is_loaded_once_is_whole() -> None:
+    """As `kernel try` plans it: a load of graph that draws nothing is a copy with any seed."""
+    exact, _ = (replace(each, client="graph") for each in (OFF, ON))
+    lossy = replace(exact, link=replace(exact.link, loss_pct=0.3))
+    asked = asdict(experiment(2, conditions=(exact, lossy)))
+    records = [record(exact, 0, 1000.0), record(lossy, 0, 1000.0), record(lossy, 1, 1100.0)]
+    for once, planned, status in (
+        ([], [2, 2], ["1 of 2 count, 1 not run", "proven"]), (["graph"], [1, 2], ["proven"] * 2),
+    ):  # fmt: skip
+        manifest = {"experiment": asked, "once": once}
+        found = cells_of(gather_results(Path("x"), records, manifest))
+        assert [cell.planned for cell in found] == planned
+        assert [cell.status for cell in found] == status

@@ -64,9 +64,10 @@ def test_each_later_kernel_is_compared_with_the_first(run: Path) -> None:
     assert last.changes_pct == pytest.approx((0.0, 0.0, 5.0))
     assert [row.base for row in found.rows] == [1000.0, 900.0, 2000.0]
     assert summary(found, FailRule()) == [
-        "mine against 7.3: 3 cells: 3 phase only; median +0.00 %.",
-        "mine-2 against 7.3: 3 cells: 1 slower, 2 other packets; median +0.00 %, most +5.00 % in "
-        "page=wsj rtt_ms=20 tfo=false.",
+        "mine against 7.3: no effect but clock reads, in 3 of 3 cells. Cells: 3 phase only; "
+        "median +0.00 %.",
+        "mine-2 against 7.3: slower by 5.00 % in 1 of 3 cells. Cells: 1 slower, 2 other packets; "
+        "median +0.00 %, most +5.00 % in page=wsj rtt_ms=20 tfo=false.",
         "Flagged: 1 of 6 cells is slower.",
     ]
 
