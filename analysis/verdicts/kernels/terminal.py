@@ -29,6 +29,8 @@ WIDTH = 100
 MAX_SHOWN = 3
 """Of so many cells of a kernel the first packet that differs is shown."""
 MAX_COUNTERS = 6
+MAX_SPLATS = 3
+"""So many complaints of a kernel are shown for a cell."""
 MISSING = "-"
 MEANINGS = (
     f"no effect: captures equal to the bit. phase only: the same packets, shifted by clock reads "
@@ -82,6 +84,12 @@ def summary(attribution: Attribution, rule: FailRule) -> list[str]:
     return [
         *(_of_lane(attribution, lane) for lane in attribution.lanes),
         *([_failed(attribution, rule)] if rule.on != "none" else []),
+        *_of_base(attribution),
+        *(
+            f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
+            for lane in attribution.lanes
+            if lane.comparison.misses
+        ),
     ]
 
 
@@ -114,7 +122,11 @@ def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) ->
 
 def evidence(cell: CellFinding) -> list[str]:
     """Return the first packet that differs, retransmissions, and the counters that part."""
-    lines = packet_lines(cell)
+    splats = cell.attribution.splats if cell.attribution is not None else ()
+    lines = [line for splat in splats[:MAX_SPLATS] for line in splat.lines]
+    if len(splats) > MAX_SPLATS:
+        lines.append(f"and {len(splats) - MAX_SPLATS} more on its console")
+    lines += packet_lines(cell)
     if cell.change is not None and len({*cell.change.retransmits}) > 1:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
     counters = cell.attribution.counters if cell.attribution is not None else ()
@@ -177,7 +189,7 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
 
 
 def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
-    text = f"{lane.name} against {attribution.base_name}: {describe_lane(lane)}"
+    text = f"{lane.name} against {attribution.base_name}: {_broken(lane)}{describe_lane(lane)}"
     extreme = lane.extreme.attribution if lane.extreme is not None else None
     if (
         lane.extreme is None
@@ -189,10 +201,31 @@ def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 
 
+def _broken(lane: LaneVerdicts) -> str:
+    """Return by what a kernel is broken."""
+    splats = "; ".join(
+        f"{splat.title} ({count(cells, 'cell')})" for splat, cells in lane.splats.items()
+    )
+    return f"broken by {splats}. " if splats else ""
+
+
+def _of_base(attribution: Attribution) -> list[str]:
+    """Return what the first kernel complains of itself."""
+    found = {splat.title: cells for lane in attribution.lanes[:1]
+             for splat, cells in lane.base_splats.items()}  # fmt: skip
+    return [
+        f"{attribution.base_name} itself says {title} ({count(cells, 'cell')}): not held against "
+        "the others."
+        for title, cells in found.items()
+    ]
+
+
 def _failed(attribution: Attribution, rule: FailRule) -> str:
     n = attribution.flagged(rule)
     least = f" by {rule.least_pct:g} % or more" if rule.least_pct else ""
     what = "another packet" if rule.on == "any" else f"slower{least}"
+    if any("broken" in lane.counts for lane in attribution.lanes):
+        what += ", or broken" if rule.on == "slower" else ", or fail"
     cells = sum(len(lane.cells) for lane in attribution.lanes)
     how = "have" if n != 1 else "has"
     if rule.on == "slower":
