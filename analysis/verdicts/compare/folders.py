@@ -204,7 +204,10 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
         find_splats(results.folder, side.records)
         for results, side in ((base, match.base), (new, match.new))
     )
-    return replace(cell, attribution=blame(attribution, *splats))
+    attribution = blame(attribution, *splats)
+    if attribution.splats:  # whatever became of the loads
+        cell = replace(cell, verdict="different", reason=attribution.reason)
+    return replace(cell, attribution=attribution)
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:

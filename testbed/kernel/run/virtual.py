@@ -50,8 +50,8 @@ TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 BOOT_S = 60.0
 WARNINGS = "loglevel=5"
 """Writes to the console what ``quiet`` hides: warnings of the kernel, and the stacks below them.
-Nothing is written there that a sound kernel has no reason to say, and no packet depends on it: so
-it is no part of a kernel's identity."""
+Of a sound kernel that is one line, its BogoMIPS.  No packet depends on it: so it is no part of a
+kernel's identity."""
 REST = 1 / 500
 """For a second between visits a processor works 0.1 ms: tcpdump polls, and the browser's allocator
 looks for memory to free every 4 s; others may need the processor, too."""

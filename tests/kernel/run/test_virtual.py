@@ -68,7 +68,7 @@ def test_identity_is_that_of_the_build_and_the_command_line() -> None:
 
 @pytest.mark.guest
 def test_the_console_shows_warnings_of_which_nothing_depends(guests: Guests) -> None:
-    """What a kernel warns of comes above its level; a sound one writes no line more."""
+    """They are of a level that ``quiet`` hides, and the word that shows it is no identity."""
     raw, out = guests.run("open('/dev/kmsg', 'w').write('<4>WARNING: planted'); " + LEAVE)
     assert raw.status == "ended", raw
     lines = (out / CONSOLE_FILE).read_text().splitlines()

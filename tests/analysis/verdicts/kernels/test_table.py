@@ -137,6 +137,16 @@ def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
     assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). 3 cells: 3 broken")
 
 
+def test_two_kernels_are_not_the_same_where_one_warns(
+    run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folders = ["--across", "kernel", *(str(run / name) for name in ("7.3", "mine"))]
+    assert shown(capsys, tmp_path, *folders)[0] == 0
+    say_on(run, "mine", WARNING)
+    code, said, _ = shown(capsys, tmp_path, *folders)
+    assert (code, "3 broken" in said) == (1, True)
+
+
 def test_what_the_base_says_itself_is_said_and_breaks_nothing(run: Path) -> None:
     for name in ("7.3", "mine", "mine-2"):
         say_on(run, name, WARNING)
