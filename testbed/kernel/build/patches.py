@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, TestbedError
+from testbed.base.units import format_count
 from testbed.kernel.build.toolchain import Toolchain
 
 MAX_BYTES = 16 << 20
@@ -136,7 +137,7 @@ def apply_patch(patch: Patch, tree: Path, base: str, toolchain: Toolchain) -> No
             failures, remedy = "that source has none of it", "leave out --reverse"
     elif fuzz is not None:
         remedy = (
-            f"with {fuzz} lines of fuzz it would fit: give --fuzz {fuzz} if that is the right "
+            f"with {format_count(fuzz, 'line')} of fuzz it would fit: give --fuzz {fuzz} if that is the right "
             f"place, or {remedy}"
         )
     taken = "cannot be taken back from" if patch.reverse else "does not apply to"

@@ -120,7 +120,7 @@ def test_the_fuzz_with_which_a_patch_would_fit_is_said_and_taken(tmp_path: Path)
     (patch,) = series(tmp_path, PATCH)
     other = {**FILES, "answer.c": FILES["answer.c"].replace('#include "answer.h"', "// answer")}
     tree = write_tree(tmp_path / "tree", other)
-    with pytest.raises(PatchError, match="with 1 lines of fuzz it would fit: give --fuzz 1"):
+    with pytest.raises(PatchError, match="with 1 line of fuzz it would fit: give --fuzz 1"):
         apply_patch(patch, tree, "linux", find_toolchain())
     assert (tree / "answer.c").read_text() == other["answer.c"]
     fuzzy = replace(patch, fuzz=1)
