@@ -33,6 +33,11 @@ def _hold_locks(context: click.Context, _: click.Parameter, value: bool) -> None
         context.with_resource(locked_only())
 
 
+def _join(_context: click.Context, _option: click.Parameter, texts: Sequence[str]) -> str | None:
+    """Return what several options of one name say as one list."""
+    return ",".join(texts) if texts else None
+
+
 locked_option = click.option(
     "--locked", is_flag=True, expose_value=False, callback=_hold_locks,
     help="End where a package or a kernel's source is not to be had as locked; else the newest "
@@ -50,7 +55,9 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Profile of the link (links list), for what the file says of it; several "
                       "are swept."),
     click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Of TLS origins."),
-    click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
+    click.option("--only", metavar="KEY=VALUE,...", multiple=True, callback=_join,
+                 help="Only the conditions that match; the same key twice: either value.  "
+                      "Repeatable, as one list."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
     click.option("--seed", metavar="N", help="The first seed."),

@@ -14,6 +14,7 @@ from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_own_build
 from testbed.kernel.build.cache import KernelBuild
+from testbed.kernel.build.patches import MOST_FUZZ
 from testbed.kernel.build.pin import pins
 from testbed.kernel.own.definition import OwnKernel, define, own_kernels, read_own, write_own
 from testbed.model import DEFAULT_ROOT
@@ -31,7 +32,11 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="What it is made from: a pinned kernel or one of yours; default: 7.3, "
                       "and of a git tree the nearest pinned one whose patches fit."),
     click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
-                 help="Options that its configuration has otherwise.  Repeatable."),
+                 help="Options that its configuration has otherwise: a file of them, or one, such "
+                      "as CONFIG_NAME=y.  Repeatable."),
+    click.option("--reverse", is_flag=True, help="Take the patches back, the last one first."),
+    click.option("--fuzz", type=click.IntRange(0, MOST_FUZZ), default=0, metavar="N",
+                 help="Lines of context that may differ at the ends of a hunk; default: none."),
     click.option("--series", is_flag=True,
                  help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on."),
     click.option("--each", is_flag=True,
@@ -49,6 +54,8 @@ class KernelSource:
     fragments: tuple[Path, ...]
     series: bool
     each: bool
+    reverse: bool = False
+    fuzz: int = 0
 
     def define(self, name: str, patches: Sequence[Path]) -> list[OwnKernel]:
         """Return the kernels to add: one, or one for each patch.
@@ -58,6 +65,9 @@ class KernelSource:
         """
         if self.series and self.each:
             raise ConfigurationError(["--series and --each: give one of them"])
+        if not patches and (self.reverse or self.fuzz):
+            option = "--reverse" if self.reverse else "--fuzz"
+            raise ConfigurationError([f"{option} says how patches are applied: name a patch"])
         if not patches and (self.series or self.each):
             option = "--series" if self.series else "--each"
             raise ConfigurationError([f"{option} makes a kernel for each patch: name a patch"])
@@ -77,7 +87,7 @@ class KernelSource:
     def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
         return define(
             name, places.data(), base=self.base, patches=patches, fragments=self.fragments,
-            git=self.git, revision=self.revision,
+            git=self.git, revision=self.revision, fuzz=self.fuzz, reverse=self.reverse,
         )  # fmt: skip
 
 

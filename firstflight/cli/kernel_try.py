@@ -21,7 +21,12 @@ from firstflight.cli.metric import metric_option
 from firstflight.cli.services import Services, pass_services
 from firstflight.cli.verdicts import STYLES, STYLES_HELP, show_verdicts
 from testbed.base import places
-from testbed.base.errors import EXIT_OUT_OF_TOLERANCE, ConfigurationError, worst_exit
+from testbed.base.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OUT_OF_TOLERANCE,
+    ConfigurationError,
+    worst_exit,
+)
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
 from testbed.kernel.own.definition import OwnKernel
@@ -95,6 +100,8 @@ def try_command(
     fragments: tuple[Path, ...],
     series: bool,
     each: bool,
+    reverse: bool,
+    fuzz: int,
     against: str | None,
     name: str,
     experiment: Path,
@@ -117,7 +124,7 @@ def try_command(
 
     Exit code: 0 nothing fails, 1 a cell does, 5 inconclusive, 2 and 3 not to be tried.
     """
-    source = KernelSource(git, revision, base, fragments, series, each)
+    source = KernelSource(git, revision, base, fragments, series, each, reverse, fuzz)
     kernels = source.define(name, patches)
     first = _first(source, kernels[0], against, bool(patches or fragments))
     kept = [*([first] if first else []), *kernels]
@@ -140,12 +147,16 @@ def try_command(
     for lane, tally in zip(opened, tallies, strict=False):
         say_tally(lane, tally, folder)
     # What is not proven is a verdict, too: on the new kernel alone it fails, on both it does not.
-    codes = {tally.exit_code for tally in tallies} - {EXIT_OUT_OF_TOLERANCE}
+    codes = [tally.exit_code for tally in tallies if tally.exit_code != EXIT_OUT_OF_TOLERANCE]
     if tallies[-1].interrupted:
         return worst_exit(codes)
     write_reports(services, folder, metric)
     attribution, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
     show_verdicts(attribution, rule, style, as_json, junit, markdown)
+    # What a kernel broke is no gap in the results: a verdict says so.
+    broken = any("broken" in lane.counts for lane in attribution.lanes)
+    if broken and tallies[0].exit_code != EXIT_INCOMPLETE:
+        codes = [code for code in codes if code != EXIT_INCOMPLETE]
     return worst_exit([*codes, attribution.exit_code(rule)])
 
 
@@ -167,5 +178,5 @@ def _first(
     if against is None and changed:
         return replace(kernel, name=name, patches=(), options=())
     parent = f"{kernel.git.commit}^" if kernel.git.revision != "work tree" else kernel.git.commit
-    other = replace(source, revision=against or parent, base=kernel.base, series=False, each=False)
+    other = KernelSource(source.git, against or parent, kernel.base, source.fragments, False, False)
     return other.define(name, ())[0]

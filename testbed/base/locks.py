@@ -25,3 +25,16 @@ def locked(file: Path, waiting: str, write: Callable[[str], None]) -> Iterator[N
             write(waiting)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def is_locked_now(file: Path) -> Iterator[bool]:
+    """Yield whether the lock ``file`` is held for the time of the block: nobody else had it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

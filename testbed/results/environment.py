@@ -41,8 +41,9 @@ class Environment:
     facts: dict[str, str] = field(default_factory=dict)
     """What cannot influence a number in virtual time, for the reader: `git_revision`, `git_dirty`,
     `machine`, `processor`, `cores`, `memory_bytes`, `python`, `user`, `confinement`, `cpuid`;
-    `root_newer`, where packages of a root are not those of its lock, names them. A baseline has the
-    first two only."""
+    `root_newer`, where packages of a root are not those of its lock, names them; `kernel_misses`
+    names what a kernel of the user's own has not of its patches. A baseline has the first two
+    only."""
 
     @property
     def id(self) -> str:

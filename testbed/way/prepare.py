@@ -23,6 +23,7 @@ from testbed.kernel import (
     open_kernel,
     pinned_algorithms,
 )
+from testbed.kernel.build.compiled import read_misses
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run.hardware import read_cpuid
 from testbed.kernel.run.host import HostKernel
@@ -125,6 +126,8 @@ def prepare(
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts |= {"root_newer": root.newer} if root.newer else {}
+    misses = read_misses(kernel.binary.parent) if isinstance(kernel, VirtualKernel) else ()
+    facts |= {"kernel_misses": "; ".join(misses)} if misses else {}
     facts = environment.facts | facts
     setup = RunSetup(
         *(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,), traces)

@@ -55,6 +55,32 @@ DEFAULT = """\
 +\tnet->ipv4.sysctl_tcp_retries1 = 4;
  \tnet->ipv4.sysctl_tcp_retries2 = TCP_RETR2;
 """
+ADDED = """\
+--- a/net/ipv4/Kconfig
++++ b/net/ipv4/Kconfig
+@@ -544,4 +544,10 @@
+ \t  terrestrial connections.
+\x20
++config TCP_CONG_PLANTED
++\tbool "Planted"
++\tdefault y
++\thelp
++\t  Planted by a test.
++
+ config TCP_CONG_VEGAS
+ \ttristate "TCP Vegas"
+--- a/net/ipv4/Makefile
++++ b/net/ipv4/Makefile
+@@ -55,2 +55,3 @@
+ obj-$(CONFIG_TCP_CONG_HTCP) += tcp_htcp.o
++obj-$(CONFIG_TCP_CONG_PLANTED) += tcp_planted.o
+ obj-$(CONFIG_TCP_CONG_VEGAS) += tcp_vegas.o
+--- /dev/null
++++ b/net/ipv4/tcp_planted.c
+@@ -0,0 +1,2 @@
++// SPDX-License-Identifier: GPL-2.0-only
++#include <net/tcp.h>
+"""
 SLEEPS = SENDMSG.replace("PLANTED", "usleep_range(1000, 1000);")
 MISTAKES = places.ROOT / "kernels" / "mistakes" / "fast-open.patch"
 FOUND_BY = {
@@ -140,6 +166,44 @@ def test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_o
     remark = capsys.readouterr().err
     assert "kernel try has net.ipv4.tcp_retries1 '4' by itself" in remark
     assert "--set 'tcp.sysctl.tcp_retries1=" in remark
+
+
+@pytest.mark.parametrize(
+    ("planted", "splat"),
+    [
+        ("WARN_ON_ONCE(sk->sk_state == TCP_ESTABLISHED);", "WARNING: net/ipv4/tcp.c:"),
+        ("if (sk->sk_state == TCP_ESTABLISHED) *(volatile int *)8 = 0;", "Kernel mode fault at"),
+    ],
+)
+def test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what(
+    at_home: House, tmp_path: Path, planted: str, splat: str
+) -> None:
+    """The lines are those of its console, with the function's name, and in the JUnit file, too."""
+    text, junit = SENDMSG.replace("PLANTED", planted), tmp_path / "junit.xml"
+    words = ("kernel", "try", patch_file(tmp_path, text), *CELLS, "--junit", str(junit))
+    code, said = at_home.command(*words, "--fail-on", "any")
+    assert code == EXIT_OUT_OF_TOLERANCE, said
+    told = " ".join(said.split())
+    assert f"broken by {splat}" in told or f"broken by Kernel panic - not syncing: {splat}" in told
+    assert "tcp_sendmsg+0x" in told and "2 broken" in told
+    assert splat in junit.read_text()
+    code, said = at_home.command(*words, "--fail-on", "none")  # what is ok is from the store now
+    assert (code, "2 broken" in said) == (EXIT_OK, True)
+
+
+def test_what_a_patch_adds_and_does_not_turn_on_is_said(
+    at_home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = at_home.command("kernel", "try", patch_file(tmp_path, ADDED), *CELLS)
+    assert code == EXIT_OK
+    missed = "net/ipv4/tcp_planted.c is not compiled: CONFIG_TCP_CONG_PLANTED is not set"
+    assert missed in capsys.readouterr().err
+    assert missed in " ".join(said.split())
+    on = ("--config", "CONFIG_TCP_CONG_PLANTED=y")
+    assert (
+        at_home.command("kernel", "add", "on", "--patch", patch_file(tmp_path, ADDED), *on)[0] == 0
+    )
+    assert "not compiled" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

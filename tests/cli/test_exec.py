@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
-from firstflight.cli.choice import Choice
+from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.exec import print_output
 from firstflight.cli.in_lab import plan_command
 from firstflight.cli.services import program_services
@@ -80,3 +81,19 @@ def test_what_was_printed_is_printed_byte_by_byte(
     (tmp_path / ERROR_FILE).write_bytes(b"\xfe")
     print_output(tmp_path)
     assert capfdbinary.readouterr() == (b"a\0\xff\r\n", b"\xfe")
+
+
+def test_only_that_is_repeated_is_one_list() -> None:
+    """Click hands over what a user means by two of them, and not the last one."""
+
+    @click.command()
+    @sweep_options
+    def told(**chosen: object) -> object:
+        return chosen["only"]
+
+    for words, joined in (
+        ([], None),
+        (["--only", "a=1"], "a=1"),
+        (["--only", "a=1,b=2", "--only", "a=3"], "a=1,b=2,a=3"),
+    ):
+        assert told.main(words, standalone_mode=False) == joined

@@ -13,7 +13,14 @@ from firstflight.cli.main import main
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError
 from testbed.kernel.build.patches import Patch
-from testbed.kernel.own.definition import OwnKernel, own_kernels, write_own
+from testbed.kernel.own.build import dropped_options, key_of
+from testbed.kernel.own.definition import (
+    OwnKernel,
+    own_kernels,
+    parse_definition,
+    render_definition,
+    write_own,
+)
 from tests.hallway import make_services
 from tests.kernel.small_tree import PATCH, make_repository
 
@@ -147,3 +154,30 @@ def test_each_patch_alone_or_with_those_before_it(tmp_path: Path) -> None:
     assert [(own.name, len(own.patches)) for own in steps] == [("mine-1", 1), ("mine-2", 2)]
     with pytest.raises(ConfigurationError, match="give one of them"):
         replace(nothing, each=True, series=True).define("mine", files)
+
+
+def test_patches_are_taken_back_or_applied_with_fuzz_and_kept_so(tmp_path: Path) -> None:
+    (tmp_path / "a.patch").write_text(PATCH.partition("\n\n")[2])
+    nothing = KernelSource(None, None, None, (), series=False, each=False)
+    (back,) = replace(nothing, reverse=True, fuzz=2).define("mine", [tmp_path / "a.patch"])
+    (plain,) = nothing.define("mine", [tmp_path / "a.patch"])
+    assert [(patch.reverse, patch.fuzz) for patch in back.patches] == [(True, 2)]
+    assert parse_definition("mine", render_definition(back), tmp_path) == back
+    assert parse_definition("mine", render_definition(plain), tmp_path) == plain
+    assert key_of(back) != key_of(plain)
+    assert set(json.loads(render_definition(plain)["kernel.json"])["patches"][0]) == {
+        "file", "subject",
+    }  # fmt: skip
+    with pytest.raises(ConfigurationError, match=r"--reverse says how .* name a patch"):
+        replace(nothing, reverse=True).define("mine", [])
+
+
+def test_an_option_needs_no_file_and_what_it_drops_is_known(tmp_path: Path) -> None:
+    nothing = KernelSource(None, None, None, (), series=False, each=False)
+    given = replace(nothing, fragments=(Path("CONFIG_PACKET=n"), Path("CONFIG_TCP_CONG_NV=y")))
+    (own,) = given.define("mine", [])
+    assert own.options == (("CONFIG_PACKET", "n"), ("CONFIG_TCP_CONG_NV", "y"))
+    (dropped,) = dropped_options(own)
+    assert dropped.startswith("CONFIG_PACKET is off")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        replace(nothing, fragments=(Path("CONFIG_PACKET"),)).define("mine", [])

@@ -17,6 +17,7 @@ allnoconfig:
 linux: hello.c
 \t@echo '  CC      hello.o'
 \t$(CC) -o linux hello.c
+\tnm -n linux > System.map
 """
 PROGRAM = "int main(void) { return 0; }\n"
 PATCH = """\

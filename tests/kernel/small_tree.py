@@ -20,6 +20,7 @@ allnoconfig:
 \t$(CC) -c -o $@ $<
 linux: main.o answer.o
 \t$(CC) -o linux main.o answer.o
+\tnm -n linux > System.map
 """
 FILES: Mapping[str, str] = {
     "Makefile": MAKEFILE,

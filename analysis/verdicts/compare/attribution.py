@@ -21,7 +21,8 @@ from analysis.records.metric import Metric
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.captures import Pair
-from analysis.words import count
+from analysis.verdicts.compare.splats import Splat
+from analysis.words import clean, count
 from testbed.model import CAPTURE_FILE, Record
 from testbed.wire.difference import shifts_between, shifts_until_asked
 
@@ -101,6 +102,10 @@ class CellAttribution:
     exact."""
     tcp_alone: bool = True
     """Whether its client asks as the network lets it, so that any difference is TCP's."""
+    splats: tuple[Splat, ...] = ()
+    """What the new kernel complained of on its console and the base did not."""
+    base_splats: tuple[Splat, ...] = ()
+    """What the base complained of itself, which is not the new kernel's doing."""
 
     @property
     def words(self) -> str:
@@ -140,7 +145,7 @@ def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str])
     pct = estimate_paired_shift(percents) if percents else None
     lost = [block for block in before if block in theirs and block not in after]
     if lost:
-        reason = f"seed {lost[0][0]} is proven in BASE and not in NEW"
+        reason = f"seed {lost[0][0]} is proven in BASE and not in NEW: {_ended(theirs[lost[0]])}"
         return CellAttribution("broken", reason, len(shared), pct, None, None)
     if not shared:
         side = "NEW" if before else "BASE"
@@ -153,6 +158,29 @@ def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str])
         reason = f"so far {attribution.verdict}, in {len(shared)} of {count(len(before), 'trial')}"
         return CellAttribution("inconclusive", reason, len(shared), pct, None, None)
     return attribution
+
+
+def blame(
+    attribution: CellAttribution, base: Sequence[Splat], new: Sequence[Splat]
+) -> CellAttribution:
+    """Return ``attribution`` with what both kernels complained of; what only NEW did breaks it."""
+    own = tuple(splat for splat in new if not any(splat.is_like(each) for each in base))
+    if own:
+        often = f"{own[0].title}, in {count(own[0].trials, 'trial')} of NEW"
+        lost = attribution.verdict == "broken"
+        attribution = replace(
+            attribution, verdict="broken",
+            reason=f"{often}; {attribution.reason}" if lost else f"{often} and none of BASE",
+        )  # fmt: skip
+    return replace(attribution, splats=own, base_splats=tuple(base))
+
+
+def _ended(record: Record) -> str:
+    """Return how a trial ended that is not proven, in a few words."""
+    first = clean((record.reason or "").partition("\n")[0])
+    if record.outcome == "timeout" and record.lab is None:
+        return f"the kernel hangs: {first}"
+    return f"{record.outcome}, {first}" if first else record.outcome
 
 
 def _judge(

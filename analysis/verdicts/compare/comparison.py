@@ -238,6 +238,8 @@ class CellFinding:
 class Comparison:
     """Two results folders compared; ``kernels`` is there where they are of two kernels.
 
+    ``misses`` says what of its patches the new kernel has not, so that no cell can show it.
+
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
     out of matching cells: both under test.  ``added`` are the cells that only the new results
     have.  ``names`` are the axes that tell the cells apart.  ``kind`` is what their trials do.
@@ -264,6 +266,7 @@ class Comparison:
     drawn: bool = False
     gains: tuple[CellFinding, ...] = ()
     uniform: float | None = None
+    misses: str = ""
 
     @property
     def clocks_differ(self) -> bool:

@@ -10,7 +10,7 @@ from analysis.records.cells import Cell, cells_of, describe_absence, varying_axe
 from analysis.records.kind import records_of
 from analysis.records.results import Results, no_collection, read_results
 from analysis.tables.table import kind_of_cells
-from analysis.verdicts.compare.attribution import attribute_cell, tcp_alone
+from analysis.verdicts.compare.attribution import attribute_cell, blame, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
 from analysis.verdicts.compare.clocks import clocks_of, judge_by_tolerance
 from analysis.verdicts.compare.comparison import (
@@ -36,9 +36,13 @@ from analysis.verdicts.compare.family import settle
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
 from analysis.verdicts.compare.kind import verdicts_of
 from analysis.verdicts.compare.matching import Match, match_cells, values_of
+from analysis.verdicts.compare.splats import find_splats
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record
+
+MISSES = "kernel_misses"
+"""The fact of a manifest's environment that says what a kernel has not of its patches."""
 
 
 def compare_results(base: Path, new: Path, options: CompareOptions | None = None) -> Comparison:
@@ -125,6 +129,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         drawn=drawn is not None,
         gains=tuple(drawn.gains) if drawn else (),
         uniform=drawn.uniform if drawn else None,
+        misses=clean(later.manifest.get("environment", {}).get("facts", {}).get(MISSES, "")),
     )
 
 
@@ -196,7 +201,15 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
         return read_captures((base.folder, new.folder), (base_record, new_record))[0]
 
     alone = tcp_alone(base.manifest) & tcp_alone(new.manifest)
-    return replace(cell, attribution=attribute_cell((match.base, match.new), read, alone))
+    attribution = attribute_cell((match.base, match.new), read, alone)
+    splats = (
+        find_splats(results.folder, side.records)
+        for results, side in ((base, match.base), (new, match.new))
+    )
+    attribution = blame(attribution, *splats)
+    if attribution.splats:  # whatever became of the loads
+        cell = replace(cell, verdict="different", reason=attribution.reason)
+    return replace(cell, attribution=attribution)
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:

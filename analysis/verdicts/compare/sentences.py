@@ -165,6 +165,7 @@ def notes_of(comparison: Comparison) -> list[str]:
         *judged_by(comparison),
         *summary(comparison),
         *attributed(comparison),
+        *missed(comparison),
         *under_test(comparison),
         *comparison.notes,
         *ranks_of(comparison),
@@ -373,6 +374,15 @@ def attributed(comparison: Comparison) -> list[str]:
         if others else ""
     )  # fmt: skip
     return [f"What the cells came to: {counts}.{also}"]
+
+
+def missed(comparison: Comparison) -> list[str]:
+    """Return what of its patches the new kernel has not."""
+    return (
+        [f"The kernel in NEW has not all of what was changed: {comparison.misses}."]
+        if comparison.misses
+        else []
+    )
 
 
 def _describe_client(comparison: Comparison, client: str, overview: Overview) -> str:

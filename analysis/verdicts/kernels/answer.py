@@ -23,6 +23,9 @@ _OTHER: tuple[Attributed, ...] = ("other packets", "spread")
 
 def answer(lane: LaneVerdicts) -> str:
     """Return what the cells of ``lane`` that show TCP alone came to; without any, all of them."""
+    if lane.splats:
+        splats = lane.splats.items()
+        return f"broken by {'; '.join(f'{s.title} ({count(n, "cell")})' for s, n in splats)}"
     cells = _alone(lane.cells) or lane.cells
     counts, n = _counts(cells), len(cells)
     if broken := counts.get("broken", 0):

@@ -10,6 +10,7 @@ from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family
 from analysis.verdicts.kernels.answer import answer
+from analysis.verdicts.compare.splats import Splat
 from analysis.verdicts.kernels.table import Attribution, FailOn, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import evidence, name_row
 
@@ -58,6 +59,13 @@ class KernelDocument(TypedDict):
     """By how many percent the metric of a cell grew, in the median of all."""
     extreme_pct: float | None
     """The largest change of a cell, in either direction."""
+    misses: str
+    """What of its patches this kernel has not, so that no cell can show it; empty if nothing."""
+    broken_by: list[Annotated[_Fields, Splat]]
+    """What this kernel complained of on its consoles and the base did not; `trials` are those of
+    the first such cell."""
+    base_says: list[Annotated[_Fields, Splat]]
+    """What the base complained of itself."""
     cells: list[KernelCellDocument]
     """Every cell of the base, in the order of its table."""
 
@@ -110,6 +118,9 @@ def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> Kerne
         "counts": lane.counts,
         "median_pct": lane.median_pct,
         "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
+        "misses": lane.comparison.misses,
+        "broken_by": [asdict(splat) for splat in lane.splats],
+        "base_says": [asdict(splat) for splat in lane.base_splats],
         "cells": [_cell(attribution, cell, rule) for cell in lane.cells],
     }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -19,6 +20,7 @@ from analysis.verdicts.compare.comparison import (
 )
 from analysis.verdicts.compare.family import Family, families_of
 from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.splats import Splat, merge_splats
 from analysis.words import clean
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
@@ -89,6 +91,18 @@ class LaneVerdicts:
             for verdict in get_args(Attributed)
             if verdict in verdicts
         }
+
+    @property
+    def splats(self) -> dict[Splat, int]:
+        """What this kernel complained of and the base did not: in how many cells each."""
+        return _count_splats(cell.attribution.splats for cell in self.cells if cell.attribution)
+
+    @property
+    def base_splats(self) -> dict[Splat, int]:
+        """The same of the base."""
+        return _count_splats(
+            cell.attribution.base_splats for cell in self.cells if cell.attribution
+        )
 
     @property
     def changes_pct(self) -> tuple[float, ...]:
@@ -211,6 +225,12 @@ def tabulate(comparisons: Sequence[Comparison]) -> Attribution:
         clean(base_name or Path(first.base).name), first.base, lanes, rows, tuple(named),
         first.metric,
     )  # fmt: skip
+
+
+def _count_splats(cells: Iterable[Sequence[Splat]]) -> dict[Splat, int]:
+    found = [splat for splats in cells for splat in splats]
+    merged = merge_splats(found)
+    return dict(Counter(merged[splat] for splat in found))
 
 
 def _row(axes: Axes, cells: Sequence[CellFinding | None]) -> Row:

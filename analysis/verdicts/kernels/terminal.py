@@ -30,6 +30,8 @@ WIDTH = 100
 MAX_SHOWN = 3
 """Of so many cells of a kernel the first packet that differs is shown."""
 MAX_COUNTERS = 6
+MAX_SPLATS = 3
+"""So many complaints of a kernel are shown for a cell."""
 MISSING = "-"
 MEANINGS = (
     f"no effect: captures equal to the bit. phase only: the same packets, shifted by clock reads "
@@ -84,6 +86,12 @@ def summary(attribution: Attribution, rule: FailRule) -> list[str]:
     return [
         *(_of_lane(attribution, lane) for lane in attribution.lanes),
         *([_failed(attribution, rule)] if rule.on != "none" else []),
+        *_of_base(attribution),
+        *(
+            f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
+            for lane in attribution.lanes
+            if lane.comparison.misses
+        ),
     ]
 
 
@@ -116,7 +124,11 @@ def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) ->
 
 def evidence(cell: CellFinding) -> list[str]:
     """Return the first packet that differs, retransmissions, and the counters that part."""
-    lines = packet_lines(cell)
+    splats = cell.attribution.splats if cell.attribution is not None else ()
+    lines = [line for splat in splats[:MAX_SPLATS] for line in splat.lines]
+    if len(splats) > MAX_SPLATS:
+        lines.append(f"and {len(splats) - MAX_SPLATS} more on its console")
+    lines += packet_lines(cell)
     if cell.change is not None and len({*cell.change.retransmits}) > 1:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
     counters = cell.attribution.counters if cell.attribution is not None else ()
@@ -192,10 +204,23 @@ def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 
 
+def _of_base(attribution: Attribution) -> list[str]:
+    """Return what the first kernel complains of itself."""
+    found = {splat.title: cells for lane in attribution.lanes[:1]
+             for splat, cells in lane.base_splats.items()}  # fmt: skip
+    return [
+        f"{attribution.base_name} itself says {title} ({count(cells, 'cell')}): not held against "
+        "the others."
+        for title, cells in found.items()
+    ]
+
+
 def _failed(attribution: Attribution, rule: FailRule) -> str:
     n = attribution.flagged(rule)
     least = f" by {rule.least_pct:g} % or more" if rule.least_pct else ""
     what = "another packet" if rule.on == "any" else f"slower{least}"
+    if any("broken" in lane.counts for lane in attribution.lanes):
+        what += ", or broken" if rule.on == "slower" else ", or fail"
     cells = sum(len(lane.cells) for lane in attribution.lanes)
     together = [
         f"; {describe_family(family)}"

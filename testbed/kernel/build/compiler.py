@@ -13,6 +13,7 @@ from pathlib import Path
 
 from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, MissingError, TestbedError
+from testbed.kernel.build.symbols import SYMBOLS_FILE, list_functions
 from testbed.kernel.build.toolchain import Toolchain
 
 RECIPE = "3"  # raise when the steps below change the binary
@@ -46,6 +47,8 @@ def compile_tree(
 ) -> Path:
     """Compile the configured source in ``tree``, and write the stripped ``binary`` and the ``log``.
 
+    The names of its functions are kept beside the binary, which has none.
+
     What was compiled there before is used as far as make finds it up to date.
 
     Raises:
@@ -59,6 +62,8 @@ def compile_tree(
     argv = [*mortal, toolchain.program("make"), *_MAKE, f"-j{jobs}", "linux"]
     _compile(argv, _environment(toolchain), tree, log, name)
     proc.run([toolchain.program("strip"), "-o", str(binary), str(tree / "linux")])
+    functions = list_functions((tree / SYMBOLS_FILE).read_text("utf-8"))
+    binary.with_name(SYMBOLS_FILE).write_text(functions, "utf-8")
     return binary
 
 
@@ -100,8 +105,9 @@ def configure(tree: Path, fragment: Path, source: str, toolchain: Toolchain) -> 
     lost = lost_options(wanted, parse_config((tree / ".config").read_text()))
     if lost:
         raise MissingError(
-            f"{source}: asked options did not survive: {', '.join(lost)}; the fragment {fragment} "
-            "does not fit this source"
+            f"{source}: asked options did not survive: {', '.join(lost)}; each needs an option "
+            "that is off, or this source has no such option: look at what --config asks for, and "
+            "at its `depends on` in Kconfig"
         )
 
 

@@ -1,9 +1,9 @@
 """Object tree: a kernel's source and what was compiled of it, kept to compile a change fast.
 
-There is one for each base.  Before each build the tree is made to hold exactly the source that is
-asked for, and only files that differ are written, so that they are newer than all that was compiled
-of them; what make does then is what it does for anybody who edits a kernel.  A tree whose last
-build did not come to its own end is not trusted: it is made anew.
+There is one for each base, with spare ones (``trees``).  Before each build the tree is made to hold
+exactly the source that is asked for, and only files that differ are written, so that they are newer
+than all that was compiled of them; what make does then is what it does for anybody who edits a
+kernel.  A tree whose last build did not come to its own end is not trusted: it is made anew.
 
 Standard library only: a kernel is built before there is a Python environment.
 """
@@ -13,21 +13,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from testbed.base.errors import MissingError
-from testbed.base.locks import locked
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_duration
 from testbed.kernel.build.compiler import CORE_S, RECIPE, BuildError, compile_tree, configure
 from testbed.kernel.build.patches import Patch, apply_patch
 from testbed.kernel.build.toolchain import Progress, Toolchain
+from testbed.kernel.build.trees import STATE_FILE, UNPACKED_FILE, open_tree
 
-_STATE = "state.json"
 _SOURCE = "source"
 _ORIGINALS = "originals"
 
@@ -93,10 +92,12 @@ def build_in(
     log: Path,
     jobs: int,
     progress: Progress,
+    look: Callable[[Path], None] = lambda tree: None,
 ) -> None:
-    """Compile ``recipe`` in the object tree ``folder``, which is made if need be.
+    """Compile ``recipe`` in the object tree ``folder``, which is made if need be, or a spare one.
 
-    The stripped kernel is written to ``binary``, and what the compiler says to ``log``.
+    The stripped kernel is written to ``binary``, and what the compiler says to ``log``.  ``look``
+    is shown the tree with all that was compiled, before another build changes it.
 
     Raises:
         PatchError: a patch does not apply; the tree is as it was.
@@ -104,24 +105,32 @@ def build_in(
         BuildError: it does not compile.
         CommandError: another step failed.
     """
-    waiting = f"kernel {recipe.name}: waiting for another run that builds in {folder}"
-    with locked(folder / "lock", waiting, progress):
-        for stale in folder.glob(".next-*"):
-            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
-        state, span = _read_state(folder), "what differs from the last build"
-        if state is None or (state.compiler, state.recipe) != (toolchain.name, RECIPE):
-            state = _begin(folder, recipe, toolchain.name, progress)
-            cores = min(jobs, os.cpu_count() or 1)
-            span = f"usually {format_duration(CORE_S / cores)} in all"
-        held = _hold(folder, state, recipe, toolchain, progress)
-        try:
-            configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}", toolchain)
-            progress(f"kernel {recipe.name}: compiling, {span} on {jobs} cores; log: {log}")
-            compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name, toolchain)
-        except (BuildError, MissingError):
-            _write_state(folder, held)
-            raise
+    with open_tree(folder, is_kept, recipe.name, progress) as tree:
+        _build_in(tree, recipe, toolchain, binary, log, jobs, progress)
+        look(tree / _SOURCE)
+
+
+def _build_in(
+    folder: Path, recipe: KernelRecipe, toolchain: Toolchain, binary: Path, log: Path, jobs: int,
+    progress: Progress,
+) -> None:  # fmt: skip
+    """Compile ``recipe`` in the tree ``folder``, which nobody else uses meanwhile."""
+    for stale in folder.glob(".next-*"):
+        shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
+    state, span = _read_state(folder), "what differs from the last build"
+    if state is None or (state.compiler, state.recipe) != (toolchain.name, RECIPE):
+        state = _begin(folder, recipe, toolchain.name, progress)
+        cores = min(jobs, os.cpu_count() or 1)
+        span = f"usually {format_duration(CORE_S / cores)} in all"
+    held = _hold(folder, state, recipe, toolchain, progress)
+    try:
+        configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}", toolchain)
+        progress(f"kernel {recipe.name}: compiling, {span} on {jobs} cores; log: {log}")
+        compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name, toolchain)
+    except (BuildError, MissingError):
         _write_state(folder, held)
+        raise
+    _write_state(folder, held)
 
 
 def is_kept(folder: Path) -> bool:
@@ -142,12 +151,13 @@ def check_patches(recipe: KernelRecipe, toolchain: Toolchain) -> None:
 
 def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress) -> _State:
     """Unpack the source into a new tree, whatever was there."""
-    for name in (_STATE, _SOURCE, _ORIGINALS):
+    for name in (STATE_FILE, UNPACKED_FILE, _SOURCE, _ORIGINALS):
         _remove(folder / name)
     progress(f"kernel {recipe.name}: unpacking {recipe.source.describe()}")
     (folder / _SOURCE).mkdir()
     (folder / _ORIGINALS).mkdir()
     recipe.source.unpack(folder / _SOURCE)
+    (folder / UNPACKED_FILE).touch()
     state = _State(recipe.source.id, (), compiler, RECIPE, at_rest=True)
     _write_state(folder, state)
     return state
@@ -248,13 +258,13 @@ def _remove(path: Path) -> None:
 
 
 def _write_state(folder: Path, state: _State) -> None:
-    (folder / _STATE).write_text(json.dumps(asdict(state)) + "\n")
+    (folder / STATE_FILE).write_text(json.dumps(asdict(state)) + "\n")
 
 
 def _read_state(folder: Path) -> _State | None:
     """Return what the tree in ``folder`` holds; ``None``: there is none to go on from."""
     try:
-        state = _State(**json.loads((folder / _STATE).read_text()))
+        state = _State(**json.loads((folder / STATE_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return state if state.at_rest else None

@@ -2,7 +2,8 @@
 
 A mailbox is split where git-mailsplit(1) splits one, and a mail is decoded (RFC 2045) before its
 patch is applied; mails without a patch, such as cover letters, are passed over.  Patches are
-applied by patch(1) without fuzz: context that differs is a reason to stop, as it is for git am.
+applied by patch(1) without fuzz, unless it is asked for: context that differs is a reason to stop,
+as it is for git am.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -18,10 +19,14 @@ from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, TestbedError
+from testbed.base.units import format_count
 from testbed.kernel.build.toolchain import Toolchain
 
 MAX_BYTES = 16 << 20
 """The largest file of patches that is read."""
+
+MOST_FUZZ = 2
+"""More than this of the three lines of context that patches have says nothing of the place."""
 
 _FROM = re.compile(rb"^From \S+ .*\d\d:\d\d:\d\d .*(?:19|20)\d\d.*$", re.MULTILINE)
 _HEADER = re.compile(rb"\A(?:[A-Za-z][A-Za-z0-9-]*:.*\n(?:[ \t].*\n)*)+\n")
@@ -41,16 +46,21 @@ class Patch:
         name: a file name, such as ``0001-tcp-open-the-window-sooner.patch``.
         subject: the mail's subject without its tag, or the name of the file that it came in.
         text: what patch(1) reads.
+        fuzz: how many lines at the ends of a hunk's context may differ.
+        reverse: whether it is taken back.
     """
 
     name: str
     subject: str
     text: str
+    fuzz: int = 0
+    reverse: bool = False
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the text, hex."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """SHA-256 of the text, hex; with how it is applied, if that is not as git am does."""
+        how = f"\0fuzz {self.fuzz}, reverse {self.reverse}" if self.fuzz or self.reverse else ""
+        return hashlib.sha256(f"{self.text}{how}".encode()).hexdigest()
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -69,8 +79,12 @@ def read_patch(file: Path) -> Patch:
     return Patch(file.name, file.stem, file.read_text("utf-8"))
 
 
-def read_series(files: Sequence[Path], first: int = 1) -> tuple[Patch, ...]:
+def read_series(
+    files: Sequence[Path], first: int = 1, *, fuzz: int = 0, reverse: bool = False
+) -> tuple[Patch, ...]:
     """Return the patches in ``files`` in order; their names are numbered from ``first``.
+
+    Those that are taken back come in the other order.
 
     Raises:
         ConfigurationError: with a sentence for each file that cannot be read or has no patch.
@@ -90,8 +104,10 @@ def read_series(files: Sequence[Path], first: int = 1) -> tuple[Patch, ...]:
             problems.append(f"{file}: {error}")
     if problems:
         raise ConfigurationError(problems)
+    if reverse:
+        patches = [(f"taken back: {subject}", text) for subject, text in reversed(patches)]
     return tuple(
-        Patch(f"{number:04d}-{_slug(subject)}.patch", subject, text)
+        Patch(f"{number:04d}-{_slug(subject)}.patch", subject, text, fuzz, reverse)
         for number, (subject, text) in enumerate(patches, first)
     )
 
@@ -104,21 +120,56 @@ def apply_patch(patch: Patch, tree: Path, base: str, toolchain: Toolchain) -> No
     Raises:
         PatchError: it does not apply; ``tree`` holds part of it.
     """
-    done = _run_patch(toolchain, tree, patch, "--forward")
+    before = {name: _content(tree / name) for name in patch.touched}
+    done = _run_patch(toolchain, tree, patch)
     if done.returncode == 0:
         return
     failures = "; ".join(_failures(done.stdout)) or (done.stdout + done.stderr).strip()[-500:]
-    if _run_patch(toolchain, tree, patch, "--reverse", "--dry-run").returncode == 0:
+    for name, content in before.items():
+        _put_back(tree / name, content)
+    remedy = "rebase it on that source, or choose another --base"
+    fuzz = _fuzz_that_fits(toolchain, tree, patch)
+    opposite = replace(patch, reverse=not patch.reverse)
+    if _run_patch(toolchain, tree, opposite, "--dry-run").returncode == 0:
         failures = "that source has all of it already"
-    raise PatchError(
-        f"{patch.name} does not apply to {base}: {failures}; rebase it on that source, or choose "
-        "another --base"
-    )
+        remedy = "give --reverse to see what it is worth by taking it back"
+        if patch.reverse:
+            failures, remedy = "that source has none of it", "leave out --reverse"
+    elif fuzz is not None:
+        remedy = (
+            f"with {format_count(fuzz, 'line')} of fuzz it would fit: give --fuzz {fuzz} if that is the right "
+            f"place, or {remedy}"
+        )
+    taken = "cannot be taken back from" if patch.reverse else "does not apply to"
+    raise PatchError(f"{patch.name} {taken} {base}: {failures}; {remedy}")
+
+
+def _fuzz_that_fits(toolchain: Toolchain, tree: Path, patch: Patch) -> int | None:
+    """Return the least fuzz with which ``patch`` would apply; ``None``: with none."""
+    more = range(patch.fuzz + 1, MOST_FUZZ + 1)
+    fits = (
+        n for n in more
+        if _run_patch(toolchain, tree, replace(patch, fuzz=n), "--dry-run").returncode == 0
+    )  # fmt: skip
+    return next(fits, None)
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+def _put_back(file: Path, content: bytes | None) -> None:
+    if content is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
 def _run_patch(toolchain: Toolchain, tree: Path, patch: Patch, *words: str) -> proc.Completed:
-    argv = [toolchain.program("patch"), "-p1", "-F0", "--force", "--no-backup-if-mismatch",
-            "-r", "-", *words]  # fmt: skip
+    way = "--reverse" if patch.reverse else "--forward"
+    argv = [toolchain.program("patch"), "-p1", f"-F{patch.fuzz}", "--force",
+            "--no-backup-if-mismatch", "-r", "-", way, *words]  # fmt: skip
     env = toolchain.environment
     return proc.run(argv, cwd=tree, env=env, stdin=patch.text, check=False, timeout_s=_APPLY_S)
 

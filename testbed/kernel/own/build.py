@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
@@ -32,8 +33,10 @@ from testbed.kernel.build.cache import (
     read_build,
     write_identity,
 )
-from testbed.kernel.build.compiler import RECIPE, BuildError
+from testbed.kernel.build.compiled import find_misses, write_misses
+from testbed.kernel.build.compiler import RECIPE, BuildError, parse_config
 from testbed.kernel.build.objects import Source, build_in
+from testbed.kernel.build.patches import Patch
 from testbed.kernel.build.pin import Pin
 from testbed.kernel.build.source import DebianSource, fetch_source
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
@@ -54,6 +57,16 @@ def key_of(own: OwnKernel) -> str:
         "recipe": RECIPE,
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def dropped_options(own: OwnKernel) -> list[str]:
+    """Return a sentence for each option that is off, and that every kernel of ours has."""
+    usual = parse_config(own.pin.config.read_text())
+    return [
+        f"{name} is off, and all kernels of the testbed have it: a load that needs it fails"
+        for name, value in own.options
+        if value == "n" and usual.get(name, "n") != "n"
+    ]
 
 
 def config_sha256(own: OwnKernel) -> str:
@@ -120,6 +133,7 @@ def ensure_own(
             build_in(
                 objects, recipe, toolchain=toolchain, binary=work / BINARY_FILE,
                 log=work / LOG_FILE, jobs=jobs, progress=report,
+                look=partial(_note_misses, work, own, toolchain),
             )  # fmt: skip
             identity = _identify(own, pin, toolchain.name, file_sha256(work / BINARY_FILE))
             write_identity(work, identity)
@@ -128,6 +142,14 @@ def ensure_own(
                 raise BuildError(f"kernel {own.name} {problem}")
     progress(f"kernel {own.name}: ready")
     return KernelBuild(folder / BINARY_FILE, identity, own.pin.boot)
+
+
+def _note_misses(folder: Path, own: OwnKernel, toolchain: Toolchain, tree: Path) -> None:
+    """Keep in ``folder`` what the kernel in ``tree`` has not of the user's changes."""
+    patches = own.patches
+    if own.git is not None and (change := own.git.read_change()):
+        patches = (Patch("git", own.git.revision, change), *patches)
+    write_misses(folder, [*dropped_options(own), *find_misses(tree, patches, toolchain)])
 
 
 def remove_own(name: str, home: Path, cache: Path) -> None:

@@ -139,6 +139,8 @@ def define(
     fragments: Sequence[Path],
     git: Path | None,
     revision: str | None,
+    fuzz: int = 0,
+    reverse: bool = False,
 ) -> OwnKernel:
     """Return the kernel that the user asks for; nothing is written but objects of a work tree.
 
@@ -162,7 +164,7 @@ def define(
     if git is not None and first.git is not None:
         problems.append(f"--base {base} has a source of its own: leave out --git, or name a pin")
     try:
-        series = read_series(patches, first=len(first.patches) + 1)
+        series = read_series(patches, len(first.patches) + 1, fuzz=fuzz, reverse=reverse)
     except ConfigurationError as error:
         problems += error.problems
     for fragment in fragments:
@@ -248,7 +250,9 @@ def _distance(version: tuple[int, int], other_version: tuple[int, int]) -> tuple
 
 
 def _read_fragment(file: Path) -> dict[str, str]:
-    """Return the options in a file such as ``make savedefconfig`` writes."""
+    """Return the options in a file such as ``make savedefconfig`` writes, or the one it is."""
+    if _OPTION.fullmatch(str(file)) and not file.exists():
+        return parse_config(str(file))
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -277,7 +281,13 @@ def parse_definition(name: str, texts: Mapping[str, str], home: Path) -> OwnKern
         if document["base"] not in pins():
             raise ValueError(f"its base {document['base']!a} is not pinned any more")
         patches = tuple(
-            Patch(entry["file"], entry["subject"], texts[f"{PATCHES_FOLDER}/{entry['file']}"])
+            Patch(
+                entry["file"],
+                entry["subject"],
+                texts[f"{PATCHES_FOLDER}/{entry['file']}"],
+                entry.get("fuzz", 0),
+                entry.get("reverse", False),
+            )
             for entry in document["patches"]
         )
         git = document["git"]
@@ -318,7 +328,12 @@ def render_definition(own: OwnKernel) -> dict[str, str]:
     document = {
         "schema": _SCHEMA,
         "base": own.base,
-        "patches": [{"file": patch.name, "subject": patch.subject} for patch in own.patches],
+        "patches": [
+            {"file": patch.name, "subject": patch.subject}
+            | ({"fuzz": patch.fuzz} if patch.fuzz else {})
+            | ({"reverse": True} if patch.reverse else {})
+            for patch in own.patches
+        ],
         "options": dict(own.options),
         "git": git,
         "omitted": list(own.omitted),

@@ -75,6 +75,16 @@ class GitSource:
             else None
         )
 
+    def read_change(self) -> str:
+        """Return as a patch what the commit changes, or the work tree; empty where none is known.
+
+        A commit without a parent, such as that of a shallow clone, has none.
+        """
+        before = self.commit if self.revision == WORK_TREE else f"{self.commit}^"
+        git = Git(self.repository, self.objects)
+        completed = git.try_run("diff-tree", "-p", "--no-renames", before, self.tree)
+        return completed.stdout if completed.returncode == 0 else ""
+
     def extract(self, names: Collection[str], folder: Path) -> None:
         """Write those of the files ``names`` that it has into ``folder``.
 
@@ -186,13 +196,17 @@ def _read_version(git: Git, tree: str) -> str:
     makefile = git.try_run("show", f"{tree}:Makefile")
     lines = (line.partition("=") for line in makefile.stdout.splitlines()[:20])
     values = {name.strip(): value.strip() for name, _, value in lines}
-    um = git.try_run("cat-file", "-e", f"{tree}:arch/um")
-    if um.returncode != 0 or not values.get("VERSION", "").isdigit():
+    if not values.get("VERSION", "").isdigit():
         raise ConfigurationError(
-            [f"{git.repository}: no kernel's source: it has no Makefile with a version, or no "
-             "arch/um"]
+            [f"{git.repository}: no kernel's source: it has no Makefile with a version"]
+        )
+    version = ".".join(values.get(name, "0") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+    if git.try_run("cat-file", "-e", f"{tree}:arch/um").returncode != 0:
+        raise ConfigurationError(
+            [f"{git.repository}: Linux {version} without arch/um, which every guest is made of "
+             "(User-Mode Linux); take a tree that has it: the whole of a release has"]
         )  # fmt: skip
-    return ".".join(values.get(name, "0") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+    return version
 
 
 @contextmanager

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
 from testbed.base.seeding import system_call_ns
+from testbed.kernel.build.symbols import Symbols, name_in_file, read_symbols
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import (
@@ -36,7 +37,7 @@ from testbed.kernel.run.jail import (
     open_stage,
 )
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
-from testbed.kernel.run.sandbox import gather_result, run_trial
+from testbed.kernel.run.sandbox import CONSOLE_FILE, gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Ip, Jitter, Trial
 
@@ -47,6 +48,10 @@ TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 
 BOOT_S = 60.0
+WARNINGS = "loglevel=5"
+"""Writes to the console what ``quiet`` hides: warnings of the kernel, and the stacks below them.
+Of a sound kernel that is one line, its BogoMIPS.  No packet depends on it: so it is no part of a
+kernel's identity."""
 REST = 1 / 500
 """For a second between visits a processor works 0.1 ms: tcpdump polls, and the browser's allocator
 looks for memory to free every 4 s; others may need the processor, too."""
@@ -155,11 +160,16 @@ class VirtualKernel:
                 ended, console = run_trial(start, out, limit_s, cancel)
             # Else the jail was killed, and cannot say that it was the last process.
             lent.ended = ended is not None and ended.status >= 0
-        return gather_result(
+        raw = gather_result(
             trial, "the guest", out, ended, console,
             started_s=started_s, limit_s=limit_s, cancel=cancel,
             panicked="Kernel panic" in console,
         )  # fmt: skip
+        symbols = _symbols_of(self.binary)
+        if symbols is None:
+            return raw
+        name_in_file(out / CONSOLE_FILE, symbols)
+        return replace(raw, console_tail=symbols.name_addresses(raw.console_tail))
 
     @contextmanager
     def _lent(self, trial: Trial) -> Iterator[_Lent]:
@@ -196,9 +206,16 @@ class VirtualKernel:
         return (
             "linux",
             *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
+            WARNINGS,
             *((TRACE_OPTION,) if self.traced else ()),
             *(("--", trial.opening.text) if trial.client else ()),
         )
+
+
+@cache
+def _symbols_of(binary: Path) -> Symbols | None:
+    """Return the functions of a kernel, read once."""
+    return read_symbols(binary)
 
 
 def _jitter_of(trial: Trial) -> Jitter:

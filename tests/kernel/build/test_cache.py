@@ -38,7 +38,7 @@ def test_built_once_and_found_again(tmp_path: Path) -> None:
     assert made.identity.patches == {"0001.patch": file_sha256(tmp_path / "0001.patch")}
     assert made.identity.source_sha256 == pin.tarball_sha256
     left = sorted(path.name for path in made.binary.parent.iterdir())
-    assert left == ["build.json", "build.log", "linux"]
+    assert left == ["System.map", "build.json", "build.log", "linux"]
 
 
 def test_the_patch_is_in_the_binary(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,38 @@ def test_what_does_not_apply_is_named(tmp_path: Path, change: tuple[str, str], w
     assert words in str(caught.value)
     assert "0001-answer-say-seven.patch does not apply to linux 9.9.3" in str(caught.value)
     assert caught.value.exit_code == EXIT_MISSING
+
+
+def test_the_fuzz_with_which_a_patch_would_fit_is_said_and_taken(tmp_path: Path) -> None:
+    (patch,) = series(tmp_path, PATCH)
+    other = {**FILES, "answer.c": FILES["answer.c"].replace('#include "answer.h"', "// answer")}
+    tree = write_tree(tmp_path / "tree", other)
+    with pytest.raises(PatchError, match="with 1 line of fuzz it would fit: give --fuzz 1"):
+        apply_patch(patch, tree, "linux", find_toolchain())
+    assert (tree / "answer.c").read_text() == other["answer.c"]
+    fuzzy = replace(patch, fuzz=1)
+    apply_patch(fuzzy, tree, "linux", find_toolchain())
+    assert "return 7" in (tree / "answer.c").read_text()
+    assert len({patch.sha256, fuzzy.sha256, replace(patch, reverse=True).sha256}) == 3
+
+
+def test_what_is_there_already_can_be_taken_back(tmp_path: Path) -> None:
+    (patch,) = series(tmp_path, PATCH)
+    tree = write_tree(tmp_path / "tree")
+    apply_patch(patch, tree, "linux", find_toolchain())
+    with pytest.raises(PatchError, match="has all of it already; give --reverse"):
+        apply_patch(patch, tree, "linux", find_toolchain())
+    (back,) = read_series([tmp_path / "a.mbox"], reverse=True)
+    assert (back.name, back.reverse) == ("0001-taken-back-answer-say-seven.patch", True)
+    apply_patch(back, tree, "linux", find_toolchain())
+    assert (tree / "answer.c").read_text() == FILES["answer.c"]
+    with pytest.raises(PatchError, match="has none of it; leave out --reverse"):
+        apply_patch(back, tree, "linux", find_toolchain())
+
+
+def test_a_series_is_taken_back_from_its_end(tmp_path: Path) -> None:
+    files = [tmp_path / "first.patch", tmp_path / "second.patch"]
+    for file in files:
+        file.write_text(PATCH.partition("\n\n")[2])
+    back = read_series(files, reverse=True)
+    assert [patch.subject for patch in back] == ["taken back: second", "taken back: first"]

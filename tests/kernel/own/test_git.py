@@ -83,7 +83,7 @@ def test_what_is_no_kernel(tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     git(other, "rm", "-rq", "arch")
     commit(other, "no um")
-    with pytest.raises(ConfigurationError, match="no kernel's source"):
+    with pytest.raises(ConfigurationError, match=r"Linux 9\.9\.3 without arch/um.*take a tree"):
         resolve(other, "HEAD", tmp_path / "store")
     git(other, "rm", "-q", "Makefile")
     commit(other, "no version")

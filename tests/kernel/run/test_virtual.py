@@ -17,6 +17,7 @@ from testbed.base.seeding import system_call_ns
 from testbed.kernel.run import sandbox
 from testbed.kernel.run.interface import InterruptedTrial
 from testbed.kernel.run.jail import JAIL, NONE
+from testbed.kernel.run.sandbox import CONSOLE_FILE
 from testbed.kernel.run.virtual import VirtualKernel, boot_once, command_line
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
@@ -63,6 +64,15 @@ def test_identity_is_that_of_the_build_and_the_command_line() -> None:
     other = VirtualKernel("7.3", Path("/c"), build, boot, Path("/d"), Path("/s"), NONE)
     line = " ".join(command_line(0, ("seccomp=on",), "computing"))
     assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
+
+
+@pytest.mark.guest
+def test_the_console_shows_warnings_of_which_nothing_depends(guests: Guests) -> None:
+    """They are of a level that ``quiet`` hides, and the word that shows it is no identity."""
+    raw, out = guests.run("open('/dev/kmsg', 'w').write('<4>WARNING: planted'); " + LEAVE)
+    assert raw.status == "ended", raw
+    lines = (out / CONSOLE_FILE).read_text().splitlines()
+    assert [line.partition("] ")[2] for line in lines if "planted" in line] == ["WARNING: planted"]
 
 
 @pytest.mark.guest

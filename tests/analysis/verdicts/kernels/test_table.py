@@ -104,6 +104,73 @@ def test_broken_fails(tmp_path: Path) -> None:
     assert [found.exit_code(FailRule(on, 50.0)) for on in ("slower", "any", "none")] == [1, 1, 0]
 
 
+def say_on(run: Path, lane_name: str, line: str) -> None:
+    """Write a line of the kernel on the console of each trial of a lane."""
+    for trial in json_lines(run / lane_name / "records.jsonl"):
+        folder = run / lane_name / "trials" / trial["trial_id"]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "console.log").write_text(f"[   87.810000] {line}\n")
+
+
+def json_lines(file: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+WARNING = "WARNING: net/ipv4/tcp.c:1450 at tcp_sendmsg+0x8f/0xa0"
+
+
+def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
+    say_on(run, "mine", WARNING)
+    found, rule = attribute_lanes(run), FailRule()
+    first = found.lanes[0]
+    assert first.counts == {"broken": 3}
+    assert (found.exit_code(rule), found.exit_code(FailRule("any"))) == (1, 1)
+    assert found.exit_code(FailRule("none")) == 0
+    document = describe_attribution(found, rule)
+    assert [splat["title"] for splat in document["kernels"][0]["broken_by"]] == [WARNING]
+    assert document["kernels"][1]["broken_by"] == []
+    for text in (
+        render_text(found, rule), render_markdown(found, rule), render_ktap(found, rule),
+        render_junit(found, rule), json.dumps(document),
+    ):  # fmt: skip
+        assert WARNING in " ".join(text.split())
+    says = summary(found, rule)
+    assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). 3 cells: 3 broken")
+
+
+def test_two_kernels_are_not_the_same_where_one_warns(
+    run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folders = ["--across", "kernel", *(str(run / name) for name in ("7.3", "mine"))]
+    assert shown(capsys, tmp_path, *folders)[0] == 0
+    say_on(run, "mine", WARNING)
+    code, said, _ = shown(capsys, tmp_path, *folders)
+    assert (code, "3 broken" in said) == (1, True)
+
+
+def test_what_the_base_says_itself_is_said_and_breaks_nothing(run: Path) -> None:
+    for name in ("7.3", "mine", "mine-2"):
+        say_on(run, name, WARNING)
+    found = attribute_lanes(run)
+    assert not any("broken" in lane.counts for lane in found.lanes)
+    told = [line for line in summary(found, FailRule()) if "itself says" in line]
+    assert told == [f"7.3 itself says {WARNING} (3 cells): not held against the others."]
+    document = describe_attribution(found, FailRule())
+    assert [splat["title"] for splat in document["kernels"][1]["base_says"]] == [WARNING]
+
+
+def test_what_a_kernel_has_not_of_its_patches_is_said_in_text_and_json(run: Path) -> None:
+    manifest = run / "mine" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    document["environment"]["facts"]["kernel_misses"] = "net/ipv4/tcp_new.c is not compiled"
+    manifest.write_text(json.dumps(document))
+    found = attribute_lanes(run)
+    said = "mine has not all of what was changed: net/ipv4/tcp_new.c is not compiled."
+    assert said in summary(found, FailRule())
+    kernels = describe_attribution(found, FailRule())["kernels"]
+    assert [kernel["misses"] for kernel in kernels] == ["net/ipv4/tcp_new.c is not compiled", ""]
+
+
 def test_the_mail_fits(run: Path) -> None:
     many = attribute(run / "7.3", *([run / "mine-2"] * 5))
     for found in (attribute_lanes(run), many):
