@@ -25,6 +25,7 @@ from testbed.kernel import ensure_build, ensure_own_build, find_confinement
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION
+from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
 from testbed.kernel.selftests.debug import define_debug
 from testbed.kernel.selftests.packetdrill import (
     NOT_THERE,
@@ -116,7 +117,8 @@ def _prepare(version: str, debug: bool, cache: Path, drill: Packetdrill | None) 
     usr = ensure_named(DEFAULT_ROOT, cache, _log.info).usr
     build, name = _build(version, debug, cache, usr)
     native = ensure_native(cache, _log.info)
-    return Bench(name, build, usr, native, find_confinement(), drill)
+    tools = ensure_named(TOOLCHAIN_ROOT, cache, _log.info).usr
+    return Bench(name, build, usr, native, tools, find_confinement(), drill)
 
 
 def _build(version: str, debug: bool, cache: Path, usr: Path) -> tuple[KernelBuild, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import get_args
 
 from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
 from testbed.base.units import format_count
+from testbed.kernel.selftests.verdict import State as Verdicts
 from testbed.kernel.selftests.verdict import Verdict
 
 STYLES = ("table", "ktap", "tap13")
@@ -35,8 +37,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdict.state for verdict in verdicts)
     parts = [part for verdict in verdicts for part in verdict.parts]
     passed = sum(part.state == "passed" for part in parts)
-    states = ("passed", "failed", "skipped", "incomplete")
-    said = ", ".join(f"{counts[state]} {state}" for state in states if counts[state])
+    said = ", ".join(f"{counts[state]} {state}" for state in get_args(Verdicts) if counts[state])
     return f"{format_count(len(verdicts), 'test')}: {said}; {passed} of {len(parts)} parts passed"
 
 

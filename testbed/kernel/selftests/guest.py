@@ -53,7 +53,7 @@ def lay_out() -> Path:
 
 
 def mount(*words: str) -> None:
-    """Mount by mount(8)."""
+    """Mount what is asked for, as its manual has it."""
     subprocess.run(["mount", *words], check=True)
 
 

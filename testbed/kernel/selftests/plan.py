@@ -14,18 +14,29 @@ from testbed.kernel.selftests.tree import TestTree
 
 SUFFIX = ".pkt"
 RUNNER = "ksft_runner.sh"
-CHOSEN = (
-    "bind_bhash.sh", "bind_timewait", "bind_wildcard", "cmsg_ip.sh", "cmsg_so_mark.sh",
-    "cmsg_so_priority.sh", "getsockopt_iter", "icmp_rfc4884", "ip_local_port_range.sh",
-    "ipv6_flowlabel.sh", "ipv6_flowlabel_mgr", "ipv6_fragmentation", "netns-name.sh",
-    "psock_snd.sh", "reuseaddr_conflict", "reuseaddr_ports_exhausted.sh", "reuseport_addr_any.sh",
-    "reuseport_bpf", "reuseport_bpf_cpu", "reuseport_dualstack", "rxtimestamp.sh",
+CHOSEN = frozenset({
+    "bind_bhash.sh", "bind_timewait", "bind_wildcard", "cmsg_time.sh", "getsockopt_iter", "icmp.sh",
+    "icmp_rfc4884", "ipv6_flowlabel.sh", "ipv6_flowlabel_mgr", "ipv6_fragmentation",
+    "netns-sysctl.sh", "psock_snd.sh", "reuseaddr_conflict", "reuseaddr_ports_exhausted.sh",
+    "reuseport_addr_any.sh", "reuseport_bpf", "reuseport_bpf_cpu", "reuseport_dualstack",
+    "route_localnet.sh", "run_afpackettests", "run_netsocktests", "rxtimestamp.sh",
     "sk_bind_sendto_listen", "sk_connect_zero_addr", "sk_so_peek_off", "skf_net_off.sh",
-    "so_incoming_cpu", "tap", "tcp_fastopen_backup_key.sh", "tcp_port_share", "test_so_rcv.sh",
-    "tls", "udp_splice_checksum", "udpgso.sh",
-)  # fmt: skip
+    "stress_reuseport_listen.sh", "tcp_fastopen_backup_key.sh", "tcp_port_share", "test_so_rcv.sh",
+    "tls", "udp_splice_checksum", "udpgso.sh", "unicast_extensions.sh",
+})  # fmt: skip
 """Tests of net, beside packetdrill's scripts, that run where nothing is asked for: of sockets, TCP
 and UDP (docs/selftests.md says what is left out, and why)."""
+NEEDS = {
+    "cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
+    "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
+    "ip_local_port_range.sh": "CONFIG_MPTCP",
+    "netns-name.sh": "CONFIG_NETDEVSIM",
+    "so_incoming_cpu": "CONFIG_SMP",
+    "tap": "CONFIG_MACVTAP",
+    "tfo_passive.sh": "CONFIG_NETDEVSIM",
+    "tls": "CONFIG_TLS",
+}
+"""Options without which tests fail rather than say so."""
 _IPV4 = ("--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1", "--netmask_ip=255.255.0.0",
          "--remote_ip=192.0.2.1", "-D", "TFO_COOKIE=3021b9d889017eeb",
          "-D", "TFO_COOKIE_ZERO=b7c12350a90dc8f5", "-D", "CODE=host_unreachable")  # fmt: skip
@@ -164,6 +175,9 @@ def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:
             why = _missing_program(file, tree.absent)
         if not why and not file.is_file():
             why = "is not in the source"
+        option = NEEDS.get(name)
+        if not why and option and tree.options.get(option, "n") == "n":
+            why = f"needs {option}, which this kernel has not: ./run.sh kernel add NAME --config"
         tests.append(_left_out(test, why) if why else test)
     return tests
 

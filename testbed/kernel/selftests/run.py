@@ -33,6 +33,8 @@ LIMIT_S = 900.0
 """How long each command may take by the guest's clock: ten times netdev's own limit."""
 WALL_S = 240.0
 """How long a guest may take by the machine's clock, however slow that is."""
+AWK = "bin/mawk"
+"""awk(1), which roots of guests have not and the build root has."""
 WHICH = '#!/bin/sh\ncommand -v "$@"\n'
 """which(1), which no root has, and the runner of packetdrill's scripts calls."""
 MORE_WORDS = ("loglevel=5",)
@@ -48,6 +50,7 @@ class Bench:
         build: the kernel.
         usr: the user land of the guests.
         native: the folder of the testbed's C programs.
+        tools: the user land of the build root, for a program that the guests' has not.
         confinement: what holds the guests.
         packetdrill: the program; ``None``: there is none.
     """
@@ -56,6 +59,7 @@ class Bench:
     build: KernelBuild
     usr: Path
     native: Path
+    tools: Path
     confinement: str
     packetdrill: Packetdrill | None
 
@@ -120,6 +124,7 @@ def _lay_bundle(bundle: Path, bench: Bench) -> Path:
     shutil.copy(GUEST, bundle / "guest.py")
     programs = bundle / "programs"
     (programs / "which").write_text(WHICH)
+    shutil.copy(bench.tools / AWK, programs / "awk")
     if bench.packetdrill is not None:
         shutil.copy(bench.packetdrill.program, programs / PROGRAM)
     for path in (bundle.parent, bundle, *bundle.rglob("*")):

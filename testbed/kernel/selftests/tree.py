@@ -18,6 +18,7 @@ from testbed.base.errors import MissingError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.kernel.build.cache import build_lock, new_build
+from testbed.kernel.build.compiler import parse_config
 from testbed.kernel.build.objects import Source
 from testbed.kernel.build.patches import Patch, apply_patch, read_patch
 from testbed.kernel.build.pin import Pin, pins, read_pin
@@ -52,6 +53,7 @@ class TestTree:
         source: what the source is, for people.
         listed: the names that the Makefile of ``net`` lists as tests, in its order.
         absent: programs of ``net`` that are not compiled, with the first error of each.
+        options: what the kernel's configuration asks for.
     """
 
     __test__ = False  # no test class of pytest's
@@ -60,6 +62,7 @@ class TestTree:
     source: str
     listed: tuple[str, ...]
     absent: dict[str, str]
+    options: dict[str, str]
 
     @property
     def packetdrill(self) -> Path | None:
@@ -121,12 +124,14 @@ def _find_origin(version: str) -> _Origin:
 
 def _read(folder: Path, origin: _Origin) -> TestTree:
     git = origin.own.git if origin.own else None
+    config = origin.own.render_config() if origin.own else origin.pin.config.read_text()
     source = git.describe() if git else f"{origin.pin.package} {origin.pin.package_version}"
     return TestTree(
         folder / FOLDER,
         source,
         tuple((folder / LIST_FILE).read_text().split()),
         _find_absent(folder),
+        parse_config(config),
     )
 
 
