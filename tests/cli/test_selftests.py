@@ -5,11 +5,13 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from firstflight.cli.selftest_verdicts import render, render_junit
-from testbed.kernel.selftests.verdict import Part, Verdict
+from testbed.kernel.selftests.verdict import TestPart, Verdict
 
 VERDICTS = [
-    Verdict("net/a", "passed", "", (Part("x", "passed"),)),
-    Verdict("net/b", "failed", "x: b.pkt:4: error", (Part("x", "failed"),), ("b.pkt:4: error",)),
+    Verdict("net/a", "passed", "", (TestPart("x", "passed"),)),
+    Verdict(
+        "net/b", "failed", "x: b.pkt:4: error", (TestPart("x", "failed"),), ("b.pkt:4: error",)
+    ),
     Verdict("net/c", "skipped", "no # TLS"),
     Verdict("net/d", "incomplete", "the guest did not end"),
 ]
@@ -17,7 +19,7 @@ VERDICTS = [
 
 def test_tap13_is_flat_and_says_why() -> None:
     assert render("t", VERDICTS, "tap13").splitlines() == [
-        "TAP version 13", "1..4", "ok 1 net/a", "# x: b.pkt:4: error", "# b.pkt:4: error",
+        "TAP version 13", "1..4", "ok 1 net/a", "# x: b.pkt:4: bad", "# b.pkt:4: bad",
         "not ok 2 net/b", "ok 3 net/c # SKIP no TLS", "# the guest did not end", "not ok 4 net/d",
     ]  # fmt: skip
 

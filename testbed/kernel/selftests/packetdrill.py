@@ -1,9 +1,9 @@
 """Program packetdrill: compiled from the user's source tree, or the one on the user's PATH.
 
 Debian has no package of it.  It looks for the edge of a clock tick by calling times(2) again and
-again; where no computing takes time that would never end.  So a copy that is compiled here is
-linked with a times(2) that first rests for 0.1 ms (ld(1), --wrap); its source is as it was.  For a
-program of the PATH a system call has to cost time instead.
+again; where no computing takes time that would never end, and where a system call costs some it
+takes a million of them.  So a copy that is compiled here is linked with a times(2) that first rests
+for 0.1 ms (ld(1), --wrap); its source is as it was.  A program of the PATH takes the calls.
 """
 
 from __future__ import annotations
@@ -59,13 +59,11 @@ class Packetdrill:
         program: the file.
         says: which one it is, for people.
         sha256: of the file.
-        rests: whether it rests where it waits, so that system calls need cost no time.
     """
 
     program: Path
     says: str
     sha256: str
-    rests: bool
 
 
 def find_packetdrill(named: Path | None, cache: Path, progress: Progress) -> Packetdrill | None:
@@ -83,7 +81,7 @@ def find_packetdrill(named: Path | None, cache: Path, progress: Progress) -> Pac
     if there is None:
         return None
     program = Path(there).resolve()
-    return Packetdrill(program, f"{there} of this machine", file_sha256(program), rests=False)
+    return Packetdrill(program, f"{there} of this machine", file_sha256(program))
 
 
 def _find_source(named: Path) -> Path:
@@ -116,7 +114,7 @@ def _compile(source: Path, cache: Path, progress: Progress) -> Packetdrill:
                     _make(source, list(files), work, toolchain)
     program = folder / PROGRAM
     says = f"compiled from {source} ({key[:12]}), with a rest in times(2)"
-    return Packetdrill(program, says, file_sha256(program), rests=True)
+    return Packetdrill(program, says, file_sha256(program))
 
 
 def _make(source: Path, files: list[str], work: Path, toolchain: Toolchain) -> None:

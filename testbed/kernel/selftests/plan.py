@@ -55,7 +55,7 @@ _OPTION = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class TestCommand:
     """A command of a test: it says TAP itself, or has the name of what its status decides."""
 
     argv: tuple[str, ...]
@@ -77,7 +77,7 @@ class Selftest:
     name: str
     root: Path
     folder: str
-    commands: tuple[Command, ...]
+    commands: tuple[TestCommand, ...]
     left_out: str = ""
 
 
@@ -160,7 +160,7 @@ def _scripts(tree: TestTree) -> list[Selftest]:
         return []
     return [
         Selftest(f"packetdrill/{script.name}", tree.folder, "net/packetdrill",
-                 (Command(("bash", RUNNER, script.name)),))
+                 (TestCommand(("bash", RUNNER, script.name)),))
         for script in sorted(folder.glob(f"*{SUFFIX}"))
     ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:
     tests = []
     for name in sorted(set(listed)):
         file = tree.folder / "net" / name
-        test = Selftest(f"net/{name}", tree.folder, "net", (Command((f"./{name}",)),))
+        test = Selftest(f"net/{name}", tree.folder, "net", (TestCommand((f"./{name}",)),))
         why = tree.absent.get(name) or ""
         if not why and file.suffix == ".sh" and file.is_file():
             why = _missing_program(file, tree.absent)
@@ -210,6 +210,6 @@ def _of_suite(script: Path, root: Path) -> Selftest:
     else:
         variants = list(VARIANTS)
     start = ("unshare", "-n", "packetdrill", "--send_omit_free")
-    commands = tuple(Command((*start, *VARIANTS[name], script.name), name) for name in variants)
+    commands = tuple(TestCommand((*start, *VARIANTS[name], script.name), name) for name in variants)
     why = "" if commands else f"asks for an --ip_version that is none: {', '.join(asked)}"
     return Selftest(f"suite/{script}", root, str(script.parent), commands, why)

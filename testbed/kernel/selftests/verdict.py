@@ -27,8 +27,10 @@ _SAID = re.compile(r"^\[\s*\d+\.\d+\]\s?")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TestPart:
     """A part of a test, such as ``ipv6``, and what became of it."""
+
+    __test__ = False  # no test class of pytest's
 
     name: str
     state: State
@@ -51,7 +53,7 @@ class Verdict:
     name: str
     state: State
     reason: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TestPart, ...] = ()
     evidence: tuple[str, ...] = ()
     virtual_s: float = 0.0
 
@@ -88,7 +90,7 @@ def find_splat(kernel: str) -> tuple[str, ...]:
     return ()
 
 
-def _overall(said: Sequence[Said], parts: Sequence[Part]) -> tuple[State, str]:
+def _overall(said: Sequence[Said], parts: Sequence[TestPart]) -> tuple[State, str]:
     failed = [part for part in parts if part.state == "failed"]
     if failed:
         others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -107,14 +109,14 @@ def _overall(said: Sequence[Said], parts: Sequence[Part]) -> tuple[State, str]:
     return "passed", ""
 
 
-def _parts(command: Said) -> list[Part]:
+def _parts(command: Said) -> list[TestPart]:
     """Return the parts that a command says in TAP, or the one that it is."""
     if command.name:
         lines = list(filter(_PACKETDRILL.match, command.output.splitlines()))
         if command.status == 0:
-            return [Part(command.name, "passed")]
+            return [TestPart(command.name, "passed")]
         ended = "did not end in time" if command.status is None else f"status {command.status}"
-        return [Part(command.name, "failed", lines[0] if lines else
+        return [TestPart(command.name, "failed", lines[0] if lines else
                      _last_line(command.output) or ended)]  # fmt: skip
     parts, before = [], ""
     for line in command.output.splitlines():
@@ -127,7 +129,7 @@ def _parts(command: Said) -> list[Part]:
                 state = "skipped"
             elif directive == "XFAIL":
                 state = "passed"
-            parts.append(Part(name, state, why or (before if state == "failed" else "")))
+            parts.append(TestPart(name, state, why or (before if state == "failed" else "")))
             before = ""
     return parts
 
