@@ -6,11 +6,13 @@ packetdrill itself is no package of Debian's, so its place is taken by a miniatu
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from firstflight.cli.main import main
+from testbed.base import places
 from tests.hallway import make_services
 from tests.kernel.selftests.drill import write_drill
 
@@ -18,7 +20,7 @@ RECORDS = "selftests.jsonl"
 
 
 def run(out: Path, *words: str) -> int:
-    services = make_services(out.parent)
+    services = replace(make_services(out.parent), cache=places.cache)
     return main(["kernel", "selftests", *words, "-o", str(out)], services)
 
 
