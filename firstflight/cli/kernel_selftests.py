@@ -20,12 +20,13 @@ from testbed.base.errors import (
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
 )
+from testbed.base.scratch import scratch_folder
 from testbed.base.whole_file import write_whole
-from testbed.kernel import ensure_build, ensure_own_build, find_confinement
-from testbed.kernel.build.cache import KernelBuild
+from testbed.kernel import ensure_build, find_confinement
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
+from testbed.kernel.own.build import ensure_own
 from testbed.kernel.selftests.debug import define_debug
 from testbed.kernel.selftests.packetdrill import (
     NOT_THERE,
@@ -33,7 +34,7 @@ from testbed.kernel.selftests.packetdrill import (
     Packetdrill,
     find_packetdrill,
 )
-from testbed.kernel.selftests.plan import SUFFIX, Selftest, Wish, plan
+from testbed.kernel.selftests.plan import SUFFIX, Selftest, Wish, copy_suite, plan
 from testbed.kernel.selftests.run import Bench, run_tests
 from testbed.kernel.selftests.tree import TestTree, ensure_tests
 from testbed.kernel.selftests.verdict import Verdict
@@ -89,10 +90,10 @@ def selftests(
     if output is not None:
         refuse_explicit(services.results, output)
     cache = services.cache()
-    with places.using_cache(cache):
+    with places.using_cache(cache), scratch_folder("kernel") as scratch:
         tree = ensure_tests(version, cache, _log.info)
         drill = find_packetdrill(source, cache, _log.info)
-        wish = Wish(names, pattern, suite)
+        wish = Wish(names, pattern, copy_suite(suite, scratch) if suite else None)
         tests = plan(tree, wish, has_packetdrill=drill is not None)
         if not tests:
             raise ConfigurationError([f"kernel {version} has none of these tests"])
@@ -115,17 +116,17 @@ def selftests(
 
 def _prepare(version: str, debug: bool, cache: Path, drill: Packetdrill | None) -> Bench:
     usr = ensure_named(DEFAULT_ROOT, cache, _log.info).usr
-    build, name = _build(version, debug, cache, usr)
+    name, shadowed = version, False
+    if debug:
+        own = define_debug(version, places.data())
+        name, shadowed = own.name, own.shadowed
+        # Not booted to look at it: each test will, and says what is wrong.
+        build = ensure_own(own, cache, len(os.sched_getaffinity(0)), _log.info, lambda _build: None)
+    else:
+        build = ensure_build(version, cache, usr, _log.info)
     native = ensure_native(cache, _log.info)
     tools = ensure_named(TOOLCHAIN_ROOT, cache, _log.info).usr
-    return Bench(name, build, usr, native, tools, find_confinement(), drill)
-
-
-def _build(version: str, debug: bool, cache: Path, usr: Path) -> tuple[KernelBuild, str]:
-    if not debug:
-        return ensure_build(version, cache, usr, _log.info), version
-    own = define_debug(version, places.data())
-    return ensure_own_build(own, cache, usr, _log.info), own.name
+    return Bench(name, build, usr, native, tools, find_confinement(), drill, shadowed)
 
 
 def _say(drill: Packetdrill | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -14,6 +15,7 @@ from testbed.kernel.selftests.tree import TestTree
 
 SUFFIX = ".pkt"
 RUNNER = "ksft_runner.sh"
+_COMMON = "common"
 CHOSEN = frozenset({
     "bind_bhash.sh", "bind_timewait", "bind_wildcard", "cmsg_time.sh", "getsockopt_iter", "icmp.sh",
     "icmp_rfc4884", "ipv6_flowlabel.sh", "ipv6_flowlabel_mgr", "ipv6_fragmentation",
@@ -83,7 +85,7 @@ class Selftest:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asks for: names, a pattern, a suite of the user's own."""
+    """What the user asks for: names, a pattern, a copy of a suite of the user's own."""
 
     names: Sequence[str] = ()
     pattern: str | None = None
@@ -187,16 +189,38 @@ def _missing_program(script: Path, absent: Mapping[str, str]) -> str:
     return next((f"{name}: {why}" for name, why in absent.items() if name in words), "")
 
 
-def _suite(folder: Path) -> list[Selftest]:
-    scripts = sorted(folder.rglob(f"*{SUFFIX}"))
-    if not scripts:
+def copy_suite(folder: Path, place: Path) -> Path:
+    """Copy a suite of the user's into the empty folder ``place``, for guests; return the copy.
+
+    What its scripts run from ../common goes with it, and nothing else that is beside it.
+
+    Raises:
+        ConfigurationError: there is no script in it.
+    """
+    folder = folder.resolve()
+    if not any(folder.rglob(f"*{SUFFIX}")):
         raise ConfigurationError(
             [f"{folder}: no script of packetdrill, *{SUFFIX}, is in it or below it; name a folder "
              "such as gtests/net/tcp of packetdrill's source"]
         )  # fmt: skip
-    # What scripts run by ../common is beside the folder that is named.
-    root = folder.resolve().parent
-    return [_of_suite(script.resolve().relative_to(root), root) for script in scripts]
+    for source in (folder, folder.parent / _COMMON):
+        if source.is_dir() and not (place / source.name).exists():
+            try:
+                shutil.copytree(source, place / source.name)
+            except (OSError, shutil.Error) as error:
+                raise ConfigurationError(
+                    [f"{source} cannot be read: {error}; repair it, or name another folder"]
+                ) from None
+    for path in (place, *place.rglob("*")):
+        runs = path.is_dir() or path.stat().st_mode & 0o100
+        path.chmod(0o755 if runs else 0o644)  # a guest that root starts is another user
+    return place / folder.name
+
+
+def _suite(folder: Path) -> list[Selftest]:
+    root = folder.parent
+    scripts = sorted(folder.rglob(f"*{SUFFIX}"))
+    return [_of_suite(script.relative_to(root), root) for script in scripts]
 
 
 def _of_suite(script: Path, root: Path) -> Selftest:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import queue
+import resource
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.sandbox import CONSOLE_FILE
-from testbed.kernel.run.virtual import VirtualKernel
+from testbed.kernel.run.jail import CONTAINER, NEWEST, NONE, GuestFiles, jailed, open_stage
+from testbed.kernel.run.sandbox import CONSOLE_FILE, gather_result, run_trial
+from testbed.kernel.run.virtual import VirtualKernel, command_line
 from testbed.kernel.selftests.packetdrill import PROGRAM, Packetdrill
 from testbed.kernel.selftests.plan import Selftest
 from testbed.kernel.selftests.verdict import Said, Verdict, find_splat, judge
@@ -38,6 +42,8 @@ AWK = "bin/mawk"
 """awk(1), which roots of guests have not and the build root has."""
 WHICH = '#!/bin/sh\ncommand -v "$@"\n'
 """which(1), which no root has, and the runner of packetdrill's scripts calls."""
+SHADOW_BYTES = 1 << 45
+"""Twice the shadow that arch/um maps, an eighth of what a process can address."""
 MORE_WORDS = ("loglevel=5",)
 """Warnings reach the console, so that those of a guest that hangs are seen as well."""
 
@@ -54,6 +60,7 @@ class Bench:
         tools: the user land of the build root, for a program that the guests' has not.
         confinement: what holds the guests.
         packetdrill: the program; ``None``: there is none.
+        shadowed: whether the kernel keeps a shadow of its memory (CONFIG_KASAN).
     """
 
     version: str
@@ -63,11 +70,38 @@ class Bench:
     tools: Path
     confinement: str
     packetdrill: Packetdrill | None
+    shadowed: bool
 
     @property
     def words(self) -> tuple[str, ...]:
         """What the kernel's command line has beyond that of every kernel."""
         return (*self.build.boot, *MORE_WORDS, f"tt-syscall-ns={CALL_NS}")
+
+
+class ShadowedKernel(VirtualKernel):
+    """A kernel that maps a shadow of all its addresses: each guest boots, in memory of its own."""
+
+    def run(
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        """Run a guest whose data is bound by its addresses alone: hardly any is touched."""
+        started_s = time.monotonic()
+        words = ("linux", *command_line(trial.seed, self.boot_options, ip=trial.ip))
+        files = GuestFiles(self.binary, self.bundle, page, out, usr=self.usr)
+        landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
+        with open_stage(files, slot, landlock=landlock) as stage:
+            bound = f"limit={resource.RLIMIT_DATA}:"
+            prefix = tuple(
+                f"{bound}{SHADOW_BYTES}" if word.startswith(bound) else word
+                for word in stage.prefix
+            )
+            start = partial(jailed, replace(stage, prefix=prefix), words)
+            ended, console = run_trial(start, out, trial.timeout_s, cancel)
+        return gather_result(
+            trial, "the guest", out, ended, console,
+            started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
+            panicked="Kernel panic" in console,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -98,7 +132,7 @@ def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) ->
         hands.free.put(slot)
     with scratch_folder("kernel") as scratch:
         bundle = _lay_bundle(scratch / "bundle", bench)
-        kernel = VirtualKernel(
+        kernel = (ShadowedKernel if bench.shadowed else VirtualKernel)(
             bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr,
             bench.confinement,
         )  # fmt: skip

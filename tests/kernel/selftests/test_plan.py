@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
-from testbed.kernel.selftests.plan import Wish, plan
+from testbed.kernel.selftests.plan import Wish, copy_suite, plan
 from testbed.kernel.selftests.tree import TestTree, first_error
 
 
@@ -76,10 +76,24 @@ def test_a_suite_runs_each_script_by_the_versions_of_ip_that_it_has(tmp_path: Pa
         "suite/tcp/sack/any.pkt": ["ipv4", "ipv6", "ipv4-mapped-ipv6"],
         "suite/tcp/sack/only-v6.pkt": ["ipv6"],
     }
-    # So that ../common, beside the folder, is there for scripts.
-    assert tests["suite/tcp/asked.pkt"].root == tmp_path
+
+
+def test_of_a_suite_what_its_scripts_run_is_copied_and_nothing_beside_it(tmp_path: Path) -> None:
+    for name in ("tcp", "common", "secret"):
+        (tmp_path / "net" / name).mkdir(parents=True)
+    script = tmp_path / "net" / "tcp" / "a.pkt"
+    script.write_text("")
+    script.chmod(0o600)
+    (tmp_path / "net" / "common" / "defaults.sh").write_text("true\n")
+    (script.parent / "defaults.sh").symlink_to("../common/defaults.sh")
+    place = tmp_path / "copy"
+    place.mkdir()
+    copy = copy_suite(script.parent, place)
+    assert sorted(path.name for path in place.iterdir()) == ["common", "tcp"]
+    assert (copy / "defaults.sh").read_text() == "true\n"
+    assert (copy / "a.pkt").stat().st_mode & 0o777 == 0o644
     with pytest.raises(ConfigurationError, match=r"no script"):
-        plan(tree, Wish(suite=tmp_path / "nothing"), has_packetdrill=True)
+        copy_suite(tmp_path / "net" / "secret", place)
 
 
 def test_why_a_program_is_not_there_is_its_first_error() -> None:
