@@ -8,6 +8,7 @@ import click
 
 from firstflight.cli.choice import locked_option
 from firstflight.cli.kernel_bisect import bisect_command, bisect_step
+from firstflight.cli.kernel_selftests import selftests
 from firstflight.cli.kernel_try import try_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
 from firstflight.cli.services import Services, pass_services
@@ -32,7 +33,9 @@ def kernel() -> None:
     """Kernels: your own by patch or git tree, and built ones for other machines."""
 
 
-for command in (add, try_command, bisect_command, bisect_step, list_command, show, build, remove):
+for command in (
+    add, try_command, bisect_command, bisect_step, selftests, list_command, show, build, remove,
+):  # fmt: skip
     kernel.add_command(command)
 
 

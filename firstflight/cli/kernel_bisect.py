@@ -21,7 +21,7 @@ from firstflight.cli.kernel_bisect_measure import Cells, Measure, Promises
 from firstflight.cli.kernel_source import keep_kernels
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
-from firstflight.cli.scenario import choose_scenarios
+from firstflight.cli.scenario_choice import choose_scenarios
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import (

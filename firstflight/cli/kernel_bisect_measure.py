@@ -10,7 +10,7 @@ from analysis.records.metric import PLT, Metric
 from analysis.verdicts.kernels.table import FailRule, attribute
 from analysis.verdicts.kernels.terminal import summary
 from firstflight.cli.choice import Choice
-from firstflight.cli.scenario import plan_lanes
+from firstflight.cli.scenario_choice import plan_lanes
 from testbed.base import log
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, TrialError
 from testbed.experiment.config import Catalogue

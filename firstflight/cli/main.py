@@ -34,6 +34,7 @@ VERBS = {
     "kernel import": "kernel",
     "kernel list": "kernel",
     "kernel remove": "kernel",
+    "kernel selftests": "kernel",
     "kernel show": "kernel",
     "kernel try": "kernel",
     "knobs": "knobs",

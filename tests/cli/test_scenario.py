@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.cli.scenario import choose_scenarios, plan_lanes
+from firstflight.cli.scenario_choice import choose_scenarios, plan_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import SCENARIOS
 from testbed.experiment.config import Catalogue

@@ -24,8 +24,8 @@ _OTHER: tuple[Attributed, ...] = ("other packets", "spread")
 def answer(lane: LaneVerdicts) -> str:
     """Return what the cells of ``lane`` that show TCP alone came to; without any, all of them."""
     if lane.splats:
-        splats = lane.splats.items()
-        return f"broken by {'; '.join(f'{s.title} ({count(n, "cell")})' for s, n in splats)}"
+        splats = (f"{splat.title} ({count(n, 'cell')})" for splat, n in lane.splats.items())
+        return f"broken by {'; '.join(splats)}"
     cells = _alone(lane.cells) or lane.cells
     counts, n = _counts(cells), len(cells)
     if broken := counts.get("broken", 0):

@@ -9,8 +9,8 @@ from analysis.records.cells import Axes
 from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family
-from analysis.verdicts.kernels.answer import answer
 from analysis.verdicts.compare.splats import Splat
+from analysis.verdicts.kernels.answer import answer
 from analysis.verdicts.kernels.table import Attribution, FailOn, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import evidence, name_row
 

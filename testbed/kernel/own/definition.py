@@ -82,6 +82,11 @@ class OwnKernel:
         base = {name: pinned[name] for name in pinned if name not in self.omitted}
         return base | {f"own/{patch.name}": patch.sha256 for patch in self.patches}
 
+    @property
+    def shadowed(self) -> bool:
+        """Whether it keeps a shadow of its memory (CONFIG_KASAN)."""
+        return dict(self.options).get("CONFIG_KASAN") == "y"
+
     def render_config(self) -> str:
         """Return the configuration that it asks for: the base's with its own options."""
         config = parse_config(self.pin.config.read_text())

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, MissingError
@@ -86,14 +86,15 @@ class GitSource:
         return completed.stdout if completed.returncode == 0 else ""
 
     def extract(self, names: Collection[str], folder: Path) -> None:
-        """Write those of the files ``names`` that it has into ``folder``.
+        """Write those of the files ``names`` that it has into ``folder``; a folder's are all of it.
 
         Raises:
             MissingError: the repository no longer has them.
         """
         with _index(self) as git:
-            tracked = set(git.run("ls-files", "-z").split("\0"))
-            paths = "\0".join(sorted(tracked.intersection(names)))
+            tracked = git.run("ls-files", "-z").split("\0")
+            wanted = set(names)
+            paths = "\0".join(name for name in tracked if _is_within(name, wanted))
             prefix = f"--prefix={folder.resolve()}/"
             git.run("checkout-index", "-z", "--stdin", prefix, stdin=paths)
 
@@ -163,6 +164,11 @@ def resolve(folder: Path, revision: str | None, store: Path) -> GitSource:
         committed, tree = tree, _write_work_tree(repository, objects)
         revision = "HEAD" if tree == committed else WORK_TREE
     return GitSource(repository, objects, revision, commit, tree, _read_version(git, tree))
+
+
+def _is_within(name: str, wanted: set[str]) -> bool:
+    """Return whether a file, or a folder that it is in, is among the ``wanted``."""
+    return name in wanted or any(str(folder) in wanted for folder in PurePosixPath(name).parents)
 
 
 def _find_repository(folder: Path, store: Path) -> Path:

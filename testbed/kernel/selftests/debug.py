@@ -1,0 +1,32 @@
+"""Debug kernel: another kernel's source, compiled with options that find mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.base import places
+from testbed.kernel.build.pin import pins
+from testbed.kernel.own.definition import OwnKernel, define, read_own
+
+FRAGMENTS = places.ROOT / "kernels"
+NAME = "debug"
+_IMAGES = "um-images-of-a-guest.patch"
+"""An image would lack the shadow in which KASAN keeps what is known of memory."""
+
+
+def define_debug(version: str, home: Path, folder: Path = FRAGMENTS) -> OwnKernel:
+    """Return the kernel ``version`` as a debug kernel: with the fragments in ``folder`` for it.
+
+    Raises:
+        ConfigurationError: there is no such kernel.
+    """
+    base = version if version in pins() else read_own(version, home).base
+    fragments = [folder / f"{NAME}.config", folder / f"{NAME}-{base}.config"]
+    own = define(
+        f"{NAME}-{version}"[:40], home, base=version, patches=(),
+        fragments=[file for file in fragments if file.is_file() or file is fragments[0]],
+        git=None, revision=None,
+    )  # fmt: skip
+    images = tuple(file.name for file in own.pin.patches if file.name.endswith(_IMAGES))
+    return replace(own, omitted=tuple(sorted({*own.omitted, *images})))
