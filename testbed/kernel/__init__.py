@@ -111,7 +111,6 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
     Raises:
         As ``ensure_build``.
     """
-    from testbed.kernel.build.compiled import read_misses
     from testbed.kernel.build.native import ensure_native
     from testbed.kernel.own.build import ensure_own
     from testbed.kernel.run.virtual import boot_once
@@ -127,8 +126,6 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
     build = ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
     if own.git is None:
         _say_newer(build, own.pin, progress)
-    if misses := read_misses(build.binary.parent):
-        _log.warning("kernel %s has not all of what is changed: %s", own.name, "; ".join(misses))
     for name, (value, ours) in _read_defaults(build).items():
         _log.warning(
             "kernel %s has %s %r by itself, and before each load both ends are set to %r as on "

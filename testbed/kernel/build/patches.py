@@ -136,9 +136,10 @@ def apply_patch(patch: Patch, tree: Path, base: str, toolchain: Toolchain) -> No
         if patch.reverse:
             failures, remedy = "that source has none of it", "leave out --reverse"
     elif fuzz is not None:
+        lines = format_count(fuzz, "line")
         remedy = (
-            f"with {format_count(fuzz, 'line')} of fuzz it would fit: give --fuzz {fuzz} if "
-            f"that is the right place, or {remedy}"
+            f"with {lines} of fuzz it would fit: give --fuzz {fuzz} if that is the right place, "
+            f"or {remedy}"
         )
     taken = "cannot be taken back from" if patch.reverse else "does not apply to"
     raise PatchError(f"{patch.name} {taken} {base}: {failures}; {remedy}")

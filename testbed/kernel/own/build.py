@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from testbed.base import log
 from testbed.base.checksums import file_sha256
 from testbed.base.debian import only_locked
 from testbed.base.errors import ConfigurationError, StorageError
@@ -33,7 +34,7 @@ from testbed.kernel.build.cache import (
     read_build,
     write_identity,
 )
-from testbed.kernel.build.compiled import find_misses, write_misses
+from testbed.kernel.build.compiled import find_misses, read_misses, write_misses
 from testbed.kernel.build.compiler import RECIPE, BuildError, parse_config
 from testbed.kernel.build.objects import Source, build_in
 from testbed.kernel.build.patches import Patch
@@ -41,6 +42,8 @@ from testbed.kernel.build.pin import Pin
 from testbed.kernel.build.source import DebianSource, fetch_source
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
+
+_log = log.logger(__name__)
 
 OWN = "own"
 """The folder of builds of own kernels, beside those of the pinned ones."""
@@ -104,7 +107,7 @@ def ensure_own(
     progress: Progress,
     check: Callable[[KernelBuild], str | None],
 ) -> KernelBuild:
-    """Return the build of ``own``, made now unless the cache has it.
+    """Return the build of ``own``, made now unless the cache has it; warn of what it has not.
 
     ``check`` looks at a new build, such as by booting it, and returns what is wrong with it; such a
     build is not kept.
@@ -114,8 +117,20 @@ def ensure_own(
         BuildError: it does not compile, or ``check`` has refused it.
         MissingError: the toolchain, the source, or an asked option are not to be had.
     """
-    if cached := find_own(own, cache):
-        return cached
+    build = find_own(own, cache) or _build(own, cache, jobs, progress, check)
+    if misses := read_misses(build.binary.parent):
+        _log.warning("kernel %s has not all of what is changed: %s", own.name, "; ".join(misses))
+    return build
+
+
+def _build(
+    own: OwnKernel,
+    cache: Path,
+    jobs: int,
+    progress: Progress,
+    check: Callable[[KernelBuild], str | None],
+) -> KernelBuild:
+    """Return the build of ``own``, which another run may have made by now."""
     folder = build_place(own, cache)
     lock = folder.with_name(f".{folder.name}.lock")
     waiting = f"kernel {own.name}: waiting for another run that builds it"
