@@ -9,9 +9,7 @@ from testbed.kernel.selftests.verdict import TestPart, Verdict
 
 VERDICTS = [
     Verdict("net/a", "passed", "", (TestPart("x", "passed"),)),
-    Verdict(
-        "net/b", "failed", "x: b.pkt:4: error", (TestPart("x", "failed"),), ("b.pkt:4: error",)
-    ),
+    Verdict("net/b", "failed", "x: b.pkt:4: bad", (TestPart("x", "failed"),), ("b.pkt:4: bad",)),
     Verdict("net/c", "skipped", "no # TLS"),
     Verdict("net/d", "incomplete", "the guest did not end"),
 ]

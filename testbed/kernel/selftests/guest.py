@@ -30,12 +30,13 @@ def main() -> None:
     test = json.loads((OUT / "test.json").read_text())
     folder = lay_out() / test["folder"]
     environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    (OUT / "boot.txt").write_bytes(read_kernel(log := open_kernel_log()))
     results = []
     for number, command in enumerate(test["commands"]):
         said = OUT / f"output-{number}.txt"
         status = perform(command["argv"], folder, environment, said, test["limit_s"])
         results.append({"name": command["name"], "status": status})
-    (OUT / "kernel.txt").write_bytes(read_kernel())
+    (OUT / "kernel.txt").write_bytes(read_kernel(log))
     done = {"virtual_s": time.monotonic(), "results": results}
     (OUT / "observation.json").write_text(json.dumps(done))
 
@@ -76,9 +77,13 @@ def perform(
     return status
 
 
-def read_kernel() -> bytes:
-    """Return what the kernel has said since it booted."""
-    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+def open_kernel_log() -> int:
+    """Open all that the kernel says, from its boot on."""
+    return os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+
+
+def read_kernel(log: int) -> bytes:
+    """Return what the kernel has said and was not read yet."""
     lines = []
     while True:
         try:
@@ -88,7 +93,6 @@ def read_kernel() -> bytes:
         except BrokenPipeError:  # older ones were written over
             continue
         lines.append(record.split(b"\n", 1)[0].partition(b";")[2])
-    os.close(log)
     return b"\n".join(lines) + b"\n"
 
 
