@@ -17,7 +17,7 @@ from analysis.verdicts.kernels.table import FailRule
 from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.ended import say_tally
 from firstflight.cli.exits import EXIT_SKIP
-from firstflight.cli.kernel_bisect_measure import Cells, Measure, Promises
+from firstflight.cli.kernel_bisect_measure import CellMeasure, Measure, PromiseMeasure
 from firstflight.cli.kernel_source import keep_kernels
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
@@ -262,7 +262,7 @@ def _search(
              "or by promises"]
         )  # fmt: skip
     else:
-        measure = Promises(choose_scenarios(promises, services.catalogue()))
+        measure = PromiseMeasure(choose_scenarios(promises, services.catalogue()))
     return _Search(services, measure, git, base, no_store, folder)
 
 
@@ -274,10 +274,10 @@ def _cells(
     any_packet: bool,
     metric: Metric,
     **chosen: Any,
-) -> Cells:
+) -> CellMeasure:
     if cells is not None and chosen["only"] is not None:
         raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
     choice.load(services.catalogue())  # what is wrong is said before anything is built
     rule = FailRule("any" if any_packet else "slower", least_pct)
-    return Cells(choice, rule, metric)
+    return CellMeasure(choice, rule, metric)

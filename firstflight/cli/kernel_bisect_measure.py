@@ -48,7 +48,7 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellMeasure:
     """Page loads: bad is a kernel on which a cell fails by ``rule``."""
 
     choice: Choice
@@ -69,7 +69,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
+class PromiseMeasure:
     """Scenarios: bad is a kernel on which one comes out in another way than on the good one."""
 
     scenarios: tuple[Scenario, ...]

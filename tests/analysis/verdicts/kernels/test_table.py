@@ -135,7 +135,7 @@ def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
     ):  # fmt: skip
         assert WARNING in " ".join(text.split())
     says = summary(found, rule)
-    assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). 3 cells: 3 broken")
+    assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). Cells: 3 broken")
 
 
 def test_two_kernels_are_not_the_same_where_one_warns(
