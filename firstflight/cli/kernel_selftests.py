@@ -100,9 +100,9 @@ def selftests(
         bench = _prepare(version, debug, cache, drill)
         with new_results(services.results, "selftests", services.now(), output) as folder:
             _write_manifest(folder, tree, bench, tests)
-            _log.info("%d tests of %s; %s", len(tests), tree.source, _say(drill))
-            running = run_tests(tests, bench, folder / LOGS, jobs or len(os.sched_getaffinity(0)))
-            verdicts = list(_kept(running, folder / RECORDS_FILE))
+        _log.info("%d tests of %s; %s", len(tests), tree.source, _say(drill))
+        running = run_tests(tests, bench, folder / LOGS, jobs or len(os.sched_getaffinity(0)))
+        verdicts = list(_kept(running, folder / RECORDS_FILE))
     title = f"Selftests of kernel {bench.version}"
     if junit is not None:
         remedy = "make its folder, or choose another place"
