@@ -150,7 +150,8 @@ def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
     sleeps = patch_file(tmp_path, SLEEPS)
     code, said = at_home.command("kernel", "try", sleeps, *CELLS, "--markdown", str(mail))
     assert code == EXIT_OUT_OF_TOLERANCE
-    assert "Flagged: 2 of 2 cells are slower." in said
+    assert "Flagged: 2 of 2 cells are slower, or broken." in said
+    assert "requests lay at the server" in said  # so long that nobody would call them proven
     assert max(map(len, mail.read_text().splitlines())) <= 76
 
 
@@ -187,8 +188,8 @@ def test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what(
     assert f"broken by {splat}" in told or f"broken by Kernel panic - not syncing: {splat}" in told
     assert "tcp_sendmsg+0x" in told and "2 broken" in told
     assert splat in junit.read_text()
-    code, said = at_home.command(*words, "--fail-on", "none")  # what is ok is from the store now
-    assert (code, "2 broken" in said) == (EXIT_OK, True)
+    code, said = at_home.command(*words, "--fail-on", "none")
+    assert (code, "2 broken" in " ".join(said.split())) == (EXIT_OK, True)
 
 
 def test_what_a_patch_adds_and_does_not_turn_on_is_said(
