@@ -14,7 +14,7 @@ import pytest
 
 from testbed.kernel.run.image import BOOTS, MOST_IMAGES, GuestImage, GuestImages
 from testbed.kernel.run.memory import GuestMemory
-from testbed.kernel.run.virtual import VirtualKernel, command_line
+from testbed.kernel.run.virtual import WARNINGS, VirtualKernel, command_line
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
 
@@ -134,7 +134,7 @@ class Runs:
 
     def image(self, seed: int) -> GuestImage | None:
         """What guests of ``seed`` go on from."""
-        words = ("linux", *command_line(seed, self.kernel.boot_options), "--", CLIENT)
+        words = ("linux", *command_line(seed, self.kernel.boot_options), WARNINGS, "--", CLIENT)
         return self.kernel.images.take(words)
 
 
