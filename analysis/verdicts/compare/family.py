@@ -82,7 +82,7 @@ def _settle(cell: CellFinding, families: Mapping[str, Family]) -> CellFinding:
 
 
 def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family:
-    changes = [_changes(cell) for cell in cells]
+    changes = [changes_pct(cell) for cell in cells]
     blocks = sorted({block for change in changes for block in change})
     means = [
         statistics.fmean(change[block] for change in changes if block in change) for block in blocks
@@ -103,7 +103,7 @@ def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family
     return Family(client, verdict, len(cells), len(blocks), pct, chance)
 
 
-def _changes(cell: CellFinding) -> dict[Block, float]:
+def changes_pct(cell: CellFinding) -> dict[Block, float]:
     """Return by how many percent each of a cell's loads took longer, by seed and repetition."""
     return {
         (pair.seed, pair.repetition): pair.difference_ms / pair.base_ms * 100.0

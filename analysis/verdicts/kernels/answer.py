@@ -13,7 +13,7 @@ from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.attribution import LEAST_SEEDS, Attributed
 from analysis.verdicts.compare.comparison import CellFinding
-from analysis.verdicts.compare.family import Family
+from analysis.verdicts.compare.family import Family, changes_pct
 from analysis.verdicts.kernels.table import LaneVerdicts
 from analysis.words import clean, count
 
@@ -88,10 +88,7 @@ def mean_change(cells: Sequence[CellFinding]) -> Estimate | None:
             exact.append(attribution.pct.value)
     if not drawn:
         return Estimate(statistics.fmean(exact), None) if exact else None
-    changes = [
-        {(p.seed, p.repetition): p.difference_ms / p.base_ms * 100.0 for p in c.trials if p.base_ms}
-        for c in drawn
-    ]
+    changes = [changes_pct(cell) for cell in drawn]
     blocks = sorted({block for change in changes for block in change})
     return estimate_paired_shift(
         statistics.fmean([*exact, *(change[block] for change in changes if block in change)])

@@ -24,7 +24,7 @@ from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import CONTAINER, NEWEST, NONE, GuestFiles, jailed, open_stage
 from testbed.kernel.run.sandbox import CONSOLE_FILE, gather_result, run_trial
-from testbed.kernel.run.virtual import VirtualKernel, command_line
+from testbed.kernel.run.virtual import WARNINGS, VirtualKernel, command_line
 from testbed.kernel.selftests.packetdrill import PROGRAM, Packetdrill
 from testbed.kernel.selftests.plan import Selftest
 from testbed.kernel.selftests.verdict import Said, Verdict, find_splat, judge
@@ -44,8 +44,6 @@ WHICH = '#!/bin/sh\ncommand -v "$@"\n'
 """which(1), which no root has, and the runner of packetdrill's scripts calls."""
 SHADOW_BYTES = 1 << 45
 """Twice the shadow that arch/um maps, an eighth of what a process can address."""
-MORE_WORDS = ("loglevel=5",)
-"""Warnings reach the console, so that those of a guest that hangs are seen as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Bench:
     @property
     def words(self) -> tuple[str, ...]:
         """What the kernel's command line has beyond that of every kernel."""
-        return (*self.build.boot, *MORE_WORDS, f"tt-syscall-ns={CALL_NS}")
+        return (*self.build.boot, WARNINGS, f"tt-syscall-ns={CALL_NS}")
 
 
 class ShadowedKernel(VirtualKernel):
