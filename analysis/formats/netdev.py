@@ -21,7 +21,8 @@ def write_netdev(suites: Sequence[Suite]) -> str:
     """Return the JSON document of a run: a test for each suite, named by its topic.
 
     The branch is the name of the last kernel.  A link is the results folder, which is to lie beside
-    the document.  No test has a ``retry``: in virtual time a second run has equal bits.
+    the document.  No test has a ``retry``: in virtual time a second run has equal bits.  ``name`` of
+    a case is what our own verbs take, such as ``net/tls``.
     """
     tested = [suite.tested for suite in suites if suite.tested is not None]
     document: dict[str, Any] = {
@@ -60,6 +61,7 @@ def _test(suite: Suite, several: bool) -> dict[str, Any]:
 def _subtest(case: Case) -> dict[str, Any]:
     subtest: dict[str, Any] = {
         "test": name_for_netdev(case.name),
+        "name": case.name,
         "result": _RESULTS[case.state],
     }
     return subtest | ({"time": round(case.seconds)} if case.seconds else {})

@@ -45,6 +45,8 @@ class Case:
 class Tested:
     """Kernel that a suite was run on, and what its results folder says of the run."""
 
+    __test__ = False  # no test class of pytest's
+
     name: str
     """Its version, or its own name."""
     folder: str
@@ -113,7 +115,7 @@ def write_ktap(suites: Sequence[Suite]) -> str:
         lines += ["  KTAP version 1", f"  1..{len(suite.cases)}"]
         for number, case in enumerate(suite.cases, 1):
             lines += (f"  # {_ktap(line)}" for line in case.diagnostics)
-            directive = f" # {case.directive}" if case.directive else ""
+            directive = f" # {_ktap(case.directive)}" if case.directive else ""
             lines.append(f"  {_result(case)} {number} {_ktap(case.name)}{directive}")
         whole = "not ok" if any(_result(case) == "not ok" for case in suite.cases) else "ok"
         name = suite.name[:1].lower() + suite.name[1:].replace(" ", "-")
@@ -133,7 +135,9 @@ def write_tap13(suites: Sequence[Suite]) -> str:
     for number, (suite, case) in enumerate(cases, 1):
         name = f"{suite.name}: {case.name}" if several else case.name
         skipped = case.state == "skipped"
-        says = f"skip {case.directive.removeprefix('SKIP ')}" if skipped else case.directive
+        says = _ktap(case.directive)
+        if skipped:
+            says = f"skip {says.removeprefix('SKIP ')}"
         time = f"time={case.seconds * 1000:.0f}ms" if case.seconds else ""
         remark = " ".join(filter(None, (says, time)))
         lines += (f"# {_ktap(line)}" for line in case.diagnostics)
@@ -161,4 +165,4 @@ def _result(case: Case) -> str:
 
 def _ktap(text: str) -> str:
     """Return ``text`` without what would begin a directive."""
-    return clean(text).replace("#", "")
+    return clean(text.replace("#", ""))

@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import click
 
+from analysis.formats.forms import FORMS_HELP
+from analysis.formats.suites import Tested
 from firstflight.cli.selftest_verdicts import STYLES, render, render_junit, summary
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -23,6 +26,7 @@ from testbed.base.errors import (
 from testbed.base.scratch import scratch_folder
 from testbed.base.whole_file import write_whole
 from testbed.kernel import ensure_build, find_confinement
+from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
@@ -62,7 +66,7 @@ _folder = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-selftests.")  # fmt: skip
 @click.option("--style", type=click.Choice(STYLES), default="table", show_default=True,
-              help="Print a table, KTAP, or TAP version 13.")  # fmt: skip
+              help=f"Print a table, {FORMS_HELP}.")  # fmt: skip
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write JUnit XML as well.")  # fmt: skip
 @pass_services
@@ -89,7 +93,7 @@ def selftests(
     """
     if output is not None:
         refuse_explicit(services.results, output)
-    cache = services.cache()
+    cache, began = services.cache(), services.now()
     with places.using_cache(cache), scratch_folder("kernel") as scratch:
         tree = ensure_tests(version, cache, _log.info)
         drill = find_packetdrill(source, cache, _log.info)
@@ -98,16 +102,16 @@ def selftests(
         if not tests:
             raise ConfigurationError([f"kernel {version} has none of these tests"])
         bench = _prepare(version, debug, cache, drill)
-        with new_results(services.results, "selftests", services.now(), output) as folder:
+        with new_results(services.results, "selftests", began, output) as folder:
             _write_manifest(folder, tree, bench, tests)
         _log.info("%d tests of %s; %s", len(tests), tree.source, _say(drill))
         running = run_tests(tests, bench, folder / LOGS, jobs or len(os.sched_getaffinity(0)))
         verdicts = list(_kept(running, folder / RECORDS_FILE))
-    title = f"Selftests of kernel {bench.version}"
+    tested = _tested(bench.build, version, folder, began, services.now())
     if junit is not None:
         remedy = "make its folder, or choose another place"
-        write_whole(junit, render_junit(title, verdicts), remedy)
-    click.echo(render(title, verdicts, style).rstrip("\n"))
+        write_whole(junit, render_junit(verdicts, tested), remedy)
+    click.echo(render(verdicts, tested, style).rstrip("\n"))
     _log.info("%s; results in %s", summary(verdicts), folder)
     if drill is None and any(test.name.endswith(SUFFIX) for test in tests):
         _log.error("%s", NOT_THERE)
@@ -127,6 +131,17 @@ def _prepare(version: str, debug: bool, cache: Path, drill: Packetdrill | None) 
     native = ensure_native(cache, _log.info)
     tools = ensure_named(TOOLCHAIN_ROOT, cache, _log.info).usr
     return Bench(name, build, usr, native, tools, find_confinement(), drill, shadowed)
+
+
+def _tested(
+    build: KernelBuild, name: str, folder: Path, began: datetime, ended: datetime
+) -> Tested:
+    parts = {
+        f"kernel.{key}": value if isinstance(value, str) else json.dumps(value)
+        for key, value in asdict(build.identity).items()
+    }
+    first, last = (moment.isoformat(timespec="seconds") for moment in (began, ended))
+    return Tested(name, str(folder), first, last, parts, build.identity.binary_sha256[:16])
 
 
 def _say(drill: Packetdrill | None) -> str:

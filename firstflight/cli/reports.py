@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.formats.forms import FORMS
 from analysis.records.metric import PLT, Metric
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 from testbed.base.whole_file import write_whole
@@ -25,7 +26,7 @@ KERNELS_DOCUMENT = "kernels.json"
 KERNELS_MAIL = "kernels.md"
 LANES_PAGE = "lanes.html"
 PROMISES_PAGE = "promises.html"
-STYLES = ("table", "markdown", "ktap", "tap13", "netdev", "kcidb")
+STYLES = ("table", "markdown", *FORMS)
 """How the table of promises may be printed."""
 
 
@@ -176,13 +177,7 @@ class Reports:
         """
         from analysis.kinds.scenario.page import render_promises_page
         from analysis.kinds.scenario.promises import make_promises
-        from analysis.kinds.scenario.suite import (
-            render_junit,
-            render_kcidb,
-            render_ktap,
-            render_netdev,
-            render_tap13,
-        )
+        from analysis.kinds.scenario.suite import render_junit, suites_of
         from analysis.kinds.scenario.terminal import render_markdown, render_promises
 
         for lane in lanes:
@@ -193,15 +188,13 @@ class Reports:
             write_whole(folder / PROMISES_PAGE, render_promises_page(table), remedy)
         if junit is not None:
             write_whole(junit, render_junit(table), f"check that {junit.parent} can be written")
-        written = {
-            "table": lambda: render_promises(table, read_width()),
-            "markdown": lambda: render_markdown(table),
-            "ktap": lambda: render_ktap(table),
-            "tap13": lambda: render_tap13(table),
-            "netdev": lambda: render_netdev(table),
-            "kcidb": lambda: render_kcidb(table),
-        }
-        return Promises(written[style]().rstrip("\n"), table.exit_code)
+        if style in FORMS:
+            text = FORMS[style](suites_of(table))
+        elif style == "markdown":
+            text = render_markdown(table)
+        else:
+            text = render_promises(table, read_width())
+        return Promises(text.rstrip("\n"), table.exit_code)
 
     def draw_table(
         self, experiment: Experiment, records: Sequence[Record], metric: Metric = PLT

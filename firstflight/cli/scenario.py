@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from analysis.formats.forms import FORMS_HELP
 from firstflight.cli.choice import locked_option, names_of
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
@@ -38,8 +39,7 @@ _log = log.logger(__name__)
               help="The new results folder; default: results/<UTC>-scenarios.")  # fmt: skip
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--style", type=click.Choice(STYLES), default="table",
-              help="Print a table, Markdown, KTAP as kernel tests do, TAP 13 as netdev's CI reads "
-                   "it, a run for its results.json, or KCIDB's JSON.")  # fmt: skip
+              help=f"Print a table, Markdown, {FORMS_HELP}.")  # fmt: skip
 @pass_services
 def scenario(
     services: Services,

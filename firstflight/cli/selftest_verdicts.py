@@ -1,4 +1,4 @@
-"""Verdicts on selftests, as the verb prints and writes them: a table, KTAP, TAP 13, JUnit XML."""
+"""Verdicts on selftests, as the verb prints and writes them: a table, and the forms of suites."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
-from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
+from analysis.formats.forms import FORMS
+from analysis.formats.suites import Case, State, Suite, Tested, write_junit
 from testbed.base.units import format_count
 from testbed.kernel.selftests.verdict import State as Verdicts
 from testbed.kernel.selftests.verdict import Verdict
 
-STYLES = ("table", "ktap", "tap13")
+STYLES = ("table", *FORMS)
+TOPIC = "selftests"
 JUNIT_CLASS = "firstflight.selftests"
 _STATES: dict[str, State] = {
     "passed": "passed", "failed": "failed", "skipped": "skipped", "incomplete": "error",
 }  # fmt: skip
 
 
-def render(title: str, verdicts: Sequence[Verdict], style: str) -> str:
+def render(verdicts: Sequence[Verdict], tested: Tested, style: str) -> str:
     """Return the verdicts in one of STYLES."""
-    if style == "ktap":
-        return write_ktap([_suite(title, verdicts)])
-    if style == "tap13":
-        return _tap13(verdicts)
+    if style in FORMS:
+        return FORMS[style]([_suite(verdicts, tested)])
     return _table(verdicts)
 
 
-def render_junit(title: str, verdicts: Sequence[Verdict]) -> str:
+def render_junit(verdicts: Sequence[Verdict], tested: Tested) -> str:
     """Return an XML document; its times are 0, for those of the machine say nothing."""
-    return write_junit(title, JUNIT_CLASS, [_suite(title, verdicts)], timed=False)
+    suite = _suite(verdicts, tested)
+    return write_junit(suite.name, JUNIT_CLASS, [suite], timed=False)
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
@@ -52,8 +53,10 @@ def _table(verdicts: Sequence[Verdict]) -> str:
     return "\n".join([*lines, summary(verdicts)])
 
 
-def _suite(title: str, verdicts: Sequence[Verdict]) -> Suite:
-    return Suite(title, [_case(verdict) for verdict in verdicts], {}, summary(verdicts))
+def _suite(verdicts: Sequence[Verdict], tested: Tested) -> Suite:
+    name = f"Selftests of kernel {tested.name}"
+    cases = [_case(verdict) for verdict in verdicts]
+    return Suite(name, cases, {}, summary(verdicts), TOPIC, tested)
 
 
 def _case(verdict: Verdict) -> Case:
@@ -65,23 +68,6 @@ def _case(verdict: Verdict) -> Case:
         verdict.state,
         verdict.evidence,
         "",
-        f"SKIP {_plain(verdict.reason)}" if skipped else "",
+        f"SKIP {verdict.reason}" if skipped else "",
         () if verdict.state in {"passed", "skipped"} else (verdict.reason, *verdict.evidence),
     )
-
-
-def _tap13(verdicts: Sequence[Verdict]) -> str:
-    """Return TAP version 13, flat: a test for each verdict, evidence before its result."""
-    lines = ["TAP version 13", f"1..{len(verdicts)}"]
-    for number, verdict in enumerate(verdicts, 1):
-        if verdict.state in {"failed", "incomplete"}:
-            lines += [f"# {_plain(line)}" for line in (verdict.reason, *verdict.evidence)]
-        result = "ok" if verdict.state in {"passed", "skipped"} else "not ok"
-        why = f" # SKIP {_plain(verdict.reason)}" if verdict.state == "skipped" else ""
-        lines.append(f"{result} {number} {_plain(verdict.name)}{why}")
-    return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """Return ``text`` on one line, without what would begin a directive."""
-    return " ".join(text.replace("#", "").split())

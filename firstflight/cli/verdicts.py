@@ -7,26 +7,18 @@ from pathlib import Path
 
 import click
 
+from analysis.formats.forms import FORMS, FORMS_HELP
 from analysis.verdicts.kernels.commit import render_commit
 from analysis.verdicts.kernels.document import describe_attribution
-from analysis.verdicts.kernels.suite import (
-    render_junit,
-    render_kcidb,
-    render_ktap,
-    render_netdev,
-    render_tap13,
-)
+from analysis.verdicts.kernels.suite import render_junit, suites_of
 from analysis.verdicts.kernels.table import Attribution, FailRule
 from analysis.verdicts.kernels.terminal import render_markdown, render_text
 from firstflight.cli.reports import read_width
 from testbed.base.whole_file import write_whole
 
-STYLES = ("table", "mail", "commit", "ktap", "tap13", "netdev", "kcidb")
+STYLES = ("table", "mail", "commit", *FORMS)
 """How the table of kernels may be printed."""
-STYLES_HELP = (
-    "Print a table, text for a mail or a commit message, KTAP, TAP 13 as netdev's CI reads it, a "
-    "run for its results.json, or KCIDB's JSON."
-)
+STYLES_HELP = f"Print a table, text for a mail or a commit message, {FORMS_HELP}."
 
 
 def show_verdicts(
@@ -55,10 +47,8 @@ def _render(attribution: Attribution, rule: FailRule, style: str, as_json: bool)
         return json.dumps(describe_attribution(attribution, rule), indent=2)
     if style == "commit":
         return render_commit(attribution)
-    forms = {
-        "mail": render_markdown, "ktap": render_ktap, "tap13": render_tap13,
-        "netdev": render_netdev, "kcidb": render_kcidb,
-    }  # fmt: skip
-    if style in forms:
-        return forms[style](attribution, rule)
+    if style == "mail":
+        return render_markdown(attribution, rule)
+    if style in FORMS:
+        return FORMS[style](suites_of(attribution, rule))
     return render_text(attribution, rule, read_width())

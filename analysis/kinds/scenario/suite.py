@@ -1,4 +1,4 @@
-"""The table of promises as the results of a test suite, in the forms that programs read.
+"""The table of promises as the results of a test suite.
 
 A suite for each kernel, a case for each scenario.
 """
@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.formats.kcidb import write_kcidb
-from analysis.formats.netdev import write_netdev
-from analysis.formats.suites import (
-    Case,
-    State,
-    Suite,
-    write_junit,
-    write_ktap,
-    write_tap13,
-)
+from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.kinds.scenario.promises import Finding, Lane, PromiseRow, PromiseTable
 from analysis.records.tested import tested_of
 
@@ -34,30 +25,11 @@ def render_junit(table: PromiseTable) -> str:
     What has changed since it was promised passes, and says what is done now.  Times are those that
     trials took on the wall.
     """
-    return write_junit("firstflight scenario", JUNIT_CLASS, _suites(table))
+    return write_junit("firstflight scenario", JUNIT_CLASS, suites_of(table))
 
 
-def render_ktap(table: PromiseTable) -> str:
-    """Return KTAP: each kernel is a test whose subtests are the scenarios."""
-    return write_ktap(_suites(table))
-
-
-def render_tap13(table: PromiseTable) -> str:
-    """Return TAP 13, flat: netdev's CI finds every scenario in it."""
-    return write_tap13(_suites(table))
-
-
-def render_netdev(table: PromiseTable) -> str:
-    """Return the run as netdev's CI collects it from an executor of others."""
-    return write_netdev(_suites(table))
-
-
-def render_kcidb(table: PromiseTable) -> str:
-    """Return the run as KernelCI's database takes it."""
-    return write_kcidb(_suites(table))
-
-
-def _suites(table: PromiseTable) -> list[Suite]:
+def suites_of(table: PromiseTable) -> list[Suite]:
+    """Return the suites."""
     return [
         Suite(
             f"Kernel {lane.name}",

@@ -1,4 +1,4 @@
-"""The table of kernels as the results of a test suite, in the forms that programs read.
+"""The table of kernels as the results of a test suite.
 
 A suite for each later kernel, a case for each cell, and one for what the cells of a client come to
 together where a seed draws: what the rule flags fails, inconclusive is skipped.
@@ -10,16 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.formats.kcidb import write_kcidb
-from analysis.formats.netdev import write_netdev
-from analysis.formats.suites import (
-    Case,
-    State,
-    Suite,
-    write_junit,
-    write_ktap,
-    write_tap13,
-)
+from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.records.tested import read_tested
 from analysis.stats.estimates import Estimate
 from analysis.verdicts.compare.comparison import CellFinding
@@ -34,31 +25,11 @@ TOPIC = "page loads"
 
 def render_junit(attribution: Attribution, rule: FailRule) -> str:
     """Return the XML document; times are 0, since judging takes none that matters."""
-    return write_junit("firstflight kernels", JUNIT_CLASS, _suites(attribution, rule))
+    return write_junit("firstflight kernels", JUNIT_CLASS, suites_of(attribution, rule))
 
 
-def render_ktap(attribution: Attribution, rule: FailRule) -> str:
-    """Return KTAP: each later kernel is a test whose subtests are the cells."""
-    return write_ktap(_suites(attribution, rule))
-
-
-def render_tap13(attribution: Attribution, rule: FailRule) -> str:
-    """Return TAP 13, flat: netdev's CI finds every case in it."""
-    return write_tap13(_suites(attribution, rule))
-
-
-def render_netdev(attribution: Attribution, rule: FailRule) -> str:
-    """Return the run as netdev's CI collects it from an executor of others."""
-    return write_netdev(_suites(attribution, rule, run=True))
-
-
-def render_kcidb(attribution: Attribution, rule: FailRule) -> str:
-    """Return the run as KernelCI's database takes it, with the metric of every cell."""
-    return write_kcidb(_suites(attribution, rule, run=True))
-
-
-def _suites(attribution: Attribution, rule: FailRule, *, run: bool = False) -> list[Suite]:
-    """Return the suites; those of a ``run`` say when it was, and on what."""
+def suites_of(attribution: Attribution, rule: FailRule) -> list[Suite]:
+    """Return the suites."""
     base = {"base": attribution.base_name, "base_folder": attribution.base}
     rules = {"fail_on": rule.on, "least_pct": f"{rule.least_pct:g}"}
     says = summary(attribution, rule)
@@ -71,7 +42,7 @@ def _suites(attribution: Attribution, rule: FailRule, *, run: bool = False) -> l
             ],
             {**base, "folder": lane.comparison.new, **rules, "summary": says[place]},
             topic=TOPIC,
-            tested=read_tested(Path(lane.comparison.new), lane.name) if run else None,
+            tested=read_tested(Path(lane.comparison.new), lane.name),
         )
         for place, lane in enumerate(attribution.lanes)
     ]

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysis.formats.suites import write_ktap
 from analysis.kinds.scenario.promises import PromiseTable, read_promises
-from analysis.kinds.scenario.suite import render_junit, render_ktap
+from analysis.kinds.scenario.suite import render_junit, suites_of
 from tests.analysis.promised import write_promises
 
 RESULT = re.compile(r"(ok|not ok) ([0-9]+) ([^#]*?)( # (SKIP|TODO|XFAIL|TIMEOUT|ERROR)?.*)?")
@@ -63,7 +64,7 @@ def test_each_kernel_is_a_suite_and_each_scenario_a_case(table: PromiseTable) ->
 
 
 def test_ktap_is_what_the_kernel_s_document_says(table: PromiseTable) -> None:
-    lines = render_ktap(table).splitlines()
+    lines = write_ktap(suites_of(table)).splitlines()
     found = read_ktap(lines)
     assert lines == []
     assert found == {
@@ -78,7 +79,7 @@ def test_ktap_is_what_the_kernel_s_document_says(table: PromiseTable) -> None:
 
 
 def test_ktap_says_before_a_result_what_is_not_as_promised(table: PromiseTable) -> None:
-    lines = render_ktap(table).splitlines()
+    lines = write_ktap(suites_of(table)).splitlines()
     at = lines.index("  not ok 2 broken")
     assert lines[at - 1] == "  # broken: line 4: more"
     assert "  ok 3 changed # changed since it was promised" in lines

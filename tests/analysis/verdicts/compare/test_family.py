@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.formats.suites import write_ktap
 from analysis.verdicts.compare.attribution import HARMLESS_DRAWN_PCT, LEAST_SEEDS
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.kernels.answer import answer
-from analysis.verdicts.kernels.suite import render_ktap
+from analysis.verdicts.kernels.suite import suites_of
 from analysis.verdicts.kernels.table import FailRule, LaneVerdicts, attribute
 from testbed.model import Condition
 from tests.analysis.verdicts.compare.test_attribution import AGAIN, LOAD
@@ -122,7 +123,7 @@ def test_it_fails_in_every_form(tmp_path: Path) -> None:
     old = lane(tmp_path / "7.3", "7.3", before, LOAD)
     found = attribute(old, lane(tmp_path / "mine", "mine", after, AGAIN))
     assert found.exit_code(FailRule()) == 1
-    assert "  not ok 13 all cells with draws of graph" in render_ktap(found, FailRule())
+    assert "  not ok 13 all cells with draws of graph" in write_ktap(suites_of(found, FailRule()))
 
 
 def test_cells_that_move_both_ways_are_found(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from analysis.formats.forms import FORMS
 from analysis.formats.netdev import name_for_netdev
 from analysis.formats.suites import Suite, write_tap13
 from analysis.kinds.scenario import suite as scenario_suite
@@ -77,7 +78,7 @@ def read_as_netdev_does(log: str) -> dict[str, str]:
 
 
 def test_netdev_finds_every_cell_in_tap13(kernels: Attribution) -> None:
-    text = kernel_suite.render_tap13(kernels, RULE)
+    text = FORMS["tap13"](kernel_suite.suites_of(kernels, RULE))
     assert text.splitlines()[:2] == ["TAP version 13", "1..6"]
     found = read_as_netdev_does(printed_by_a_kselftest(text))
     assert found["Kernel-mine-2-page-wsj-rtt-ms-20-tfo-false"] == "fail"
@@ -85,7 +86,7 @@ def test_netdev_finds_every_cell_in_tap13(kernels: Attribution) -> None:
 
 
 def test_what_cannot_be_told_is_skipped_and_not_the_whole_test(unclear: Attribution) -> None:
-    text = kernel_suite.render_tap13(unclear, RULE)
+    text = FORMS["tap13"](kernel_suite.suites_of(unclear, RULE))
     found = read_as_netdev_does(printed_by_a_kselftest(text))
     assert sorted(found.values()) == ["pass", "skip"]
     # By any of these words netdev's CI judges the whole program.
@@ -94,7 +95,9 @@ def test_what_cannot_be_told_is_skipped_and_not_the_whole_test(unclear: Attribut
 
 def test_netdev_finds_every_scenario_in_tap13(tmp_path: Path) -> None:
     table = read_promises([write_promises(tmp_path / "7.3", "7.3")])
-    found = read_as_netdev_does(printed_by_a_kselftest(scenario_suite.render_tap13(table)))
+    found = read_as_netdev_does(
+        printed_by_a_kselftest(FORMS["tap13"](scenario_suite.suites_of(table)))
+    )
     assert found == PROMISED
 
 
@@ -118,7 +121,7 @@ def flattened(run: dict[str, Any]) -> dict[tuple[str, str, str | None], bool]:
 
 
 def test_a_run_is_one_of_netdev_s_results(kernels: Attribution, unclear: Attribution) -> None:
-    run = json.loads(kernel_suite.render_netdev(kernels, RULE))
+    run = json.loads(FORMS["netdev"](kernel_suite.suites_of(kernels, RULE)))
     found = flattened(run)
     assert found["firstflight", "page-loads-mine", None] is True
     assert found["firstflight", "page-loads-mine-2", None] is False
@@ -127,14 +130,14 @@ def test_a_run_is_one_of_netdev_s_results(kernels: Attribution, unclear: Attribu
     assert (run["branch"], run["link"].endswith("/run/mine-2")) == ("mine-2", True)
     assert run["start"] <= run["end"]
     # A test has the same name on each branch, whatever the kernel is called.
-    (test,) = json.loads(kernel_suite.render_netdev(unclear, RULE))["results"]
+    (test,) = json.loads(FORMS["netdev"](kernel_suite.suites_of(unclear, RULE)))["results"]
     assert (test["test"], test["result"]) == ("page-loads", "pass")
     assert [case["result"] for case in test["results"]] == ["pass", "skip"]
 
 
 def test_scenarios_are_one_of_netdev_s_results(tmp_path: Path) -> None:
     table = read_promises([write_promises(tmp_path / "7.3", "7.3")])
-    run = json.loads(scenario_suite.render_netdev(table))
+    run = json.loads(FORMS["netdev"](scenario_suite.suites_of(table)))
     assert len(flattened(run)) == 1 + len(PROMISED)
     (test,) = run["results"]
     assert {case["test"]: case["result"] for case in test["results"]} == PROMISED
@@ -189,7 +192,7 @@ def checked(text: str) -> dict[str, Any]:
 
 
 def test_kcidb_has_what_every_cell_measured(kernels: Attribution) -> None:
-    document = checked(kernel_suite.render_kcidb(kernels, RULE))
+    document = checked(FORMS["kcidb"](kernel_suite.suites_of(kernels, RULE)))
     assert [len(document[name]) for name in KCIDB] == [2, 2, 6]
     (slower,) = [test for test in document["tests"] if test["status"] == "FAIL"]
     assert slower["path"] == "firstflight.page_loads.page_wsj_rtt_ms_20_tfo_false"
@@ -201,7 +204,7 @@ def test_kcidb_has_what_every_cell_measured(kernels: Attribution) -> None:
 def test_kcidb_names_the_user_s_patches_as_its_schema_says(tmp_path: Path) -> None:
     digests = {"0001-um.patch": "0" * 64, "own/0001-mine.patch": "a" * 64}
     found = kernels_with(tmp_path, {"kernel.patches": json.dumps(digests)})
-    (checkout,) = checked(kernel_suite.render_kcidb(found, RULE))["checkouts"]
+    (checkout,) = checked(FORMS["kcidb"](kernel_suite.suites_of(found, RULE)))["checkouts"]
     # printf '%064d\n' 0 | tr 0 a | sha256sum
     assert checkout["patchset_hash"] == (
         "44c2336fedab8ff6a85c74c2b94165377b0981f526adb9487895ca6314165e86"
@@ -221,7 +224,7 @@ def kernels_with(tmp_path: Path, parts: dict[str, str]) -> Attribution:
 
 def test_kcidb_has_every_scenario(tmp_path: Path) -> None:
     table = read_promises([write_promises(tmp_path / v, v) for v in ("7.3", "6.1")])
-    document = checked(scenario_suite.render_kcidb(table))
+    document = checked(FORMS["kcidb"](scenario_suite.suites_of(table)))
     assert [len(document[name]) for name in KCIDB] == [2, 2, 10]
     assert {test["comment"]: test["status"] for test in document["tests"]} == STATUS
 

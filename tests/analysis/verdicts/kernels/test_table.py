@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysis.formats.suites import write_ktap
 from analysis.verdicts.kernels.document import AttributionDocument, describe_attribution
-from analysis.verdicts.kernels.suite import render_junit, render_ktap
+from analysis.verdicts.kernels.suite import render_junit, suites_of
 from analysis.verdicts.kernels.table import (
     FailOn,
     FailRule,
@@ -93,8 +94,8 @@ def test_inconclusive_fails_nothing_and_is_no_success(tmp_path: Path) -> None:
     new = lane(tmp_path / "mine", "mine", {CHROMIUM: [1500.0]}, AGAIN)
     found = attribute(old, new)
     assert [found.exit_code(FailRule(on)) for on in ("slower", "any", "none")] == [5, 1, 0]
-    assert "  # SKIP inconclusive" not in render_ktap(found, FailRule("any"))
-    assert " # SKIP inconclusive\n" in render_ktap(found, FailRule())
+    assert "  # SKIP inconclusive" not in write_ktap(suites_of(found, FailRule("any")))
+    assert " # SKIP inconclusive\n" in write_ktap(suites_of(found, FailRule()))
 
 
 def test_broken_fails(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
     assert [splat["title"] for splat in document["kernels"][0]["broken_by"]] == [WARNING]
     assert document["kernels"][1]["broken_by"] == []
     for text in (
-        render_text(found, rule), render_markdown(found, rule), render_ktap(found, rule),
+        render_text(found, rule), render_markdown(found, rule), write_ktap(suites_of(found, rule)),
         render_junit(found, rule), json.dumps(document),
     ):  # fmt: skip
         assert WARNING in " ".join(text.split())
@@ -193,7 +194,7 @@ def test_the_terminal_shows_the_first_packet_that_differs(run: Path) -> None:
 
 def test_the_forms_for_programs(run: Path) -> None:
     found, rule = attribute_lanes(run), FailRule()
-    lines = render_ktap(found, rule).splitlines()
+    lines = write_ktap(suites_of(found, rule)).splitlines()
     results = read_ktap(lines)
     assert lines == []
     assert (results["kernel-mine@0"][0], results["kernel-mine-2@0"][0]) == (True, False)
