@@ -21,8 +21,8 @@ def write_netdev(suites: Sequence[Suite]) -> str:
     """Return the JSON document of a run: a test for each suite, named by its topic.
 
     The branch is the name of the last kernel.  A link is the results folder, which is to lie beside
-    the document.  No test has a ``retry``: in virtual time a second run has equal bits.  ``name`` of
-    a case is what our own verbs take, such as ``net/tls``.
+    the document.  No test has a ``retry``: in virtual time a second run has equal bits.  ``name``
+    of a case is what our own verbs take, such as ``net/tls``.
     """
     tested = [suite.tested for suite in suites if suite.tested is not None]
     document: dict[str, Any] = {

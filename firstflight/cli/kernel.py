@@ -10,6 +10,7 @@ from firstflight.cli.choice import locked_option
 from firstflight.cli.kernel_bisect import bisect_command, bisect_step
 from firstflight.cli.kernel_selftests import selftests
 from firstflight.cli.kernel_try import try_command
+from firstflight.cli.kernel_watch import watch_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -34,7 +35,8 @@ def kernel() -> None:
 
 
 for command in (
-    add, try_command, bisect_command, bisect_step, selftests, list_command, show, build, remove,
+    add, try_command, bisect_command, bisect_step, selftests, watch_command, list_command, show,
+    build, remove,
 ):  # fmt: skip
     kernel.add_command(command)
 

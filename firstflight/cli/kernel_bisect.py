@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,15 @@ import click
 from analysis.records.metric import Metric
 from analysis.verdicts.kernels.table import FailRule
 from firstflight.cli.choice import Choice, sweep_options
-from firstflight.cli.ended import say_tally
 from firstflight.cli.exits import EXIT_SKIP
-from firstflight.cli.kernel_bisect_measure import CellMeasure, Measure, PromiseMeasure
+from firstflight.cli.kernel_bisect_measure import (
+    CellMeasure,
+    Measure,
+    PromiseMeasure,
+    SelftestMeasure,
+)
 from firstflight.cli.kernel_source import keep_kernels
-from firstflight.cli.means import chosen_store, no_store_option
+from firstflight.cli.means import no_store_option
 from firstflight.cli.metric import metric_option
 from firstflight.cli.scenario_choice import choose_scenarios
 from firstflight.cli.services import Services, pass_services
@@ -41,11 +44,10 @@ from testbed.kernel.own.bisection import Judgement, bisect, steps_of
 from testbed.kernel.own.definition import OwnKernel, define, forget_own, own_kernels
 from testbed.kernel.own.git import Git, resolve
 from testbed.kernel.run.interface import InterruptedTrial
-from testbed.way.launch import open_lanes, run_lanes
+from testbed.kernel.selftests.packetdrill import VARIABLE, find_packetdrill
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 _log = log.logger(__name__)
-_COUNTS = (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCONCLUSIVE)
 _VERDICTS = {"good": EXIT_OK, "bad": EXIT_OUT_OF_TOLERANCE, "skip": EXIT_SKIP}
 _file = click.Path(path_type=Path, dir_okay=False)
 Command = Callable[..., Any]
@@ -62,6 +64,11 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--promise", "promises", metavar="NAME|FILE", multiple=True,
                  help="Instead of CELLS: bad is a kernel on which this scenario comes out in "
                       "another way; repeatable."),
+    click.option("--selftest", "selftests", metavar="NAME", multiple=True,
+                 help="Instead of CELLS: bad is a kernel that fails this one of its own tests; "
+                      "repeatable."),
+    click.option("--packetdrill", type=click.Path(path_type=Path, exists=True, file_okay=False),
+                 metavar="FOLDER", help=f"For --selftest, as {VARIABLE} has it."),
     click.option("--any", "any_packet", is_flag=True, help="Bad is a cell with any other packet."),
     sweep_options,
     no_store_option,
@@ -86,7 +93,6 @@ class _Search:
     measure: Measure
     git: Path
     base: str | None
-    no_store: bool
     folder: Path
 
     def begin(self, kernel: OwnKernel | str) -> None:
@@ -96,7 +102,8 @@ class _Search:
             TestbedError: it cannot be built, or what it comes to does not count.
         """
         with self._kept(kernel) as version:
-            self._run(version, self.folder / "good")
+            if not self.measure.run(version, self.folder / "good"):
+                raise TrialError(f"{version}: nothing of it counts; see {self.folder / 'good'}")
 
     def define(self, revision: str | None) -> OwnKernel:
         """Return the kernel of a revision; without one, of the work tree as it is."""
@@ -118,7 +125,7 @@ class _Search:
             kernel = self.define(revision)
             folder = self.folder / kernel.name.removeprefix("bisect-")
             with self._kept(kernel) as version:
-                self._run(version, folder)
+                self.measure.run(version, folder)
             return self.measure.judge(self.folder / "good", folder)
         except InterruptedTrial:
             raise
@@ -126,23 +133,13 @@ class _Search:
             _log.warning("it cannot be judged: %s", error)
             return "skip"
 
-    def _run(self, version: str, folder: Path) -> None:
-        planned = (self.measure.plan(version, self.services.catalogue()),)
-        with places.using_cache(self.services.cache()):
-            where, lanes = open_lanes(
-                self.services.prepare, planned, len(os.sched_getaffinity(0)), self.services.results,
-                folder, self.services.now, copies=False,
-            )  # fmt: skip
-            draw = partial(self.services.reports.draw_table, metric=self.measure.metric)
-            (tally,) = run_lanes(
-                *(lanes, self.services.reports.list_unsettled, draw),
-                store=chosen_store(self.services, self.no_store),
-            )
-        if tally.interrupted:
-            raise InterruptedTrial("interrupted")
-        say_tally(lanes[0], tally, where)
-        if tally.exit_code not in _COUNTS:
-            raise TrialError(f"nothing counts on the kernel {version}; see {where}")
+    def narrowed(self, bad: str) -> _Search:
+        """Return the search by few of the cells that tell ``bad`` from the first kernel."""
+        if not isinstance(self.measure, CellMeasure) or self.measure.cells:
+            return self
+        measure = self.measure.narrow(self.folder / "good", self.folder / bad[:12])
+        _log.info("judged by: %s", "; ".join(measure.cells) or "all cells together")
+        return replace(self, measure=measure)
 
     @contextmanager
     def _kept(self, kernel: OwnKernel | str) -> Iterator[str]:
@@ -168,11 +165,19 @@ class _Search:
     metavar="DIR",
     help="The new folder of the results; default: results/<UTC>-bisect.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
 @pass_services
 def bisect_command(
-    services: Services, /, good: str, bad: str, output: Path | None, git: Path, **chosen: Any
+    services: Services,
+    /,
+    good: str,
+    bad: str,
+    output: Path | None,
+    as_json: bool,
+    git: Path,
+    **chosen: Any,
 ) -> int:
-    """Find the commit in a git tree that changes page load times, or how a scenario comes out.
+    """Find the commit in a git tree that changes page load times, or what a test comes to.
 
     CELLS is as --only has it, such as page=amazon,rtt_ms=20.  The tree itself is only read.
 
@@ -188,9 +193,11 @@ def bisect_command(
     search.begin(search.define(oldest.commit))
     if search.judge(newest.commit) != "bad":
         raise ConfigurationError(
-            [f"{bad} is no worse than {good} in these cells or promises, so there is nothing to "
-             "find; choose others, or --any for any other packet"]
+            [f"{bad} is no worse than {good} in these cells, promises or tests, so nothing is "
+             "to be found; choose others, or --any for any other packet"]
         )  # fmt: skip
+
+    search = search.narrowed(newest.commit)
 
     def judge(commit: str, left: int) -> Judgement:
         _log.info("%s; about %d more after it", repository.describe(commit), left)
@@ -199,10 +206,14 @@ def bisect_command(
         return judgement
 
     bisection = bisect(repository, oldest.commit, newest.commit, judge)
+    found = len(bisection.suspects) == 1
+    if as_json:
+        click.echo(json.dumps(asdict(bisection) | {"folder": str(folder)}))
+        return EXIT_OK if found else EXIT_INCONCLUSIVE
     for commit, judgement in bisection.judged:
         click.echo(f"{judgement:4}  {repository.describe(commit)}")
     click.echo(f"Results: {folder}")
-    if len(bisection.suspects) == 1:
+    if found:
         click.echo(f"The first bad commit is {repository.describe(bisection.suspects[0])}")
         return EXIT_OK
     click.echo("The first bad commit is one of these, of which only the first could be judged:")
@@ -243,41 +254,47 @@ def _search(
     folder: Path,
     git: Path,
     *,
-    cells: str | None,
     base: str | None,
-    experiment: Path,
-    least_pct: float,
-    any_packet: bool,
-    metric: Metric,
-    no_store: bool,
+    cells: str | None,
     promises: tuple[str, ...],
+    selftests: tuple[str, ...],
+    packetdrill: Path | None,
+    no_store: bool,
     **chosen: Any,
 ) -> _Search:
-    measure: Measure
-    if not promises:
-        measure = _cells(services, cells, experiment, least_pct, any_packet, metric, **chosen)
-    elif cells is not None or chosen["only"] is not None or any_packet or least_pct:
+    by_cells = bool(cells or chosen["only"] or chosen["any_packet"] or chosen["least_pct"])
+    if by_cells + bool(promises) + bool(selftests) > 1:
         raise ConfigurationError(
-            ["--promise beside CELLS, --only, --any or --threshold: a bisection is by page loads "
-             "or by promises"]
+            ["--promise, --selftest, and CELLS, --only, --any or --threshold: a bisection is by "
+             "one of promises, selftests and page loads"]
         )  # fmt: skip
+    measure: Measure
+    if promises:
+        scenarios = choose_scenarios(promises, services.catalogue())
+        measure = PromiseMeasure(services, no_store, scenarios)
+    elif selftests:
+        cache = services.cache()
+        drill = find_packetdrill(packetdrill, cache, _log.info)
+        measure = SelftestMeasure(selftests, drill, cache)
     else:
-        measure = PromiseMeasure(choose_scenarios(promises, services.catalogue()))
-    return _Search(services, measure, git, base, no_store, folder)
+        measure = _cells(services, no_store, cells, **chosen)
+    return _Search(services, measure, git, base, folder)
 
 
 def _cells(
     services: Services,
+    no_store: bool,
     cells: str | None,
+    *,
     experiment: Path,
     least_pct: float,
     any_packet: bool,
     metric: Metric,
     **chosen: Any,
 ) -> CellMeasure:
-    if cells is not None and chosen["only"] is not None:
+    if cells is not None and chosen["only"]:
         raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
     choice.load(services.catalogue())  # what is wrong is said before anything is built
     rule = FailRule("any" if any_packet else "slower", least_pct)
-    return CellMeasure(choice, rule, metric)
+    return CellMeasure(services, no_store, choice, rule, metric)

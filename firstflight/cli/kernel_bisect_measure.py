@@ -1,42 +1,60 @@
-"""Measure of a bisection: what tells a bad kernel from a good one, page loads or promises."""
+"""Measure of a bisection: what tells a bad kernel from a good one, loads, promises or tests."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from analysis.records.metric import PLT, Metric
+from analysis.verdicts.compare.comparison import CellFinding
+from analysis.verdicts.compare.splats import find_splats
 from analysis.verdicts.kernels.table import FailRule, attribute
-from analysis.verdicts.kernels.terminal import summary
+from analysis.verdicts.kernels.terminal import name_row, summary
 from firstflight.cli.choice import Choice
+from firstflight.cli.ended import say_tally
+from firstflight.cli.means import chosen_store
 from firstflight.cli.scenario_choice import plan_lanes
-from testbed.base import log
-from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, TrialError
-from testbed.experiment.config import Catalogue
-from testbed.experiment.options import Override
+from firstflight.cli.selftest_run import prepare_selftests, read_verdicts
+from firstflight.cli.services import Services
+from testbed.base import log, places
+from testbed.base.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+    TrialError,
+)
+from testbed.experiment.options import Override, select
 from testbed.kernel.own.bisection import Judgement
-from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.kernel.run.interface import InterruptedTrial
+from testbed.kernel.selftests.packetdrill import Packetdrill
+from testbed.kernel.selftests.plan import Wish
+from testbed.kinds.scenario.measurement import ScenarioResult
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Experiment
 from testbed.results.folder import read_records
+from testbed.way.launch import open_lanes, run_lanes
 
+MOST_CELLS = 6
+"""So many cells tell a bad commit from a good one."""
 _log = log.logger(__name__)
+_COUNTS = (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCONCLUSIVE)
 _JUDGEMENTS: dict[int, Judgement] = {EXIT_OK: "good", EXIT_OUT_OF_TOLERANCE: "bad"}
 
 
 class Measure(Protocol):
     """What runs on each commit's kernel, and how it is held against the good one's."""
 
-    @property
-    def metric(self) -> Metric:
-        """What the table so far is of."""
+    def run(self, version: str, folder: Path) -> bool:
+        """Run it on the kernel ``version``; results go to the new ``folder``.
 
-    def plan(self, version: str, catalogue: Catalogue) -> Experiment:
-        """Return what runs on the kernel ``version``.
+        Returns whether it came to its end, as it does not on a kernel that it breaks.
 
         Raises:
-            ConfigurationError: it cannot be planned.
+            InterruptedTrial: the user has stopped it.
+            TestbedError: it cannot be run there, or what it comes to does not count.
         """
 
     def judge(self, good: Path, folder: Path) -> Judgement:
@@ -48,17 +66,58 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CellMeasure:
+class _Trials:
+    """How experiments run here."""
+
+    services: Services
+    no_store: bool
+
+    def _run(self, planned: Experiment, folder: Path, metric: Metric) -> bool:
+        with places.using_cache(self.services.cache()):
+            where, lanes = open_lanes(
+                self.services.prepare, (planned,), len(os.sched_getaffinity(0)),
+                self.services.results, folder, self.services.now, copies=False,
+            )  # fmt: skip
+            draw = partial(self.services.reports.draw_table, metric=metric)
+            (tally,) = run_lanes(
+                *(lanes, self.services.reports.list_unsettled, draw),
+                store=chosen_store(self.services, self.no_store),
+            )
+        if tally.interrupted:
+            raise InterruptedTrial("interrupted")
+        say_tally(lanes[0], tally, where)
+        return tally.exit_code in _COUNTS
+
+
+@dataclass(frozen=True, slots=True)
+class CellMeasure(_Trials):
     """Page loads: bad is a kernel on which a cell fails by ``rule``."""
 
     choice: Choice
     rule: FailRule
     metric: Metric
+    cells: tuple[str, ...] = ()
+    """Of all cells those that are loaded, as ``--only`` has each; none: all."""
 
-    def plan(self, version: str, catalogue: Catalogue) -> Experiment:
-        """Return the loads of all cells."""
+    def run(self, version: str, folder: Path) -> bool:
+        """Load the cells."""
         fixed = [Override("kernel.version", version, f"the kernel {version}")]
-        return self.choice.load(catalogue, fixed)
+        planned = self.choice.load(self.services.catalogue(), fixed)
+        if self.cells:
+            chosen = [c for only in self.cells for c in select(planned, only).conditions]
+            planned = replace(planned, conditions=tuple(dict.fromkeys(chosen)))
+        return self._run(planned, folder, self.metric)
+
+    def narrow(self, good: Path, bad: Path) -> CellMeasure:
+        """Return the measure by few of the cells that fail on the bad kernel: exact ones first.
+
+        Where they fail only together, all are loaded.
+        """
+        attribution = attribute(good, bad, metric=self.metric)
+        failing = [cell for cell in attribution.lanes[0].cells if self.rule.flags(cell)]
+        by_weight = sorted(failing, key=_weight)[:MOST_CELLS]
+        names = [name_row(attribution, cell).replace(" ", ",") for cell in by_weight]
+        return replace(self, cells=tuple(names))
 
     def judge(self, good: Path, folder: Path) -> Judgement:
         """Attribute what differs."""
@@ -69,16 +128,16 @@ class CellMeasure:
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseMeasure:
+class PromiseMeasure(_Trials):
     """Scenarios: bad is a kernel on which one comes out in another way than on the good one."""
 
     scenarios: tuple[Scenario, ...]
-    metric: Metric = PLT
 
-    def plan(self, version: str, catalogue: Catalogue) -> Experiment:
-        """Return all scenarios on one kernel."""
+    def run(self, version: str, folder: Path) -> bool:
+        """Perform all scenarios."""
+        catalogue = self.services.catalogue()
         (lane,) = plan_lanes(self.scenarios, "virtual", (version,), False, False, catalogue)
-        return lane
+        return self._run(lane, folder, PLT)
 
     def judge(self, good: Path, folder: Path) -> Judgement:
         """Compare the verdicts."""
@@ -88,13 +147,55 @@ class PromiseMeasure:
         return "good" if after == before else "bad"
 
 
-def _verdicts(folder: Path) -> dict[str, Verdict]:
-    """Return what each scenario came to."""
-    found: dict[str, Verdict] = {}
+@dataclass(frozen=True, slots=True)
+class SelftestMeasure:
+    """The kernel's own tests: bad is a kernel on which one fails that passes on the good one."""
+
+    names: tuple[str, ...]
+    packetdrill: Packetdrill | None
+    cache: Path
+
+    def run(self, version: str, folder: Path) -> bool:
+        """Run the tests as the kernel's own source has them."""
+        with places.using_cache(self.cache):
+            run = prepare_selftests(version, Wish(self.names), self.packetdrill, self.cache)
+            folder.mkdir(parents=True)
+            run.begin(folder)
+            verdicts = run.perform(folder, None)
+        return all(verdict.state != "incomplete" for verdict in verdicts)
+
+    def judge(self, good: Path, folder: Path) -> Judgement:
+        """Compare what passes."""
+        before, after = (
+            {verdict.name: verdict.state for verdict in read_verdicts(place)}
+            for place in (good, folder)
+        )
+        for name, state in after.items():
+            _log.info("%s: %s", name, state)
+        if "incomplete" in after.values():
+            raise TrialError(f"a test did not come to its end; see {folder}")
+        fails = (name for name, state in after.items() if state == "failed")
+        return "bad" if any(before.get(name) == "passed" for name in fails) else "good"
+
+
+def _weight(cell: CellFinding) -> tuple[bool, float]:
+    """Return what orders cells: those without draws, which one load decides, then the largest."""
+    change = cell.attribution.pct if cell.attribution else None
+    if change is None:
+        return True, 0.0
+    return change.interval is not None, -abs(change.value)
+
+
+def _verdicts(folder: Path) -> dict[str, str]:
+    """Return what each scenario came to; that the kernel broke is one answer."""
+    found = {}
     for record in read_records(folder):
         name = record.trial.condition_as(Scenario).scenario
         result = record.measured_as(ScenarioResult)
-        if result is None:
+        if result is not None:
+            found[name] = str(result.verdict)
+        elif find_splats(folder, [record]):
+            found[name] = "broken"
+        else:
             raise TrialError(f"{name} in {folder}: {record.outcome}: {record.reason}")
-        found[name] = result.verdict
     return found

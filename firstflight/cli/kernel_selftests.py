@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 
 from analysis.formats.forms import FORMS_HELP
 from analysis.formats.suites import Tested
+from firstflight.cli.selftest_run import SelftestRun, prepare_selftests
 from firstflight.cli.selftest_verdicts import STYLES, render, render_junit, summary
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -21,32 +21,21 @@ from testbed.base.errors import (
     EXIT_MISSING,
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,
-    ConfigurationError,
 )
 from testbed.base.scratch import scratch_folder
 from testbed.base.whole_file import write_whole
-from testbed.kernel import ensure_build, find_confinement
 from testbed.kernel.build.cache import KernelBuild
-from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION
-from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
-from testbed.kernel.own.build import ensure_own
-from testbed.kernel.selftests.debug import define_debug
 from testbed.kernel.selftests.packetdrill import (
     NOT_THERE,
     VARIABLE,
     Packetdrill,
     find_packetdrill,
 )
-from testbed.kernel.selftests.plan import SUFFIX, Selftest, Wish, copy_suite, plan
-from testbed.kernel.selftests.run import Bench, run_tests
-from testbed.kernel.selftests.tree import TestTree, ensure_tests
+from testbed.kernel.selftests.plan import Wish, copy_suite
 from testbed.kernel.selftests.verdict import Verdict
-from testbed.model import DEFAULT_ROOT
 from testbed.results.folder import new_results, refuse_explicit
-from testbed.root.cache import ensure_named
 
-RECORDS_FILE, MANIFEST_FILE, LOGS = "selftests.jsonl", "manifest.json", "logs"
 _log = log.logger(__name__)
 _folder = click.Path(path_type=Path, exists=True, file_okay=False)
 
@@ -95,42 +84,22 @@ def selftests(
         refuse_explicit(services.results, output)
     cache, began = services.cache(), services.now()
     with places.using_cache(cache), scratch_folder("kernel") as scratch:
-        tree = ensure_tests(version, cache, _log.info)
         drill = find_packetdrill(source, cache, _log.info)
         wish = Wish(names, pattern, copy_suite(suite, scratch) if suite else None)
-        tests = plan(tree, wish, has_packetdrill=drill is not None)
-        if not tests:
-            raise ConfigurationError([f"kernel {version} has none of these tests"])
-        bench = _prepare(version, debug, cache, drill)
+        run = prepare_selftests(version, wish, drill, cache, debug=debug)
         with new_results(services.results, "selftests", began, output) as folder:
-            _write_manifest(folder, tree, bench, tests)
-        _log.info("%d tests of %s; %s", len(tests), tree.source, _say(drill))
-        running = run_tests(tests, bench, folder / LOGS, jobs or len(os.sched_getaffinity(0)))
-        verdicts = list(_kept(running, folder / RECORDS_FILE))
-    tested = _tested(bench.build, version, folder, began, services.now())
+            run.begin(folder)
+        _log.info("%d tests of %s; %s", len(run.tests), run.tree.source, _say(drill))
+        verdicts = run.perform(folder, jobs)
+    tested = _tested(run.bench.build, version, folder, began, services.now())
     if junit is not None:
         remedy = "make its folder, or choose another place"
         write_whole(junit, render_junit(verdicts, tested), remedy)
     click.echo(render(verdicts, tested, style).rstrip("\n"))
     _log.info("%s; results in %s", summary(verdicts), folder)
-    if drill is None and any(test.name.endswith(SUFFIX) for test in tests):
+    if run.lacks_packetdrill:
         _log.error("%s", NOT_THERE)
-    return _exit_code(verdicts, tests, drill)
-
-
-def _prepare(version: str, debug: bool, cache: Path, drill: Packetdrill | None) -> Bench:
-    usr = ensure_named(DEFAULT_ROOT, cache, _log.info).usr
-    name, shadowed = version, False
-    if debug:
-        own = define_debug(version, places.data())
-        name, shadowed = own.name, own.shadowed
-        # Not booted to look at it: each test will, and says what is wrong.
-        build = ensure_own(own, cache, len(os.sched_getaffinity(0)), _log.info, lambda _build: None)
-    else:
-        build = ensure_build(version, cache, usr, _log.info)
-    native = ensure_native(cache, _log.info)
-    tools = ensure_named(TOOLCHAIN_ROOT, cache, _log.info).usr
-    return Bench(name, build, usr, native, tools, find_confinement(), drill, shadowed)
+    return _exit_code(verdicts, run)
 
 
 def _tested(
@@ -148,41 +117,10 @@ def _say(drill: Packetdrill | None) -> str:
     return f"packetdrill: {drill.says}" if drill else "no packetdrill"
 
 
-def _kept(running: Iterable[Verdict], file: Path) -> Iterable[Verdict]:
-    """Yield each verdict when it is on disk; what is written has no time of the machine in it."""
-    with file.open("w", encoding="utf-8") as sink:
-        for verdict in running:
-            sink.write(json.dumps(asdict(verdict)) + "\n")
-            sink.flush()
-            os.fsync(sink.fileno())
-            if verdict.state in {"failed", "incomplete"}:
-                _log.info("%s %s: %s", verdict.name, verdict.state, verdict.reason)
-            yield verdict
-
-
-def _write_manifest(folder: Path, tree: TestTree, bench: Bench, tests: Sequence[Selftest]) -> None:
-    drill = bench.packetdrill
-    manifest = {
-        "kernel": asdict(bench.build.identity),
-        "tests": tree.source,
-        "planned": len(tests),
-        "words": list(bench.words),
-        "packetdrill": {"says": drill.says, "sha256": drill.sha256} if drill else None,
-        "root": DEFAULT_ROOT,
-        "tree": places.describe_version(),
-    }
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
-    (folder / LOGS).mkdir()
-
-
-def _exit_code(
-    verdicts: Sequence[Verdict], tests: Sequence[Selftest], drill: Packetdrill | None
-) -> int:
+def _exit_code(verdicts: Sequence[Verdict], run: SelftestRun) -> int:
     states = {verdict.state for verdict in verdicts}
     if "failed" in states:
         return EXIT_OUT_OF_TOLERANCE
     if "incomplete" in states:
         return EXIT_INCOMPLETE
-    if drill is None and any(test.name.endswith(SUFFIX) for test in tests):
-        return EXIT_MISSING
-    return EXIT_OK
+    return EXIT_MISSING if run.lacks_packetdrill else EXIT_OK
