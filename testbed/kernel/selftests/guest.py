@@ -83,7 +83,7 @@ def open_kernel_log() -> int:
 
 
 def read_kernel(log: int) -> bytes:
-    """Return what the kernel has said and was not read yet."""
+    """Return what the kernel has said and was not read yet, as dmesg(1) shows it."""
     lines = []
     while True:
         try:
@@ -92,7 +92,10 @@ def read_kernel(log: int) -> bytes:
             break
         except BrokenPipeError:  # older ones were written over
             continue
-        lines.append(record.split(b"\n", 1)[0].partition(b";")[2])
+        # 4,27,2112,-;text: priority, number, microseconds (Documentation/ABI/testing/dev-kmsg)
+        head, _, text = record.split(b"\n", 1)[0].partition(b";")
+        seconds, micros = divmod(int(head.split(b",")[2]), 1_000_000)
+        lines.append(b"[%5d.%06d] %s" % (seconds, micros, text))
     return b"\n".join(lines) + b"\n"
 
 

@@ -27,7 +27,8 @@ from testbed.kernel.run.sandbox import CONSOLE_FILE, gather_result, run_trial
 from testbed.kernel.run.virtual import WARNINGS, VirtualKernel, command_line
 from testbed.kernel.selftests.packetdrill import PROGRAM, Packetdrill
 from testbed.kernel.selftests.plan import Selftest
-from testbed.kernel.selftests.verdict import Said, Verdict, find_splat, judge
+from testbed.kernel.selftests.verdict import Said, Verdict, judge
+from testbed.kernel.splat import parse_splats
 from testbed.model import Condition, LinkSpec, Trial
 
 GUEST = Path(__file__).with_name("guest.py")
@@ -73,7 +74,7 @@ class Bench:
     @property
     def words(self) -> tuple[str, ...]:
         """What the kernel's command line has beyond that of every kernel."""
-        return (*self.build.boot, WARNINGS, f"tt-syscall-ns={CALL_NS}")
+        return (*self.build.boot, f"tt-syscall-ns={CALL_NS}")
 
 
 class ShadowedKernel(VirtualKernel):
@@ -84,7 +85,8 @@ class ShadowedKernel(VirtualKernel):
     ) -> RawResult:
         """Run a guest whose data is bound by its addresses alone: hardly any is touched."""
         started_s = time.monotonic()
-        words = ("linux", *command_line(trial.seed, self.boot_options, ip=trial.ip))
+        options = (*self.boot_options, WARNINGS)
+        words = ("linux", *command_line(trial.seed, options, ip=trial.ip))
         files = GuestFiles(self.binary, self.bundle, page, out, usr=self.usr)
         landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
         with open_stage(files, slot, landlock=landlock) as stage:
@@ -196,10 +198,13 @@ def read_verdict(test: Selftest, raw: RawResult, out: Path) -> Verdict:
 
 def _unended(test: Selftest, raw: RawResult, console: str) -> Verdict:
     """Return the verdict on a test whose guest did not come to its end: what it says says why."""
-    splat = find_splat(console)
-    if splat or raw.status == "panicked":
-        shown = splat or tuple(raw.console_tail.splitlines())
-        return Verdict(test.name, "failed", f"the kernel says: {shown[0]}", (), shown)
+    splat = next(parse_splats(console), None)
+    if splat is None and raw.status == "panicked":
+        tail = tuple(raw.console_tail.splitlines())
+        splat = tail[0], tail
+    if splat is not None:
+        title, shown = splat
+        return Verdict(test.name, "failed", f"the kernel says: {title}", (), shown)
     reason = f"{raw.message}; try again, or see its logs"
     return Verdict(test.name, "incomplete", reason, (), tuple(raw.console_tail.splitlines()[-5:]))
 

@@ -11,19 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from testbed.kernel.splat import parse_splats
+
 State = Literal["passed", "failed", "skipped", "incomplete"]
 SKIPPED = 4
-SPLAT_LINES = 12
 EVIDENCE_LINES = 12
 _RESULT = re.compile(r"^(not ok|ok) \d+\s*(?:- )?(.*?)\s*(?:#\s*(SKIP|XFAIL)\b\s*(.*))?$")
 _PACKETDRILL = re.compile(r"^\S+\.pkt:\d+: .+$")
 _SKIP = re.compile(r"\b(?:SKIP|skip(?:ping|ped)?)\b:?\s*(.*)", re.IGNORECASE)
-_SPLAT = re.compile(
-    r"(?:WARNING: |BUG: |UBSAN: |KASAN: |INFO: (?:possible|suspicious|task|rcu)|INFO: trying to "
-    r"register|kernel BUG at |Kernel panic|Oops: |ODEBUG: |unregister_netdevice: waiting|"
-    r"refcount_t: |ref_tracker: )"
-)
-_SAID = re.compile(r"^\[\s*\d+\.\d+\]\s?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +65,16 @@ class Said:
 def judge(name: str, said: Sequence[Said], kernel: str, virtual_s: float) -> Verdict:
     """Return the verdict on a test that came to its end."""
     parts = tuple(part for command in said for part in _parts(command))
-    splat = find_splat(kernel)
+    splat = next(parse_splats(kernel), None)
     state, reason = _overall(said, parts)
     evidence: tuple[str, ...] = ()
-    if splat:
-        state, reason, evidence = "failed", f"the kernel says: {splat[0]}", splat
+    if splat is not None:
+        title, evidence = splat
+        state, reason = "failed", f"the kernel says: {title}"
     elif state == "failed":
         evidence = tuple(line for command in said for line in _telling(command.output))
         evidence = evidence[:EVIDENCE_LINES]
     return Verdict(name, state, reason, parts, evidence, virtual_s)
-
-
-def find_splat(kernel: str) -> tuple[str, ...]:
-    """Return the first lines of the first splat in what a kernel said; none: there is none."""
-    lines = [_SAID.sub("", line).rstrip() for line in kernel.splitlines()]
-    for number, line in enumerate(lines):
-        if _SPLAT.search(line):
-            return tuple(filter(None, lines[number : number + SPLAT_LINES]))
-    return ()
 
 
 def _overall(said: Sequence[Said], parts: Sequence[TestPart]) -> tuple[State, str]:
