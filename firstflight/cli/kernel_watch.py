@@ -18,7 +18,7 @@ from firstflight.watch.branches import (
     open_mirror,
 )
 from firstflight.watch.executor import GROUP, SUITES, Executor, UnansweredError
-from firstflight.watch.published import Published
+from firstflight.watch.published import PublishedRuns
 from testbed.base import log, places, proc
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.kernel.selftests.packetdrill import VARIABLE
@@ -74,7 +74,7 @@ def watch_command(
     """
     mirror = places.data() / "watch.git"
     drill = ("--packetdrill", str(packetdrill.resolve())) if packetdrill else ()
-    published = Published(folder.resolve(), address.rstrip("/") or ".", name)
+    published = PublishedRuns(folder.resolve(), address.rstrip("/") or ".", name)
     try:
         published.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

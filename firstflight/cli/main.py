@@ -35,6 +35,7 @@ VERBS = {
     "kernel list": "kernel",
     "kernel remove": "kernel",
     "kernel selftests": "kernel",
+    "kernel watch": "kernel",
     "kernel show": "kernel",
     "kernel try": "kernel",
     "knobs": "knobs",

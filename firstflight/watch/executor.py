@@ -21,7 +21,7 @@ from typing import Any
 
 from analysis.formats.netdev import name_for_netdev
 from firstflight.watch.branches import Branch, fetch
-from firstflight.watch.published import Published
+from firstflight.watch.published import PublishedRuns
 from testbed.base import log
 from testbed.base.errors import (
     EXIT_CONFIGURATION,
@@ -65,7 +65,7 @@ class Executor:
 
     verb: Verb
     mirror: Path
-    published: Published
+    published: PublishedRuns
     suites: Sequence[str] = SUITES
     limit_s: float = 3600.0
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Published results: static files as netdev's CI collects them from executors of others.
+"""PublishedRuns results: static files as netdev's CI collects them from executors of others.
 
 ``results.json`` lists the runs, the last 500 of them; a run that has not ended has no address.
 Each has a JSON file (``analysis.formats.netdev``) and a folder with logs and results.
@@ -21,7 +21,7 @@ _REMEDY = "make room or check its permissions; the branch is tested again"
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedRuns:
     """A folder that a web server shows; ``address`` is where it does, without a slash behind."""
 
     folder: Path

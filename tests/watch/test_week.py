@@ -15,7 +15,7 @@ from firstflight.watch.branches import (
     parse_branches,
 )
 from firstflight.watch.executor import Executor, UnansweredError
-from firstflight.watch.published import Published
+from firstflight.watch.published import PublishedRuns
 from testbed.kernel.run.interface import InterruptedTrial
 from tests.kernel.small_tree import git
 from tests.watch.history import BRANCHES, TreeVerbs, Week, make_week, served
@@ -31,7 +31,7 @@ def make_executor(tmp_path: Path) -> tuple[Executor, TreeVerbs]:
     open_mirror(mirror, None)
     verbs = TreeVerbs(mirror)
     (tmp_path / "public").mkdir()
-    published = Published(tmp_path / "public", "https://example.org/firstflight", "firstflight")
+    published = PublishedRuns(tmp_path / "public", "https://example.org/firstflight", "firstflight")
     return Executor(verbs, mirror, published), verbs
 
 
