@@ -32,8 +32,9 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="What it is made from: a pinned kernel or one of yours; default: 7.3, "
                       "and of a git tree the nearest pinned one whose patches fit."),
     click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
-                 help="Options that its configuration has otherwise: a file of them, or one, such "
-                      "as CONFIG_NAME=y.  Repeatable."),
+                 help="Options that its configuration has otherwise: a file of them, one, such as "
+                      "CONFIG_NAME=y, or a name: congestion-control, queues, transports.  "
+                      "Repeatable."),
     click.option("--reverse", is_flag=True, help="Take the patches back, the last one first."),
     click.option("--fuzz", type=click.IntRange(0, MOST_FUZZ), default=0, metavar="N",
                  help="Lines of context that may differ at the ends of a hunk; default: none."),

@@ -21,7 +21,8 @@ _BEGIN = re.compile(
     r"|(?:rcu: )?INFO: (?:rcu|task|trying to register|possible|suspicious)|Oops"
     r"|general protection fault|Out of memory|\S+ invoked oom-killer|\S+: page allocation failure"
     r"|TCP: out of memory|TCP: Attempt to release|kmemleak: \d+ new suspected"
-    r"|unregister_netdevice: waiting for|refcount_t: |ref_tracker: |ODEBUG: |(?:list_add|list_del) corruption)"
+    r"|unregister_netdevice: waiting for|refcount_t: |ref_tracker: |ODEBUG: "
+    r"|(?:list_add|list_del) corruption)"
 )
 _FATAL = re.compile(_TIME.pattern + r"(?:BUG: |kernel BUG|Oops|general protection)")
 _PANIC = re.compile(_TIME.pattern + r"Kernel panic")

@@ -32,6 +32,8 @@ DISPENSABLE = {
     "um-images-of-a-guest.patch": "each guest boots, which costs more",
 }
 """What a kernel lacks without those of the pins' patches that it can do without."""
+ADDITIONS = places.ROOT / "kernels" / "additions"
+"""Named options that a kernel may have beside the usual ones, as ``--config NAME``."""
 DEFINITION_FILE = "kernel.json"
 PATCHES_FOLDER = "patches"
 _OBJECTS = "git-objects"
@@ -255,13 +257,23 @@ def _distance(version: tuple[int, int], other_version: tuple[int, int]) -> tuple
 
 
 def _read_fragment(file: Path) -> dict[str, str]:
-    """Return the options in a file such as ``make savedefconfig`` writes, or the one it is."""
+    """Return the options in a file such as ``make savedefconfig`` writes, or the one it is.
+
+    A word may be the name of one of ``ADDITIONS`` as well.
+
+    Raises:
+        ValueError: with what is wrong.
+    """
     if _OPTION.fullmatch(str(file)) and not file.exists():
-        return parse_config(str(file))
+        return _without_modules(parse_config(str(file)))
+    named = ADDITIONS / f"{file}.config"
+    if file.parent == Path() and not file.exists() and named.is_file():
+        file = named
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot be read: {error}") from None
+        there = ", ".join(sorted(path.stem for path in ADDITIONS.glob("*.config")))
+        raise ValueError(f"cannot be read: {error}; by name there are: {there}") from None
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not _OPTION.fullmatch(line.strip()):
             raise ValueError(
@@ -270,6 +282,17 @@ def _read_fragment(file: Path) -> dict[str, str]:
     options = parse_config(text)
     if not options:
         raise ValueError("names no option, such as CONFIG_NAME=y")
+    return _without_modules(options)
+
+
+def _without_modules(options: dict[str, str]) -> dict[str, str]:
+    modules = [name for name, value in options.items() if value == "m"]
+    if modules:
+        others = f" and {len(modules) - 3} more" if len(modules) > 3 else ""
+        raise ValueError(
+            f"{', '.join(modules[:3])}{others}: guests load no modules; =y builds them in, and of "
+            "a configuration for hardware take only what User-Mode Linux has (no PCI, USB, ACPI)"
+        )
     return options
 
 

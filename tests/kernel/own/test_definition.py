@@ -12,15 +12,15 @@ from testbed.base.debian import LOCKED_VARIABLE, locked_only
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import using_cache
 from testbed.kernel.build.cache import KernelBuild
-from testbed.kernel.build.compiler import BuildError
+from testbed.kernel.build.compiler import BuildError, parse_config
 from testbed.kernel.build.patches import PatchError
-from testbed.kernel.build.pin import Pin
+from testbed.kernel.build.pin import Pin, pins, read_pin
 from testbed.kernel.build.source import DebianSource, kept_tarball
 from testbed.kernel.carrying import export_kernel, import_kernel
 from testbed.kernel.own import build as own_build
 from testbed.kernel.own import definition as own
 from testbed.kernel.own.build import ensure_own, find_own, remove_own
-from testbed.kernel.own.definition import OwnKernel, define, read_own, write_own
+from testbed.kernel.own.definition import ADDITIONS, OwnKernel, define, read_own, write_own
 from tests.kernel.packed import keep_programs
 from tests.kernel.small_pin import PROGRAM, make_pin
 from tests.kernel.small_tree import commit, make_repository
@@ -188,6 +188,30 @@ def test_everything_wrong_is_said_at_once(home: Path, tmp_path: Path) -> None:
         "line 2 is no option",
     ):
         assert words in said  # fmt: skip
+
+
+def test_additions_have_names_and_options_that_no_kernel_has_yet(home: Path) -> None:
+    for file in sorted(ADDITIONS.glob("*.config")):
+        added = parse_config(file.read_text())
+        assert added
+        assert set(added.values()) == {"y"}
+        for version in pins():
+            usual = parse_config(read_pin(version).config.read_text())
+            assert not {name for name in added if usual.get(name) == "y"}, file
+    both = make(home, "mine", fragments=[Path("transports"), Path("queues")])
+    assert {("CONFIG_MPTCP", "y"), ("CONFIG_NET_SCH_HFSC", "y")} <= set(both.options)
+    with pytest.raises(ConfigurationError, match="by name there are: congestion-control, queues"):
+        make(home, "mine", fragments=[Path("transport")])
+
+
+def test_modules_are_refused(home: Path) -> None:
+    home.mkdir()
+    modules = [f"CONFIG_M{number}=m" for number in range(9)]
+    (home / "all").write_text("\n".join(["CONFIG_A=y", *modules]))
+    with pytest.raises(ConfigurationError, match=r"CONFIG_M0, CONFIG_M1, CONFIG_M2 and 6 more: g"):
+        make(home, "mine", fragments=[home / "all"])
+    with pytest.raises(ConfigurationError, match=r"CONFIG_TLS: guests load no modules"):
+        make(home, "mine", fragments=[Path("CONFIG_TLS=m")])
 
 
 @pytest.mark.parametrize("name", ["", "Mine", "-mine", "a/b", "..", "host", "virtual", "a" * 41])
