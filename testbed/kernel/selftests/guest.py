@@ -29,7 +29,11 @@ def main() -> None:
     """Run the test in /ff/out/test.json."""
     test = json.loads((OUT / "test.json").read_text())
     folder = lay_out() / test["folder"]
-    environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+        "BASH_ENV": f"{PROGRAMS}/functions.sh",
+    }
     (OUT / "boot.txt").write_bytes(read_kernel(log := open_kernel_log()))
     results = []
     for number, command in enumerate(test["commands"]):

@@ -43,6 +43,27 @@ AWK = "bin/mawk"
 """awk(1), which roots of guests have not and the build root has."""
 WHICH = '#!/bin/sh\ncommand -v "$@"\n'
 """which(1), which no root has, and the runner of packetdrill's scripts calls."""
+FUNCTIONS = """\
+sysctl() {
+  local word values=()
+  for word in "$@"; do
+    case $word in
+      -q|-w|-qw) ;;
+      -*) command sysctl "$@"; return ;;
+      *=*) values+=("$word") ;;
+      *) command sysctl "$@"; return ;;
+    esac
+  done
+  local name status=0
+  for word in "${values[@]}"; do
+    name=${word%%=*}
+    printf '%s\\n' "${word#*=}" > "/proc/sys/${name//.//}" || status=1
+  done
+  return "$status"
+}
+"""
+"""sysctl(8) for bash, which finds it by BASH_ENV: a script of packetdrill sets some twenty, three times
+over, and starting programs is what a guest is slowest at."""
 SHADOW_BYTES = 1 << 45
 """Twice the shadow that arch/um maps, an eighth of what a process can address."""
 
@@ -157,6 +178,7 @@ def _lay_bundle(bundle: Path, bench: Bench) -> Path:
     shutil.copy(GUEST, bundle / "guest.py")
     programs = bundle / "programs"
     (programs / "which").write_text(WHICH)
+    (programs / "functions.sh").write_text(FUNCTIONS)
     shutil.copy(bench.tools / AWK, programs / "awk")
     if bench.packetdrill is not None:
         shutil.copy(bench.packetdrill.program, programs / PROGRAM)

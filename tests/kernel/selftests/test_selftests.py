@@ -58,7 +58,7 @@ def test_a_suite_fails_with_packetdrills_line(
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == ["TAP version 13", "1..2"]
     assert "# ipv6: bad.pkt:3: error handling packet: planted" in said
-    assert said[-2:] == ["not ok 1 suite/suite/bad.pkt", "ok 2 suite/suite/good.pkt"]
+    assert said[-2:] == ["not ok 1 - suite/suite/bad.pkt", "ok 2 - suite/suite/good.pkt"]
 
 
 @pytest.mark.guest
