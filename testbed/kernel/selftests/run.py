@@ -62,8 +62,8 @@ sysctl() {
   return "$status"
 }
 """
-"""sysctl(8) for bash, which finds it by BASH_ENV: a script of packetdrill sets some twenty, three times
-over, and starting programs is what a guest is slowest at."""
+"""sysctl(8) for bash, which finds it by BASH_ENV: a script of packetdrill sets some twenty, three
+times over, and starting programs is what a guest is slowest at."""
 SHADOW_BYTES = 1 << 45
 """Twice the shadow that arch/um maps, an eighth of what a process can address."""
 
