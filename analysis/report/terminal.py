@@ -11,6 +11,7 @@ from analysis.records.cells import Spread, cells_of, describe_absence
 from analysis.records.kind import default_beside, is_default
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
+from analysis.records.splats import find_splats
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.kind import report_of
@@ -68,6 +69,7 @@ def render_table(
         *findings(table),
         *(_claims(results) if metric == PLT else ()),
         *_reasons(table),
+        *_complaints(results),
         *origins_of(results.manifest),
         _identity(results.identity, table.kind),
     ]
@@ -232,6 +234,16 @@ def _reasons(table: ResultTable) -> list[str]:
     if len(lines) > MAX_REASONS:
         reasons.append(f"... and {len(lines) - MAX_REASONS} more: see report.html")
     return reasons
+
+
+def _complaints(results: Results) -> list[str]:
+    """Return what a kernel of the user's own complained of: of names that begin with a letter."""
+    if not (results.identity.kernel_version or "")[:1].isalpha():
+        return []
+    return [
+        f"The kernel says, in {count(splat.trials, 'trial')}: {splat.title}"
+        for splat in find_splats(results.folder, results.records)[:MAX_REASONS]
+    ]
 
 
 def _identity(identity: Identity, kind: str) -> str:

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from analysis.kinds.scenario.promises import SETTLED, read_promises
 from analysis.records.metric import PLT, Metric
 from analysis.verdicts.compare.comparison import CellFinding
-from analysis.verdicts.compare.splats import find_splats
 from analysis.verdicts.kernels.table import FailRule, attribute
 from analysis.verdicts.kernels.terminal import name_row, summary
 from firstflight.cli.choice import Choice
@@ -31,10 +31,8 @@ from testbed.kernel.own.bisection import Judgement
 from testbed.kernel.run.interface import InterruptedTrial
 from testbed.kernel.selftests.packetdrill import Packetdrill
 from testbed.kernel.selftests.plan import Wish
-from testbed.kinds.scenario.measurement import ScenarioResult
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Experiment
-from testbed.results.folder import read_records
 from testbed.way.launch import open_lanes, run_lanes
 
 MOST_CELLS = 6
@@ -141,9 +139,9 @@ class PromiseMeasure(_Trials):
 
     def judge(self, good: Path, folder: Path) -> Judgement:
         """Compare the verdicts."""
-        before, after = _verdicts(good), _verdicts(folder)
-        for name, verdict in after.items():
-            _log.info("%s: %s", name, verdict)
+        before, after = _states(good), _states(folder)
+        for name, state in after.items():
+            _log.info("%s: %s", name, state)
         return "good" if after == before else "bad"
 
 
@@ -186,16 +184,16 @@ def _weight(cell: CellFinding) -> tuple[bool, float]:
     return change.interval is not None, -abs(change.value)
 
 
-def _verdicts(folder: Path) -> dict[str, str]:
-    """Return what each scenario came to; that the kernel broke is one answer."""
-    found = {}
-    for record in read_records(folder):
-        name = record.trial.condition_as(Scenario).scenario
-        result = record.measured_as(ScenarioResult)
-        if result is not None:
-            found[name] = str(result.verdict)
-        elif find_splats(folder, [record]):
-            found[name] = "broken"
-        else:
-            raise TrialError(f"{name} in {folder}: {record.outcome}: {record.reason}")
-    return found
+def _states(folder: Path) -> dict[str, str]:
+    """Return what each scenario came to.
+
+    Raises:
+        TrialError: one has no answer.
+    """
+    states = {}
+    for row in read_promises([folder]).rows:
+        (finding,) = row.findings
+        if finding.state not in SETTLED:
+            raise TrialError(f"{row.name} in {folder}: {finding.words}: {row.says(finding)}")
+        states[row.name] = str(finding.state)
+    return states

@@ -11,6 +11,7 @@ from typing import Literal
 from analysis.kinds.scenario.records import KIND
 from analysis.records.cells import experiment_of
 from analysis.records.results import Identity, Results, judge, read_results
+from analysis.records.splats import Splat, find_splats
 from analysis.words import clean, lines
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.experiment.lanes import read_lanes
@@ -146,12 +147,13 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     texts: dict[Key, None] = {}
     for each in results:
         texts |= dict.fromkeys(_keys(each))
+    known = [splat for each in results[:1] for splat in find_splats(each.folder, each.records)]
     rows = (
         PromiseRow(
             clean(key[0]),
             key[1],
             _read(key),
-            tuple(_find(each.records, key) for each in results),
+            tuple(_find(each, key, known if place else ()) for place, each in enumerate(results)),
         )
         for key in texts
     )
@@ -178,13 +180,21 @@ def _read(key: Key) -> Promise:
         ) from error
 
 
-def _find(records: Iterable[Record], key: Key) -> Finding:
-    """Return the gravest of what all repetitions came to."""
-    findings = (_judge(record) for record in records if key_of(record) == key)
+def _find(results: Results, key: Key, known: Sequence[Splat]) -> Finding:
+    """Return the gravest of what all repetitions came to; ``known`` are another kernel's splats."""
+    findings = (
+        _judge(record, find_splats(results.folder, [record]), known)
+        for record in results.records
+        if key_of(record) == key
+    )
     return min(findings, key=lambda each: GRAVITY.index(each.state), default=Finding("not run"))
 
 
-def _judge(record: Record) -> Finding:
+def _judge(record: Record, splats: Iterable[Splat], known: Sequence[Splat]) -> Finding:
+    for splat in splats:
+        if not any(splat.is_like(other) for other in known):
+            said = (f"the kernel says: {splat.title}", *splat.lines[1:])
+            return Finding("broken", said, record)
     outcome, reason = judge(record)
     result = record.measured_as(ScenarioResult)
     if outcome != "ok" or result is None:

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from analysis.records.cells import Cell
 from analysis.records.kind import records_of
 from analysis.records.metric import Metric
+from analysis.records.splats import Splat
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.captures import Pair
-from analysis.verdicts.compare.splats import Splat
 from analysis.words import clean, count
 from testbed.model import CAPTURE_FILE, Record
 from testbed.wire.difference import shifts_between, shifts_until_asked

@@ -9,6 +9,7 @@ from pathlib import Path
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.kind import records_of
 from analysis.records.results import Results, no_collection, read_results
+from analysis.records.splats import find_splats
 from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, blame, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
@@ -36,7 +37,6 @@ from analysis.verdicts.compare.family import settle
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
 from analysis.verdicts.compare.kind import verdicts_of
 from analysis.verdicts.compare.matching import Match, match_cells, values_of
-from analysis.verdicts.compare.splats import find_splats
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Annotated, Any, TypedDict
 
 from analysis.records.cells import Axes
+from analysis.records.splats import Splat
 from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family
-from analysis.verdicts.compare.splats import Splat
 from analysis.verdicts.kernels.answer import answer
 from analysis.verdicts.kernels.table import Attribution, FailOn, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import evidence, name_row

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from analysis.records.cells import Axes, key_of
 from analysis.records.metric import PLT, Metric
+from analysis.records.splats import Splat, merge_splats
 from analysis.verdicts.compare.attribution import Attributed
 from analysis.verdicts.compare.comparison import (
     VIRTUAL,
@@ -20,7 +21,6 @@ from analysis.verdicts.compare.comparison import (
 )
 from analysis.verdicts.compare.family import Family, families_of
 from analysis.verdicts.compare.folders import compare_results
-from analysis.verdicts.compare.splats import Splat, merge_splats
 from analysis.words import clean
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
+from testbed.base.splat import parse_splats
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import CONTAINER, NEWEST, NONE, GuestFiles, jailed, open_stage
@@ -28,7 +29,6 @@ from testbed.kernel.run.virtual import WARNINGS, VirtualKernel, command_line
 from testbed.kernel.selftests.packetdrill import PROGRAM, Packetdrill
 from testbed.kernel.selftests.plan import Selftest
 from testbed.kernel.selftests.verdict import Said, Verdict, judge
-from testbed.kernel.splat import parse_splats
 from testbed.model import Condition, LinkSpec, Trial
 
 GUEST = Path(__file__).with_name("guest.py")

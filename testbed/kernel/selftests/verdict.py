@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from testbed.kernel.splat import parse_splats
+from testbed.base.splat import parse_splats
 
 State = Literal["passed", "failed", "skipped", "incomplete"]
 SKIPPED = 4

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.records.kind import find_metric
+from analysis.records.results import read_results
 from analysis.report.terminal import render_table
 from testbed.model import Condition, LinkSpec, TcpSpec
 from tests.analysis.sample import (
@@ -15,6 +16,7 @@ from tests.analysis.sample import (
     record,
     with_milestones,
     write_results,
+    write_sample,
 )
 
 
@@ -117,3 +119,17 @@ def test_a_client_without_the_metric_is_named_below_a_table_of_dashes(tmp_path: 
     assert text.splitlines()[1].split()[2:5] == ["largest", "paint", "ms"]
     assert text.splitlines()[3].split()[3] == "\u2013"
     assert "Client graph gives no largest contentful paint (lcp_ms)." in text
+
+
+@pytest.mark.parametrize(("version", "said"), [("mine", True), ("7.3", False)])
+def test_what_a_kernel_of_the_users_complains_of_is_said(
+    tmp_path: Path, version: str, said: bool
+) -> None:
+    results = read_results(write_sample(tmp_path / "results"))
+    results = replace(results, identity=replace(results.identity, kernel_version=version))
+    console = results.folder / "trials" / results.records[0].trial_id / "console.log"
+    console.parent.mkdir(parents=True, exist_ok=True)
+    console.write_text("[    1.000000] WARNING: net/ipv4/tcp.c:7 at tcp_x+0x1/0x2, CPU#0: a/1\n")
+    text = " ".join(render_table(results.folder, 100, results).split())
+    warned = "The kernel says, in 1 trial: WARNING: net/ipv4/tcp.c:7 at tcp_x+0x1/0x2"
+    assert (warned in text) is said

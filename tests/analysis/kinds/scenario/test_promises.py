@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.kinds.scenario.promises import make_promises, read_promises
+from analysis.kinds.scenario.promises import key_of, make_promises, read_promises
 from analysis.kinds.scenario.terminal import render_markdown, render_promises
 from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
 from testbed.kinds.scenario.spec import Scenario
+from testbed.results.folder import read_records
 from tests.analysis.promised import scenario_record, write_promises
 from tests.analysis.sample import write_records, write_sample
 
@@ -115,3 +116,31 @@ def test_markdown_holds_no_markup_of_a_title(lanes: Path) -> None:
     assert row in text
     assert "| *changed* | *changed* |" in text
     assert "- changed on virtual 7.3 and virtual 6.1: changed: since Linux 4.1:" in text
+
+
+def warn(folder: Path, function: str) -> None:
+    """Have the kernel warn in the trial of the scenario that is kept."""
+    (record,) = (record for record in read_records(folder) if key_of(record)[0] == "kept")
+    trial = folder / "trials" / record.trial_id
+    trial.mkdir(parents=True, exist_ok=True)
+    said = f"[    1.000000] WARNING: net/ipv4/tcp.c:7 at {function}+0x1/0x2, CPU#0: a/1\n"
+    (trial / "console.log").write_text(said)
+
+
+def test_a_kernel_that_warns_breaks_the_promise_unless_the_first_warns_alike(
+    tmp_path: Path,
+) -> None:
+    first, second = (write_promises(tmp_path / version, version) for version in ("7.3", "6.1"))
+
+    def states() -> list[str]:
+        return [finding.state for finding in read_promises([first, second]).rows[0].findings]
+
+    assert states() == ["kept", "kept"]
+    warn(second, "tcp_x")
+    assert states() == ["kept", "broken"]
+    row = read_promises([first, second]).rows[0]
+    assert row.says(row.findings[1]).startswith("the kernel says: WARNING: net/ipv4/tcp.c:7 at")
+    warn(first, "tcp_y")
+    assert states() == ["broken", "broken"]
+    warn(first, "tcp_x")
+    assert states() == ["broken", "kept"]

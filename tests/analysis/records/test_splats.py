@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.records.splats import Splat, find_splats
 from analysis.verdicts.compare.attribution import CellAttribution, blame
-from analysis.verdicts.compare.splats import Splat, find_splats
-from testbed.kernel.splat import parse_splats
+from testbed.base.splat import parse_splats
 from tests.analysis.verdicts.compare.folder import FIRST, made
 
 WARNING = """\

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.words import clean
-from testbed.kernel.splat import parse_splats
+from testbed.base.splat import parse_splats
 from testbed.model import Record
 
 CONSOLE_FILE = "console.log"
