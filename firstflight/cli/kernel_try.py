@@ -15,6 +15,7 @@ from analysis.records.metric import Metric
 from analysis.verdicts.kernels.table import FailOn, FailRule, attribute_lanes
 from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.ended import say_tally, write_reports
+from firstflight.cli.kernel_coverage import find_coverage
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
 from firstflight.cli.means import chosen_store, no_store_option
 from firstflight.cli.metric import metric_option
@@ -86,6 +87,13 @@ _file = click.Path(path_type=Path, dir_okay=False)
     help=STYLES_HELP,
 )
 @metric_option
+@click.option(
+    "--what",
+    "covered",
+    metavar="FILE",
+    multiple=True,
+    help="Say as well which functions of this file of the source no cell runs; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE", help="Write text for a mail as well.")
@@ -112,6 +120,7 @@ def try_command(
     least_pct: float,
     style: str,
     metric: Metric,
+    covered: tuple[str, ...],
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -153,6 +162,9 @@ def try_command(
     write_reports(services, folder, metric)
     attribution, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
     show_verdicts(attribution, rule, style, as_json, junit, markdown)
+    if covered:
+        for sentence in find_coverage(services, kernels[-1], covered, choice):
+            click.echo(sentence, err=as_json or style != "table")
     # What a kernel broke is no gap in the results: a verdict says so.
     broken = any("broken" in lane.counts for lane in attribution.lanes)
     if broken and tallies[0].exit_code != EXIT_INCOMPLETE:

@@ -145,8 +145,19 @@ def check_patches(recipe: KernelRecipe, toolchain: Toolchain) -> None:
         PatchError: one does not apply.
     """
     with scratch_folder("kernel") as over:
-        recipe.source.extract(_touched(recipe.patches), over)
-        _apply(recipe, over, toolchain)
+        write_patched(recipe, (), over, toolchain)
+
+
+def write_patched(
+    recipe: KernelRecipe, names: Collection[str], folder: Path, toolchain: Toolchain
+) -> None:
+    """Write the files ``names``, and those that the patches touch, into the empty ``folder``.
+
+    Raises:
+        PatchError: a patch does not apply.
+    """
+    recipe.source.extract(_touched(recipe.patches) | set(names), folder)
+    _apply(recipe, folder, toolchain)
 
 
 def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress) -> _State:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -36,7 +36,7 @@ from testbed.kernel.build.cache import (
 )
 from testbed.kernel.build.compiled import find_misses, read_misses, write_misses
 from testbed.kernel.build.compiler import RECIPE, BuildError, parse_config
-from testbed.kernel.build.objects import Source, build_in
+from testbed.kernel.build.objects import Source, build_in, write_patched
 from testbed.kernel.build.patches import Patch
 from testbed.kernel.build.pin import Pin
 from testbed.kernel.build.source import DebianSource, fetch_source
@@ -157,6 +157,22 @@ def _build(
                 raise BuildError(f"kernel {own.name} {problem}")
     progress(f"kernel {own.name}: ready")
     return KernelBuild(folder / BINARY_FILE, identity, own.pin.boot)
+
+
+def write_source(
+    own: OwnKernel, names: Collection[str], folder: Path, cache: Path, progress: Progress
+) -> None:
+    """Write the files ``names`` of the source of ``own``, patched, into the empty ``folder``.
+
+    What it does not have is left out.
+
+    Raises:
+        PatchError: a patch does not apply.
+        MissingError: the source or the toolchain is not to be had.
+    """
+    toolchain = ensure_toolchain(cache, progress)
+    source, _ = _open_source(own, cache, toolchain, progress)
+    write_patched(recipe_for(own, source, folder), names, folder, toolchain)
 
 
 def _note_misses(folder: Path, own: OwnKernel, toolchain: Toolchain, tree: Path) -> None:
