@@ -55,7 +55,8 @@ compile_headers() {
   exec 9>"$folder/lock"
   flock 9
   if [[ -e $headers && ! -e $headers.gch ]]; then
-    read -ra words <<<"$NOSTDINC_FLAGS $LINUXINCLUDE $KBUILD_CPPFLAGS $KBUILD_CFLAGS"
+    read -ra words <<<"$NOSTDINC_FLAGS $LINUXINCLUDE $KBUILD_CPPFLAGS $KBUILD_CFLAGS \
+      ${CFLAGS_KASAN-} ${CFLAGS_UBSAN-}"
     without_names "${words[@]}"
     # With -MMD gcc keeps in it what it is made of.
     if "${gcc[@]}" "${options[@]}" "${FASTER[@]}" "-Wp,-MMD,$headers.d" -x c-header -o "$headers.new" \

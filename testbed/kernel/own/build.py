@@ -220,13 +220,19 @@ def _remove_builds(own: OwnKernel, cache: Path) -> None:
 def _open_source(
     own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
 ) -> tuple[Source, Path]:
-    """Return the source of ``own``, fetched if need be, and the folder of its object tree."""
+    """Return the source of ``own``, fetched if need be, and the folder of its object tree.
+
+    One with a shadow has another: all is compiled otherwise there.
+    """
+    source: Source
     if own.git is not None:
-        name = own.git.objects.name
-        return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
-    with build_lock(own.pin, cache, progress):
-        source = fetch_source(own.pin, cache, toolchain, progress)
-    return source, objects_folder(own.pin, source, cache)
+        source = own.git
+        objects = cache / "kernels" / OBJECTS / f"git-{own.git.objects.name}"
+    else:
+        with build_lock(own.pin, cache, progress):
+            source = pinned = fetch_source(own.pin, cache, toolchain, progress)
+        objects = objects_folder(own.pin, pinned, cache)
+    return source, objects.with_name(f"{objects.name}-shadowed") if own.shadowed else objects
 
 
 def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:

@@ -37,7 +37,7 @@ class Tree:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
 
-    def compile(self, source: str, *options: str) -> tuple[int, str]:
+    def compile(self, source: str, *options: str, **exported: str) -> tuple[int, str]:
         """Status and errors, called as does it for a file below ``net/``."""
         include = [word for name in ALWAYS for word in ("-include", f"./{name}")]
         names = [f'-DKBUILD_MODNAME="{source}"', f"-D__KBUILD_MODNAME={source}"]
@@ -47,7 +47,7 @@ class Tree:
                 f"net/{source}.c"]  # fmt: skip
         flags = {"NOSTDINC_FLAGS": "", "KBUILD_CPPFLAGS": "", "KBUILD_CFLAGS": FLAGS,
                  "LINUXINCLUDE": " ".join(["-I./include", *include])}  # fmt: skip
-        env = {**find_toolchain().environment, **flags}
+        env = {**find_toolchain().environment, **flags, **exported}
         done = proc.run(argv, cwd=self.folder, env=env, check=False)
         return done.returncode, done.stderr
 
@@ -119,6 +119,17 @@ def test_an_option_of_a_file_of_its_own_reaches_the_header(tree: Tree) -> None:
     assert tree.compile("plain") == (0, "")
     assert tree.compile("asking", "-DASKED") == (0, "")
     assert (tree.returned("plain"), tree.returned("asking")) == (7, 8)
+
+
+def test_headers_are_compiled_with_the_checkers_that_files_are(tree: Tree) -> None:
+    tree.write("net/a.c", "#include <linux/shared.h>\nint main(void) { return shared(); }\n")
+    checked = "-fsanitize=kernel-address"
+    exported = {"CFLAGS_KASAN": checked, "CFLAGS_UBSAN": "-fsanitize=shift"}
+    assert tree.compile("a", checked, "-fsanitize=shift", **exported) == (0, "")
+    # The header itself is not read again: this one would not compile.
+    tree.write("include/linux/shared.h", "#error read again\n")
+    tree.write("net/b.c", "int main(void) { return shared(); }\n")
+    assert tree.compile("b", checked, "-fsanitize=shift", **exported) == (0, "")
 
 
 def test_a_name_that_a_header_has_does_not_disturb(tree: Tree) -> None:
