@@ -1,8 +1,9 @@
 """Coverage: which functions of a source file a kernel's loads have run.
 
 The file is compiled with a call at the begin of each function (gcc's manual, Program
-Instrumentation Options), which prints the function's address the first time.  Such a kernel is
-another binary, whose load times nobody looks at.
+Instrumentation Options), which prints the function's address the first time.  Guests that go on
+from an image have not what ran before it on their consoles: the first guests, which boot, have.
+Such a kernel is another binary, whose load times nobody looks at.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from testbed.kernel.build.patches import Patch
 from testbed.kernel.own.definition import OwnKernel
 
 HEADER = "include/firstflight-coverage.h"
-IMAGES = "um-images-of-a-guest.patch"
-"""A guest that goes on from an image has printed before what it ran until then."""
 _HOOK = """\
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Each function of a file that includes this prints its address when it is first called. */
@@ -83,9 +82,7 @@ def instrument(own: OwnKernel, files: Sequence[str], source: Path, name: str) ->
         _diff(make, (source / make).read_text(), after) for make, after in changed.items()
     )
     patch = Patch("9999-coverage.patch", "coverage", text + _diff(HEADER, None, _HOOK))
-    images = (file.name for file in own.pin.patches if file.name.endswith(IMAGES))
-    omitted = tuple(sorted({*own.omitted, *images}))
-    return replace(own, name=name, patches=(*own.patches, patch), omitted=omitted)
+    return replace(own, name=name, patches=(*own.patches, patch))
 
 
 def list_functions(text: str) -> list[str]:
