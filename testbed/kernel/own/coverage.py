@@ -50,6 +50,8 @@ _FLAGS = ("-finstrument-functions -finstrument-functions-exclude-file-list=inclu
           f"-include $(srctree)/{HEADER}")  # fmt: skip
 _RAN = re.compile(r"firstflight: ran ([A-Za-z_]\w*)[.\w]*\+0x0/")
 _NAME = re.compile(r"(\w+)\s*\(")
+_UNSEEN = re.compile(r"\b(?:inline|__always_inline|notrace)\b")
+"""Functions that the kernel has gcc leave alone (include/linux/compiler_types.h)."""
 
 
 def makefile_of(file: str) -> str:
@@ -88,14 +90,14 @@ def instrument(own: OwnKernel, files: Sequence[str], source: Path, name: str) ->
 def list_functions(text: str) -> list[str]:
     """Return the functions that a file of the kernel's source defines, in their order.
 
-    By the kernel's style: what a function is begins a line, and so does its brace
+    Those that are ``inline`` print nothing, and are left out.  By the kernel's style: what a function is begins a line, and so does its brace
     (Documentation/process/coding-style.rst).
     """
     names, head = [], ""
     for line in text.splitlines():
         if line.startswith("{"):
             found = _NAME.search(head)
-            if found and "=" not in head:
+            if found and "=" not in head and not _UNSEEN.search(head):
                 names.append(found[1])
             head = ""
         elif line[:1].isalpha() or line[:1] == "_":

@@ -51,6 +51,10 @@ static struct tcp_congestion_ops ops = {
 	.init		= first,
 };
 
+static inline void hidden(void)
+{
+}
+
 static void __init third(struct net *net)
 {
 }
