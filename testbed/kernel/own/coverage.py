@@ -90,8 +90,8 @@ def instrument(own: OwnKernel, files: Sequence[str], source: Path, name: str) ->
 def list_functions(text: str) -> list[str]:
     """Return the functions that a file of the kernel's source defines, in their order.
 
-    Those that are ``inline`` print nothing, and are left out.  By the kernel's style: what a function is begins a line, and so does its brace
-    (Documentation/process/coding-style.rst).
+    Those that are ``inline`` print nothing, and are left out.  By the kernel's style: what a
+    function is begins a line, and so does its brace (Documentation/process/coding-style.rst).
     """
     names, head = [], ""
     for line in text.splitlines():
