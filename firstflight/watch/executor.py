@@ -85,6 +85,7 @@ class Executor:
         folder = _new_folder(self.published.run_folder(branch.name))
         run = _Run(self, branch, commit, folder, time.monotonic() + self.limit_s)
         results = list(run.results())
+        run.forget_kernels()
         ended = datetime.now(UTC)
         self.published.end(branch.name, {
             "start": began.isoformat(timespec="seconds"),
@@ -145,6 +146,10 @@ class _Run:
             else:
                 yield self._selftests()
         yield self._regressions()
+
+    def forget_kernels(self) -> None:
+        """Remove what was built of the branch and its base: some 20 MB."""
+        self._call("remove", "kernel", "remove", KERNEL, BASE)
 
     def _build(self) -> dict[str, Any]:
         kernels = ((BASE, self.branch.base), (KERNEL, self.commit))

@@ -112,6 +112,9 @@ class TreeVerbs:
                 return EXIT_MISSING
             self.kernels[words[2]] = self._resolve(_after(words, "--rev"))
             return EXIT_OK
+        if words[:2] == ("kernel", "remove"):
+            self.kernels.clear()
+            return EXIT_OK
         if words[:2] == ("kernel", "bisect"):
             return self._bisect(words, said)
         tests = []

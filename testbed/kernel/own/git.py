@@ -49,6 +49,14 @@ class GitSource:
         """The tree's object id."""
         return self.tree
 
+    def ids_of(self, names: Sequence[str]) -> str:
+        """Return what names the content of these files and folders, a line for each.
+
+        Raises:
+            MissingError: the repository no longer has them.
+        """
+        return Git(self.repository, self.objects).run("ls-tree", self.tree, "--", *names)
+
     def describe(self) -> str:
         """Return the version, what was asked for, and the commit."""
         revision = "" if self.revision == self.commit else f"{self.revision}, "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +73,7 @@ class TestTree:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where the tests of a kernel come from, and what names them."""
+    """Where the tests of a kernel come from, with the patches that change them."""
 
     pin: Pin
     own: OwnKernel | None
@@ -81,9 +81,10 @@ class _Origin:
 
     @property
     def key(self) -> str:
+        """What decides the tests: kernels that differ elsewhere share them."""
         git = self.own.git if self.own else None
         document = {
-            "source": git.tree if git else self.pin.tarball_sha256,
+            "source": git.ids_of(_PARTS) if git else self.pin.tarball_sha256,
             "patches": [patch.sha256 for patch in self.patches],
             "compiler": read_name(),
             "recipe": _RECIPE,
@@ -114,12 +115,30 @@ def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
     return _read(folder, origin)
 
 
+def key_of_tests(version: str) -> str:
+    """Return what names the tests of the kernel ``version`` in the cache.
+
+    Raises:
+        ConfigurationError: there is no such kernel.
+    """
+    return _find_origin(version).key
+
+
 def _find_origin(version: str) -> _Origin:
     if version in pins():
         pin = read_pin(version)
-        return _Origin(pin, None, tuple(map(read_patch, pin.patches)))
+        return _Origin(pin, None, _of_tests(map(read_patch, pin.patches)))
     own = read_own(version, places.data())
-    return _Origin(own.pin, own, own.all_patches)
+    return _Origin(own.pin, own, _of_tests(own.all_patches))
+
+
+def _of_tests(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    """Return those of ``patches`` that change a file which tests are made of."""
+    return tuple(
+        patch for patch in patches
+        if any(name == part or name.startswith(f"{part}/") for name in patch.touched
+               for part in _PARTS)
+    )  # fmt: skip
 
 
 def _read(folder: Path, origin: _Origin) -> TestTree:
