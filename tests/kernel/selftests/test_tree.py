@@ -40,7 +40,7 @@ def test_a_patch_of_tests_or_their_headers_has_others(name: str) -> None:
 
 def test_commits_share_tests_until_one_changes_them(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "linux")
-    keys = []
+    keys: list[str] = []
     for name in ("net/tcp.c", "net/tcp.c", "tools/testing/selftests/net/tls.c"):
         file = repository / name
         file.parent.mkdir(parents=True, exist_ok=True)
