@@ -109,11 +109,15 @@ class GitSource:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git(1) on one repository, with objects of our own beside its, and perhaps another index."""
+    """git(1) on one repository, with objects of our own beside its, and perhaps another index.
+
+    A bare repository needs a ``work_tree`` from which nothing is read to write an index's files.
+    """
 
     repository: Path
     objects: Path
     index: Path | None = None
+    work_tree: Path | None = None
 
     def run(self, *words: str, stdin: str | None = None) -> str:
         """Return what a git command prints.
@@ -135,7 +139,8 @@ class Git:
         """Run a git command to its end, however it ends."""
         if shutil.which("git") is None:
             raise MissingError("a kernel from a git tree needs git; install the package git")
-        argv = ["git", "-c", "core.autocrlf=false", "-C", str(self.repository), *words]
+        there = () if self.work_tree is None else (f"--work-tree={self.work_tree}",)
+        argv = ["git", "-c", "core.autocrlf=false", "-C", str(self.repository), *there, *words]
         env = _environment(self)
         return proc.run(argv, env=env, stdin=stdin, check=False, timeout_s=_GIT_S)
 
@@ -227,7 +232,7 @@ def _read_version(git: Git, tree: str) -> str:
 def _index(source: GitSource) -> Iterator[Git]:
     """Yield git with a temporary index of the source's tree."""
     with scratch_folder("kernel") as scratch:
-        git = Git(source.repository, source.objects, scratch / "index")
+        git = Git(source.repository, source.objects, scratch / "index", scratch)
         git.run("read-tree", source.tree)
         yield git
 

@@ -31,6 +31,20 @@ def test_a_revision(repository: Path, tmp_path: Path) -> None:
     assert found.describe() == f"Linux 9.9.3 (v9.9, {found.commit[:12]})"
 
 
+def test_a_bare_repository_gives_its_files_too(repository: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "linux.git"
+    git(repository, "clone", "--quiet", "--bare", ".", str(bare))
+    found = resolve(bare, "v9.9", tmp_path / "store")
+    (tmp_path / "whole").mkdir()
+    found.unpack(tmp_path / "whole")
+    assert {name: (tmp_path / "whole" / name).read_text() for name in FILES} == FILES
+    found.extract({"answer.c", "absent.c", "arch"}, tmp_path / "some")
+    assert (tmp_path / "some" / "answer.c").read_text() == FILES["answer.c"]
+    assert found.ids_of(["answer.c"]) == resolve(repository, "v9.9", tmp_path).ids_of(["answer.c"])
+    with pytest.raises(ConfigurationError, match="has no work tree; name a revision"):
+        resolve(bare, None, tmp_path / "store")
+
+
 def test_a_work_tree_as_it_is_and_the_repository_is_only_read(
     repository: Path, tmp_path: Path
 ) -> None:
