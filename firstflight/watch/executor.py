@@ -12,6 +12,7 @@ like another:
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -217,6 +218,7 @@ class _Run:
             git = Git(self.executor.mirror, self.executor.mirror / "none")
             named = [git.describe(suspect) for suspect in suspects]
             case = self._case(f"{suite}: {'; or '.join(named)}", f"{name}.log")
+            shutil.rmtree(self.folder / name, ignore_errors=True)  # hundreds of megabytes
             yield case | {"commits": suspects, "cases": self.worse[suite]}
             if suspects[0] == self.commit:
                 return
