@@ -43,7 +43,7 @@ def find_coverage(
         write_source(kernel, {*files, *map(makefile_of, files)}, source, cache, _log.info)
         functions = {file: list_functions((source / file).read_text()) for file in files
                      if (source / file).is_file()}  # fmt: skip
-        name = f"{kernel.name}-what"[:40]
+        name = f"{kernel.name[:35]}-what"  # 40 at most, and never the kernel's own
         counted = instrument(kernel, files, source, name)
         keep_kernels(services, [counted], replaced=True)
         try:

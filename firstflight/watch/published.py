@@ -1,4 +1,4 @@
-"""PublishedRuns results: static files as netdev's CI collects them from executors of others.
+"""Published results: static files as netdev's CI collects them from executors of others.
 
 ``results.json`` lists the runs, the last 500 of them; a run that has not ended has no address.
 Each has a JSON file (``analysis.formats.netdev``) and a folder with logs and results.

@@ -147,7 +147,7 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     texts: dict[Key, None] = {}
     for each in results:
         texts |= dict.fromkeys(_keys(each))
-    known = [splat for each in results[:1] for splat in find_splats(each.folder, each.records)]
+    known = find_splats(results[0].folder, results[0].records) if len(results) > 1 else ()
     rows = (
         PromiseRow(
             clean(key[0]),
