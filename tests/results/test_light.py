@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from testbed.results import light
 from testbed.results.folder import open_folder
 from testbed.results.light import LongList, read_light_records, whole
 from testbed.results.records import RECORDS_FILE, parse_record, plain_record, read_records
+from tests import memory
 
 COMMITTED = sorted(path.parent for path in places.ROOT.glob("analysis/*/*/records.jsonl"))
 NIGHTLY = places.ROOT / "analysis" / "baselines" / "nightly"
@@ -204,12 +205,8 @@ def test_twice_the_records_take_twice_a_little_memory(tmp_path: Path) -> None:
     kept, peaks = [], []
     for seeds in (10, 20):
         folder = write_many(tmp_path / str(seeds), sweep(10, seeds))
-        read_light(folder)  # what is made once is there
-        tracemalloc.start()
-        records = read_light(folder)
-        now, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert len(records) == 10 * seeds
+        assert len(read_light(folder)) == 10 * seeds  # what is made once is there
+        now, peak = memory.trace(partial(read_light, folder))
         kept.append(now)
         peaks.append(peak)
     assert (kept[1] - kept[0]) / 100 < 6000, kept
