@@ -13,14 +13,14 @@ import click
 
 from firstflight.cli.choice import Choice, lab_options
 from firstflight.cli.in_lab import plan_command, read_text
+from firstflight.cli.new_run import run_new
 from firstflight.cli.services import Services, pass_services
-from testbed.base import log, places
+from testbed.base import log
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import End
 from testbed.model import Record
 from testbed.results.records import read_records
-from testbed.way.launch import open_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -60,15 +60,12 @@ def exec(
         Choice(**chosen), services.catalogue(), shlex.join(command), f"-- {shlex.join(command)}",
         at=at, peer=peer,
     )  # fmt: skip
-    with places.using_cache(services.cache()):
-        folder, lanes = open_lanes(
-            services.prepare, (experiment,), 1, services.results, output, services.now
-        )
-        (tally,) = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
-    if tally.interrupted:
-        _log.error("interrupted; what there is of it is in %s", folder)
-        return tally.exit_code
-    return _show(folder, read_records(folder)[-1], tally.exit_code, as_json)
+    run = run_new(services, (experiment,), output, jobs=1)
+    code = run.tallies[0].exit_code
+    if run.interrupted:
+        _log.error("interrupted; what there is of it is in %s", run.folder)
+        return code
+    return _show(run.folder, read_records(run.folder)[-1], code, as_json)
 
 
 def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:

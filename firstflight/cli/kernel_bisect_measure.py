@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,8 +12,7 @@ from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.kernels.table import FailRule, attribute
 from analysis.verdicts.kernels.terminal import name_row, summary
 from firstflight.cli.choice import Choice
-from firstflight.cli.ended import say_tally
-from firstflight.cli.means import chosen_store
+from firstflight.cli.new_run import run_new
 from firstflight.cli.scenario_choice import plan_lanes
 from firstflight.cli.selftest_run import prepare_selftests, read_verdicts
 from firstflight.cli.services import Services
@@ -33,7 +30,6 @@ from testbed.kernel.selftests.packetdrill import Packetdrill
 from testbed.kernel.selftests.plan import Wish
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Experiment
-from testbed.way.launch import open_lanes, run_lanes
 
 MOST_CELLS = 6
 """So many cells tell a bad commit from a good one."""
@@ -71,20 +67,12 @@ class _Trials:
     no_store: bool
 
     def _run(self, planned: Experiment, folder: Path, metric: Metric) -> bool:
-        with places.using_cache(self.services.cache()):
-            where, lanes = open_lanes(
-                self.services.prepare, (planned,), len(os.sched_getaffinity(0)),
-                self.services.results, folder, self.services.now, copies=False,
-            )  # fmt: skip
-            draw = partial(self.services.reports.draw_table, metric=metric)
-            (tally,) = run_lanes(
-                *(lanes, self.services.reports.list_unsettled, draw),
-                store=chosen_store(self.services, self.no_store),
-            )
-        if tally.interrupted:
+        run = run_new(self.services, (planned,), folder, metric=metric, stored=not self.no_store,
+                      copies=False)  # fmt: skip
+        if run.interrupted:
             raise InterruptedTrial("interrupted")
-        say_tally(lanes[0], tally, where)
-        return tally.exit_code in _COUNTS
+        run.say_tallies()
+        return run.tallies[0].exit_code in _COUNTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from firstflight.cli.choice import Choice
 from firstflight.cli.kernel_source import keep_kernels
+from firstflight.cli.new_run import run_new
 from firstflight.cli.services import Services
 from testbed.base import log, places
 from testbed.base.errors import TrialError
@@ -22,7 +22,6 @@ from testbed.kernel.own.coverage import (
     say_coverage,
 )
 from testbed.kernel.own.definition import OwnKernel, forget_own
-from testbed.way.launch import open_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -49,15 +48,10 @@ def find_coverage(
         try:
             fixed = [Override("kernel.version", name, "the kernel that says what runs")]
             planned = replace(choice.load(services.catalogue(), fixed), repetitions=1)
-            _, lanes = open_lanes(
-                services.prepare, (planned,), len(os.sched_getaffinity(0)), services.results,
-                results, services.now, copies=False,
-            )  # fmt: skip
-            reports = services.reports
-            (tally,) = run_lanes(lanes, reports.list_unsettled, reports.draw_table)
+            run = run_new(services, (planned,), results, copies=False)
         finally:
             forget_own(name, places.data())
-        if tally.interrupted:
+        if run.interrupted:
             raise TrialError("interrupted before all cells had run")
         consoles = sorted(results.glob("trials/*/console.log"))
         ran = functions_run(path.read_text("latin-1") for path in consoles)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,11 +12,12 @@ import click
 from analysis.records.metric import Metric
 from analysis.verdicts.kernels.table import FailOn, FailRule, attribute_lanes
 from firstflight.cli.choice import Choice, sweep_options
-from firstflight.cli.ended import say_tally, write_reports
+from firstflight.cli.ended import write_reports
 from firstflight.cli.kernel_coverage import find_coverage
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
-from firstflight.cli.means import chosen_store, no_store_option
+from firstflight.cli.means import no_store_option
 from firstflight.cli.metric import metric_option
+from firstflight.cli.new_run import run_new
 from firstflight.cli.services import Services, pass_services
 from firstflight.cli.verdicts import STYLES, STYLES_HELP, show_verdicts
 from testbed.base import places
@@ -31,7 +30,6 @@ from testbed.base.errors import (
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
 from testbed.kernel.own.definition import OwnKernel
-from testbed.way.launch import open_lanes, run_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 
@@ -142,32 +140,22 @@ def try_command(
     fixed = [Override("kernel.versions", json.dumps(lanes), "the kernels to compare")]
     choice = Choice(config=experiment, **chosen)
     planned = split(choice.load(services.catalogue(), fixed))
-    with places.using_cache(services.cache()):
-        folder, opened = open_lanes(
-            services.prepare, planned, jobs or len(os.sched_getaffinity(0)), services.results,
-            output, services.now, copies=False,
-        )  # fmt: skip
-        tallies = run_lanes(
-            opened,
-            services.reports.list_unsettled,
-            partial(services.reports.draw_table, metric=metric),
-            store=chosen_store(services, no_store),
-        )
-    for lane, tally in zip(opened, tallies, strict=False):
-        say_tally(lane, tally, folder)
+    run = run_new(services, planned, output, jobs=jobs, metric=metric, stored=not no_store,
+                  copies=False)  # fmt: skip
+    run.say_tallies()
     # What is not proven is a verdict, too: on the new kernel alone it fails, on both it does not.
-    codes = [tally.exit_code for tally in tallies if tally.exit_code != EXIT_OUT_OF_TOLERANCE]
-    if tallies[-1].interrupted:
+    codes = [tally.exit_code for tally in run.tallies if tally.exit_code != EXIT_OUT_OF_TOLERANCE]
+    if run.interrupted:
         return worst_exit(codes)
-    write_reports(services, folder, metric)
-    attribution, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
+    write_reports(services, run.folder, metric)
+    attribution, rule = attribute_lanes(run.folder, metric), FailRule(fail_on, least_pct)
     show_verdicts(attribution, rule, style, as_json, junit, markdown)
     if covered:
         for sentence in find_coverage(services, kernels[-1], covered, choice):
             click.echo(sentence, err=as_json or style != "table")
     # What a kernel broke is no gap in the results: a verdict says so.
     broken = any("broken" in lane.counts for lane in attribution.lanes)
-    if broken and tallies[0].exit_code != EXIT_INCOMPLETE:
+    if broken and run.tallies[0].exit_code != EXIT_INCOMPLETE:
         codes = [code for code in codes if code != EXIT_INCOMPLETE]
     return worst_exit([*codes, attribution.exit_code(rule)])
 

@@ -12,6 +12,7 @@ import click
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
+from firstflight.cli.new_run import run_new
 from firstflight.cli.reports import read_width
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -35,7 +36,7 @@ from testbed.pages.catalogue import list_pages
 from testbed.results.folder import refuse_explicit, refuse_latest
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
-from testbed.way.launch import Prepare, RunLane, find_lanes, open_lanes, run_lanes
+from testbed.way.launch import Prepare, RunLane, find_lanes
 
 _log = log.logger(__name__)
 _SUFFIXES = (".zip", ".tar")
@@ -182,16 +183,14 @@ def _rerun(
 ) -> int:
     """Run what was unpacked to ``folder`` again, and compare; ``again`` is the command for that."""
     experiments = tuple(manifest.experiment for manifest in old.values())
-    with places.using_cache(services.cache()):
-        new, lanes = open_lanes(prepare, experiments, jobs, services.results, output, services.now)
-        tallies = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
-    if tallies[-1].interrupted:
-        _log.error("interrupted: %s; start again: %s", tallies[-1].sentence(), again)
+    run = run_new(services, experiments, output, prepare=prepare, jobs=jobs)
+    if run.interrupted:
+        _log.error("interrupted: %s; start again: %s", run.tallies[-1].sentence(), again)
         return EXIT_INTERRUPTED
-    for lane in lanes:
+    for lane in run.lanes:
         services.reports.write(lane.folder)
-    code = worst_exit(_compare(*each) for each in zip(old, lanes, strict=True))
-    _log.info("packed results in %s, the re-run in %s", folder, new)
+    code = worst_exit(_compare(*each) for each in zip(old, run.lanes, strict=True))
+    _log.info("packed results in %s, the re-run in %s", folder, run.folder)
     return code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +9,16 @@ import click
 
 from analysis.formats.forms import FORMS_HELP
 from firstflight.cli.choice import locked_option, names_of
-from firstflight.cli.means import chosen_store, no_store_option
+from firstflight.cli.means import no_store_option
+from firstflight.cli.new_run import run_new
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
 from firstflight.cli.scenario_choice import ALL, choose_scenarios, plan_lanes
 from firstflight.cli.services import Services, pass_services
-from testbed.base import log, places
+from testbed.base import log
 from testbed.base.errors import EXIT_OK, worst_exit
 from testbed.kernel import KERNELS
 from testbed.kinds.scenario.description import KIND
 from testbed.kinds.scenario.promise import read_promise
-from testbed.way.launch import open_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -65,24 +64,15 @@ def scenario(
         return EXIT_OK
     conditions = choose_scenarios(names, catalogue)
     experiments = plan_lanes(conditions, kernel, versions, host, ALL in names, catalogue)
-    with places.using_cache(services.cache()):
-        folder, lanes = open_lanes(
-            services.prepare, experiments, jobs or len(os.sched_getaffinity(0)), services.results,
-            output, services.now,
-        )  # fmt: skip
-        tallies = run_lanes(
-            *(lanes, services.reports.list_unsettled, services.reports.draw_table),
-            store=chosen_store(services, no_store),
-        )
+    run = run_new(services, experiments, output, jobs=jobs, stored=not no_store)
     # What a kernel lacks is an answer here, and no failure.
-    codes = [replace(t, outcomes=t.outcomes | {"unsupported": 0}).exit_code for t in tallies]
-    if tallies[-1].interrupted:
-        _log.error("interrupted; the records so far are in %s", folder)
+    codes = [replace(t, outcomes=t.outcomes | {"unsupported": 0}).exit_code for t in run.tallies]
+    if run.interrupted:
+        _log.error("interrupted; the records so far are in %s", run.folder)
         return worst_exit(codes)
-    promises = services.reports.present_promises(
-        folder, [lane.folder for lane in lanes], style, junit
-    )
+    lanes = [lane.folder for lane in run.lanes]
+    promises = services.reports.present_promises(run.folder, lanes, style, junit)
     click.echo(promises.text)
     page = PROMISES_PAGE if len(lanes) > 1 else REPORT_FILE
-    _log.info("report: %s", folder / page)
+    _log.info("report: %s", run.folder / page)
     return worst_exit([*codes, promises.exit_code])

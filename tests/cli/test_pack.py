@@ -14,6 +14,7 @@ import pytest
 
 import firstflight.cli.pack as verbs
 from firstflight.cli.main import main
+from firstflight.cli.new_run import NewRun
 from testbed.results.tally import Tally
 from tests.hallway import make_services
 from tests.packs.results import BASELINE, copy_lanes, copy_results, forge
@@ -130,7 +131,7 @@ def test_records_that_cannot_be_read_are_told_before_any_trial(
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("trials were run")
 
-    monkeypatch.setattr(verbs, "run_lanes", fail)
+    monkeypatch.setattr(verbs, "run_new", fail)
     copy_lanes(tmp_path / "mine")
     records = (BASELINE / "records.jsonl").read_bytes()
     assert say("pack", "mine")[0] == 0
@@ -146,12 +147,12 @@ def test_records_that_cannot_be_read_are_told_before_any_trial(
 def test_an_interrupted_rerun_says_the_command_that_starts_it_again(
     say: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> list[Tally]:
-        return [Tally({}, 8, interrupted=True)]
+    def interrupt(*_: object, **__: object) -> NewRun:
+        return NewRun(tmp_path, (), [Tally({}, 8, interrupted=True)])
 
     assert say("pack", str(BASELINE), "-o", "my night.zip")[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(verbs, "run_lanes", interrupt)
+        patch.setattr(verbs, "run_new", interrupt)
         code, _, err = say("unpack", "my night.zip", "new", "--rerun", "-o", "again")
     assert code == 130
     (command,) = re.findall(r"interrupted: 8 not run; start again: (.*)", err)
