@@ -31,12 +31,15 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
+from analysis.verdicts.kernels.tried import KEPT
+from analysis.verdicts.kernels.tried_tables import list_packets, tabulate, tabulate_public
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+KERNEL_CHANGES = ROOT / "docs" / "kernel-changes.md"
 ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
 LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
 """The ladder of the scenario of that name."""
@@ -65,13 +68,13 @@ def render_page(page: Path, text: str, root: Path = ROOT) -> str:
         ConfigurationError: a table that is not one of the page's, or one of these is not in it.
         StorageError: its results cannot be read.
     """
-    tables, name = TABLES[page], page.stem
+    tables, name = PAGES[page], page.stem
     named = [match[2] for match in _BLOCK.finditer(text)]
     problems = [f"{name}: no table is called {each}" for each in named if each not in tables]
     problems += [f"{name}: the table {each} is missing" for each in tables if each not in named]
     if problems:
         raise ConfigurationError(problems)
-    return _BLOCK.sub(lambda match: f"{match[1]}{_block(tables[match[2]], root)}{match[3]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}{tables[match[2]](root)}{match[3]}", text)
 
 
 def _block(shown: Shown, root: Path) -> str:
@@ -228,7 +231,20 @@ TABLES: Mapping[Path, Mapping[str, Shown]] = {
         "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt_in_detail, _detail_sentence)
     },
 }
-"""Of each page its tables."""
+"""Of each page its tables of results."""
+PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
+    **{
+        page: {name: partial(_block, shown) for name, shown in shown_there.items()}
+        for page, shown_there in TABLES.items()
+    },
+    KERNEL_CHANGES: {
+        "public": lambda root: tabulate_public(root / KEPT),
+        "packets": lambda root: list_packets(root / KEPT),
+        "noops": lambda root: tabulate("noops", root / KEPT),
+        "plants": lambda root: tabulate("plants", root / KEPT),
+    },
+}
+"""Of each page what is written into it, by name, from what is committed below a root."""
 
 
 def draw_committed_ladder(root: Path = ROOT) -> str:
@@ -252,7 +268,7 @@ DRAWINGS: Mapping[Path, Callable[[], str]] = {
 if __name__ == "__main__":
     for path, make in DRAWINGS.items():
         write_whole(path, make(), f"{path.name} is as it was")
-    for page in TABLES:
+    for page in PAGES:
         written = render_page(page, page.read_text(encoding="utf-8"))
         write_whole(page, written, f"{page.name} is as it was")
     endings = render_status(STATUS.read_text(encoding="utf-8"))

@@ -6,21 +6,19 @@ command that a user types.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.verdicts.kernels.tried import Tried, read_tried
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import places, proc
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, TestbedError
 
 CHANGES = places.ROOT / "tests" / "kernel" / "changes"
-MOVED = frozenset({"slower", "faster", "broken", "inconclusive"})
 LEAST_PCT = 2.0
 """A planted regression of so much in some cell must be found."""
 MOST_FALSE = 1
@@ -28,31 +26,11 @@ A_FEW = 2
 TIMEOUT_S = 7200.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A patch, and what ``kernel try`` said of it."""
-
-    name: str
-    cells: int
-    moved: int
-    """How many cells are slower, faster or broken, or cannot be told."""
-    together: bool
-    """Whether the drawn cells of a client moved together."""
-    extreme_pct: float
-    """The largest change of a cell."""
-    answer: str
-
-    @property
-    def found(self) -> bool:
-        """Whether anything was said to move."""
-        return bool(self.moved) or self.together
-
-
 def measure_false_alarms(work: Work) -> Result:
     """Try patches that do nothing."""
     tried, of = _try(work, "noops")
-    false = sum(each.moved + each.together for each in tried)
-    cells = sum(each.cells for each in tried)
+    false = sum(max(each.moved, each.found) for each in tried)
+    cells = sum(sum(each.counts.values()) for each in tried)
     return Result(
         "false-alarms",
         f"at most {MOST_FALSE} of {of} patches' cells",
@@ -77,24 +55,6 @@ def measure_plants(work: Work) -> Result:
         len(tried),
         "`kernel try` of slow start, recovery, probes, time-outs and acknowledgements made worse",
         details=_describe(tried),
-    )
-
-
-def read_tried(folder: Path) -> list[Tried]:
-    """Return what the results in ``folder`` say of each patch."""
-    document: dict[str, Any] = json.loads((folder / "kernels.json").read_text("utf-8"))
-    return [_read(kernel) for kernel in document["kernels"]]
-
-
-def _read(kernel: dict[str, Any]) -> Tried:
-    verdicts = [(cell["attribution"] or {}).get("verdict") for cell in kernel["cells"]]
-    return Tried(
-        kernel["name"],
-        len(verdicts),
-        sum(verdict in MOVED for verdict in verdicts),
-        any(family["verdict"] in MOVED for family in kernel["families"]),
-        kernel["extreme_pct"] or 0.0,
-        kernel["answer"],
     )
 
 
@@ -123,8 +83,7 @@ def _try(work: Work, kind: str) -> tuple[list[Tried], int]:
 def _describe(tried: Sequence[Tried]) -> dict[str, Any]:
     return {
         each.name: {
-            "moved": each.moved, "together": each.together, "extreme_pct": each.extreme_pct,
-            "answer": each.answer,
+            "moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer,
         }
         for each in tried
     }  # fmt: skip

@@ -1,0 +1,107 @@
+"""Tables of changes that ``kernel try`` has tried, as Markdown for the documents."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.formats.markdown import escape, make_table
+from analysis.verdicts.kernels.tried import Tried, TriedSet, read_kept
+from analysis.words import count
+
+PUBLIC = "public.toml"
+HEADS = ["change", "cells by verdict", "largest", "`kernel try` says"]
+LEAST_PCT = 0.005
+"""A smaller change is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicChange:
+    """A change that others have published.
+
+    Attributes:
+        name: the stem of its file, and the end of its kernel's name.
+        commit: its commit in Linux; empty: it is in no release.
+        subject: its subject.
+        claims: what its message says that it does.
+        words: the words of ``kernel try`` that it was tried with.
+        why: why it was not; empty: it was.
+    """
+
+    name: str
+    commit: str
+    subject: str
+    claims: str
+    words: str = ""
+    why: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its commit and subject, in Markdown."""
+        return f"{self.commit} {escape(self.subject)}".strip()
+
+
+def tabulate(name: str, folder: Path) -> str:
+    """Return a row for each change of the committed set ``name``, and where it was tried."""
+    kept = read_kept(name, folder)
+    rows = [[_suffix(each).replace("-", " "), *_describe(each)] for each in kept.changes]
+    return "\n".join([*make_table(HEADS, rows, ["largest"]), "", _origin(kept)])
+
+
+def tabulate_public(folder: Path) -> str:
+    """Return a row for each public change, with what its message claims, and where it was tried."""
+    tried, origins = _read_public(folder)
+    heads = ["change", "its message says", "with", *HEADS[1:]]
+    changes = read_public(folder)
+    rows = [
+        [change.title, escape(change.claims), f"`{change.words}`" if change.words else "",
+         *_describe(tried[change.name])]
+        for change in changes if not change.why
+    ]  # fmt: skip
+    refused = [f"- {change.title}: {escape(change.why)}" for change in changes if change.why]
+    lines = [*make_table(heads, rows, ["largest"]), "", *origins, "", "Not tried:", "", *refused]
+    return "\n".join(lines)
+
+
+def list_packets(folder: Path) -> str:
+    """Return the first packet that differs in the cell that each public change moved most."""
+    tried, _ = _read_public(folder)
+    blocks = [
+        f"{c.subject} ({tried[c.name].extreme_cell}):\n\n```\n{packets}\n```\n"
+        for c in read_public(folder) if not c.why
+        if (packets := "\n".join(tried[c.name].differs))
+    ]  # fmt: skip
+    return "\n".join(blocks)
+
+
+def read_public(folder: Path) -> list[PublicChange]:
+    """Return the public changes, in the order of their table."""
+    return [
+        PublicChange(**c) for c in tomllib.loads((folder / PUBLIC).read_text("utf-8"))["change"]
+    ]
+
+
+def _read_public(folder: Path) -> tuple[dict[str, Tried], list[str]]:
+    """Return what each public change came to by name, and where the sets were tried."""
+    kept = [read_kept(path.stem, folder) for path in sorted(folder.glob("public-*.json"))]
+    return {_suffix(e): e for one in kept for e in one.changes}, [_origin(one) for one in kept]
+
+
+def _suffix(tried: Tried) -> str:
+    """Return a kernel's name behind that of its set: the stem of the patch's file."""
+    return tried.name.partition("-")[2]
+
+
+def _describe(tried: Tried) -> list[str]:
+    """Return the cells of HEADS but the first."""
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(tried.counts.items()))
+    largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
+    return [counts, largest, escape(tried.answer)]
+
+
+def _origin(kept: TriedSet) -> str:
+    return (
+        f"{count(len(kept.changes), 'kernel')} beside {kept.kernel}: {kept.loads:,} loads at "
+        f"revision {kept.revision}, environment {kept.environment}."
+    )

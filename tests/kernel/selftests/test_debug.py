@@ -1,0 +1,41 @@
+"""Debug kernels: the tests of the source come to the same as on plain kernels, part by part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernel.selftests.drill import write_drill
+from tests.kernel.selftests.test_selftests import RECORDS, run
+
+TESTS = ("reuseport_dualstack", "reuseport_bpf_numa", "sk_connect_zero_addr")
+
+
+def verdicts(out: Path) -> list[dict[str, Any]]:
+    lines = (out / RECORDS).read_text().splitlines()
+    return [{name: line[name] for name in ("name", "state", "parts")}
+            for line in map(json.loads, lines)]  # fmt: skip
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["7.3", "6.1"])
+def test_a_debug_kernel_has_the_verdicts_of_the_plain_one(version: str, tmp_path: Path) -> None:
+    drill = write_drill(tmp_path / "drill")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "good.pkt").write_text("0 socket(...) = 3\n")
+    (suite / "bad.pkt").write_text("--ip_version=ipv6\n\n+0 < FAIL\n")
+    words = ("--kernel-version", version, "--packetdrill", str(drill))
+    for name, chosen, code in (("tests", TESTS, 0), ("suite", ("--suite", str(suite)), 1)):
+        plain, debug = tmp_path / f"{name}-plain", tmp_path / f"{name}-debug"
+        assert run(plain, *chosen, *words) == code
+        assert run(debug, *chosen, *words, "--debug") == code
+        assert verdicts(debug) == verdicts(plain)
+        kernel = json.loads((debug / "manifest.json").read_text())["kernel"]
+        assert kernel["version"] == f"debug-{version}"
+        assert "KASAN" in (debug / "boot.txt").read_text() or list(debug.glob("**/boot.txt"))
