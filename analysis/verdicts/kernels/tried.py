@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.records.cells import experiment_of
 from analysis.records.results import read_results
 from analysis.verdicts.baseline import read_facts
 from testbed.base.whole_file import write_whole
@@ -65,6 +66,7 @@ class TriedSet:
     """Changes of one base, tried in one run: where, with how many loads, and what they came to."""
 
     kernel: str
+    experiment: str
     revision: str
     environment: str
     loads: int
@@ -116,6 +118,7 @@ def condense(folder: Path) -> TriedSet:
     loads = len(base.records) * (1 + len(document["kernels"]))
     return TriedSet(
         document["base_name"],
+        str(experiment_of(base.manifest)["name"]),
         facts.get("git_revision", "unknown")[:12] + changed,
         str(base.identity.environment),
         loads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from analysis.verdicts.kernels.tried import Tried, TriedSet, read_kept
 from analysis.words import count
 
 PUBLIC = "public.toml"
-HEADS = ["change", "cells by verdict", "largest", "`kernel try` says"]
+HEADS = ["change", "cells by verdict", "largest", "`kernel try` says", "of a megabyte it says"]
 LEAST_PCT = 0.005
 """A smaller change is not shown."""
 
@@ -44,29 +45,35 @@ class PublicChange:
 
 def tabulate(name: str, folder: Path) -> str:
     """Return a row for each change of the committed set ``name``, and where it was tried."""
-    kept = read_kept(name, folder)
-    rows = [[_suffix(each).replace("-", " "), *_describe(each)] for each in kept.changes]
-    return "\n".join([*make_table(HEADS, rows, ["largest"]), "", _origin(kept)])
+    kept, (bulk, origins) = read_kept(name, folder), _read_sets(f"bulk-{name}", folder)
+    heads = HEADS if bulk else HEADS[:-1]
+    rows = [
+        [_suffix(each).replace("-", " "), *_describe(each), *_describe_bulk(each, bulk)]
+        for each in kept.changes
+    ]
+    return "\n".join([*make_table(heads, rows, ["largest"]), "", _origin(kept), *origins])
 
 
 def tabulate_public(folder: Path) -> str:
     """Return a row for each public change, with what its message claims, and where it was tried."""
-    tried, origins = _read_public(folder)
+    (pages, origins), (bulk, bulk_origins) = (
+        _read_sets(pattern, folder) for pattern in ("public-*", "bulk-public-*")
+    )
     heads = ["change", "its message says", "with", *HEADS[1:]]
     changes = read_public(folder)
     rows = [
         [change.title, escape(change.claims), f"`{change.words}`" if change.words else "",
-         *_describe(tried[change.name])]
+         *_describe(pages[change.name]), *_describe_bulk(pages[change.name], bulk)]
         for change in changes if not change.why
     ]  # fmt: skip
     refused = [f"- {change.title}: {escape(change.why)}" for change in changes if change.why]
-    lines = [*make_table(heads, rows, ["largest"]), "", *origins, "", "Not tried:", "", *refused]
-    return "\n".join(lines)
+    table = make_table(heads, rows, ["largest"])
+    return "\n".join([*table, "", *origins, *bulk_origins, "", "Not tried:", "", *refused])
 
 
 def list_packets(folder: Path) -> str:
     """Return the first packet that differs in the cell that each public change moved most."""
-    tried, _ = _read_public(folder)
+    tried, _ = _read_sets("public-*", folder)
     blocks = [
         f"{c.subject} ({tried[c.name].extreme_cell}):\n\n```\n{packets}\n```\n"
         for c in read_public(folder) if not c.why
@@ -82,9 +89,9 @@ def read_public(folder: Path) -> list[PublicChange]:
     ]
 
 
-def _read_public(folder: Path) -> tuple[dict[str, Tried], list[str]]:
-    """Return what each public change came to by name, and where the sets were tried."""
-    kept = [read_kept(path.stem, folder) for path in sorted(folder.glob("public-*.json"))]
+def _read_sets(pattern: str, folder: Path) -> tuple[dict[str, Tried], list[str]]:
+    """Return what each change of the sets came to by name, and where they were tried."""
+    kept = [read_kept(path.stem, folder) for path in sorted(folder.glob(f"{pattern}.json"))]
     return {_suffix(e): e for one in kept for e in one.changes}, [_origin(one) for one in kept]
 
 
@@ -94,14 +101,22 @@ def _suffix(tried: Tried) -> str:
 
 
 def _describe(tried: Tried) -> list[str]:
-    """Return the cells of HEADS but the first."""
+    """Return the cells of HEADS on pages."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(tried.counts.items()))
     largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
     return [counts, largest, escape(tried.answer)]
 
 
+def _describe_bulk(tried: Tried, bulk: Mapping[str, Tried]) -> list[str]:
+    """Return the cell of HEADS on a long transfer, where such a set was tried."""
+    if not bulk:
+        return []
+    found = bulk.get(_suffix(tried))
+    return [escape(found.answer) if found else "not tried"]
+
+
 def _origin(kept: TriedSet) -> str:
     return (
-        f"{count(len(kept.changes), 'kernel')} beside {kept.kernel}: {kept.loads:,} loads at "
-        f"revision {kept.revision}, environment {kept.environment}."
+        f"{count(len(kept.changes), 'kernel')} beside {kept.kernel} with `{kept.experiment}.toml`: "
+        f"{kept.loads:,} loads at revision {kept.revision}, environment {kept.environment}."
     )
