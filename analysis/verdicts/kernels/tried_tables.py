@@ -46,12 +46,11 @@ class PublicChange:
 def tabulate(name: str, folder: Path) -> str:
     """Return a row for each change of the committed set ``name``, and where it was tried."""
     kept, (bulk, origins) = read_kept(name, folder), _read_sets(f"bulk-{name}", folder)
-    heads = HEADS if bulk else HEADS[:-1]
     rows = [
         [_suffix(each).replace("-", " "), *_describe(each), *_describe_bulk(each, bulk)]
         for each in kept.changes
     ]
-    return "\n".join([*make_table(heads, rows, ["largest"]), "", _origin(kept), *origins])
+    return "\n".join([*make_table(_heads(bulk), rows, ["largest"]), "", _origin(kept), *origins])
 
 
 def tabulate_public(folder: Path) -> str:
@@ -59,7 +58,7 @@ def tabulate_public(folder: Path) -> str:
     (pages, origins), (bulk, bulk_origins) = (
         _read_sets(pattern, folder) for pattern in ("public-*", "bulk-public-*")
     )
-    heads = ["change", "its message says", "with", *HEADS[1:]]
+    heads = ["change", "its message says", "with", *_heads(bulk)[1:]]
     changes = read_public(folder)
     rows = [
         [change.title, escape(change.claims), f"`{change.words}`" if change.words else "",
@@ -87,6 +86,10 @@ def read_public(folder: Path) -> list[PublicChange]:
     return [
         PublicChange(**c) for c in tomllib.loads((folder / PUBLIC).read_text("utf-8"))["change"]
     ]
+
+
+def _heads(bulk: Mapping[str, Tried]) -> list[str]:
+    return HEADS if bulk else HEADS[:-1]
 
 
 def _read_sets(pattern: str, folder: Path) -> tuple[dict[str, Tried], list[str]]:
