@@ -139,13 +139,9 @@ class _Run:
         yield built
         if built["result"] == "fail":
             return
+        run = dict(zip(SUITES, (self._page_loads, self._promises, self._selftests), strict=True))
         for suite in self.executor.suites:
-            if suite == "page-loads":
-                yield self._page_loads()
-            elif suite == "promises":
-                yield self._promises()
-            else:
-                yield self._selftests()
+            yield run[suite]()
         yield self._regressions()
 
     def forget_kernels(self) -> None:
