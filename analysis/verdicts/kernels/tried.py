@@ -84,14 +84,13 @@ def read_tried(folder: Path) -> list[Tried]:
 
 
 def _read(kernel: Mapping[str, Any]) -> Tried:
-    cells = [(_change(cell), cell) for cell in kernel["cells"]]
-    size, extreme = max(cells, key=lambda each: abs(each[0]))
+    extreme = max(kernel["cells"], key=lambda cell: (abs(_change(cell)), bool(cell["evidence"])))
     return Tried(
         name=kernel["name"],
         counts=kernel["counts"],
         together=[family["verdict"] for family in kernel["families"]],
         answer=kernel["answer"],
-        extreme_pct=size,
+        extreme_pct=_change(extreme),
         extreme_cell=extreme["name"],
         differs=[line.strip() for line in extreme["evidence"]
                  if line.startswith(("  base #", "  new  #"))],
