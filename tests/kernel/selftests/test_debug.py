@@ -11,7 +11,7 @@ import pytest
 from tests.kernel.selftests.drill import write_drill
 from tests.kernel.selftests.test_selftests import RECORDS, run
 
-TESTS = ("reuseport_dualstack", "reuseport_bpf_numa", "sk_connect_zero_addr")
+TESTS = ("reuseport_dualstack", "sk_connect_zero_addr")
 
 
 def verdicts(out: Path) -> list[dict[str, Any]]:
@@ -36,6 +36,8 @@ def test_a_debug_kernel_has_the_verdicts_of_the_plain_one(version: str, tmp_path
         assert run(plain, *chosen, *words) == code
         assert run(debug, *chosen, *words, "--debug") == code
         assert verdicts(debug) == verdicts(plain)
-        kernel = json.loads((debug / "manifest.json").read_text())["kernel"]
-        assert kernel["version"] == f"debug-{version}"
-        assert "KASAN" in (debug / "boot.txt").read_text() or list(debug.glob("**/boot.txt"))
+    booted = (
+        tmp_path / "tests-debug" / "logs" / "net.reuseport_dualstack" / "boot.txt"
+    ).read_text()
+    assert "KernelAddressSanitizer initialized" in booted
+    assert "Lock dependency validator" in booted
