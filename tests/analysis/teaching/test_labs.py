@@ -235,7 +235,7 @@ def test_a_students_work_stays_and_what_was_removed_comes_back(handed_out: Path)
 
 @pytest.mark.guest
 @pytest.mark.slow
-@of_a_lab
+@pytest.mark.parametrize("path", [lab for lab in LABS if lab.stem == QUICK], ids=[QUICK])
 def test_a_teacher_grades_with_the_tools_own_commands(
     path: Path, measured_once: Path, tmp_path: Path
 ) -> None:
