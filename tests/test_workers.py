@@ -185,6 +185,8 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
         "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none",
         "tests/analysis/verdicts/kernels/test_virtual.py::test_an_older_kernel_sends_other_packets",
         "tests/kernel/run/test_component.py::test_nginx_of_sid_has_http_3_beside_the_root_s",
+        "tests/kernel/selftests/test_debug.py::"
+        "test_a_debug_kernel_has_the_verdicts_of_the_plain_one",
     }
 
 
