@@ -50,7 +50,9 @@ def tabulate(name: str, folder: Path) -> str:
         [_suffix(each).replace("-", " "), *_describe(each), *_describe_bulk(each, bulk)]
         for each in kept.changes
     ]
-    return "\n".join([*make_table(_heads(bulk), rows, ["largest"]), "", _origin(kept), *origins])
+    return "\n".join(
+        [*make_table(_heads(bulk), rows, ["largest"]), "", _origin(kept), *origins, ""]
+    )
 
 
 def tabulate_public(folder: Path) -> str:
@@ -67,7 +69,7 @@ def tabulate_public(folder: Path) -> str:
     ]  # fmt: skip
     refused = [f"- {change.title}: {escape(change.why)}" for change in changes if change.why]
     table = make_table(heads, rows, ["largest"])
-    return "\n".join([*table, "", *origins, *bulk_origins, "", "Not tried:", "", *refused])
+    return "\n".join([*table, "", *origins, *bulk_origins, "", "Not tried:", "", *refused, ""])
 
 
 def list_packets(folder: Path) -> str:
@@ -107,7 +109,8 @@ def _describe(tried: Tried) -> list[str]:
     """Return the cells of HEADS on pages."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(tried.counts.items()))
     largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
-    return [counts, largest, escape(tried.answer)]
+    says = f"{tried.answer}; it has not {tried.misses}" if tried.misses else tried.answer
+    return [counts, largest, escape(says)]
 
 
 def _describe_bulk(tried: Tried, bulk: Mapping[str, Tried]) -> list[str]:
