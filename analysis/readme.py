@@ -240,6 +240,7 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
     KERNEL_CHANGES: {
         "public": lambda root: tabulate_public(root / KEPT),
         "packets": lambda root: list_packets(root / KEPT),
+        "bulk": lambda root: tabulate("bulk", root / KEPT),
         "noops": lambda root: tabulate("noops", root / KEPT),
         "plants": lambda root: tabulate("plants", root / KEPT),
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from analysis.verdicts.kernels.tried import Tried, TriedSet, read_kept
 from analysis.words import count
 
 PUBLIC = "public.toml"
-HEADS = ["change", "cells by verdict", "largest", "`kernel try` says", "of a megabyte it says"]
+HEADS = ["change", "cells by verdict", "largest", "`kernel try` says"]
 LEAST_PCT = 0.005
 """A smaller change is not shown."""
 
@@ -45,36 +44,29 @@ class PublicChange:
 
 def tabulate(name: str, folder: Path) -> str:
     """Return a row for each change of the committed set ``name``, and where it was tried."""
-    kept, (bulk, origins) = read_kept(name, folder), _read_sets(f"bulk-{name}", folder)
-    rows = [
-        [_suffix(each).replace("-", " "), *_describe(each), *_describe_bulk(each, bulk)]
-        for each in kept.changes
-    ]
-    return "\n".join(
-        [*make_table(_heads(bulk), rows, ["largest"]), "", _origin(kept), *origins, ""]
-    )
+    kept = read_kept(name, folder)
+    rows = [[_suffix(each).replace("-", " "), *_describe(each)] for each in kept.changes]
+    return "\n".join([*make_table(HEADS, rows, ["largest"]), "", _origin(kept), ""])
 
 
 def tabulate_public(folder: Path) -> str:
     """Return a row for each public change, with what its message claims, and where it was tried."""
-    (pages, origins), (bulk, bulk_origins) = (
-        _read_sets(pattern, folder) for pattern in ("public-*", "bulk-public-*")
-    )
-    heads = ["change", "its message says", "with", *_heads(bulk)[1:]]
+    tried, origins = _read_public(folder)
+    heads = ["change", "its message says", "with", *HEADS[1:]]
     changes = read_public(folder)
     rows = [
         [change.title, escape(change.claims), f"`{change.words}`" if change.words else "",
-         *_describe(pages[change.name]), *_describe_bulk(pages[change.name], bulk)]
+         *_describe(tried[change.name])]
         for change in changes if not change.why
     ]  # fmt: skip
     refused = [f"- {change.title}: {escape(change.why)}" for change in changes if change.why]
     table = make_table(heads, rows, ["largest"])
-    return "\n".join([*table, "", *origins, *bulk_origins, "", "Not tried:", "", *refused, ""])
+    return "\n".join([*table, "", *origins, "", "Not tried:", "", *refused, ""])
 
 
 def list_packets(folder: Path) -> str:
     """Return the first packet that differs in the cell that each public change moved most."""
-    tried, _ = _read_sets("public-*", folder)
+    tried, _ = _read_public(folder)
     blocks = [
         f"{c.subject} ({tried[c.name].extreme_cell}):\n\n```\n{packets}\n```\n"
         for c in read_public(folder) if not c.why
@@ -90,13 +82,9 @@ def read_public(folder: Path) -> list[PublicChange]:
     ]
 
 
-def _heads(bulk: Mapping[str, Tried]) -> list[str]:
-    return HEADS if bulk else HEADS[:-1]
-
-
-def _read_sets(pattern: str, folder: Path) -> tuple[dict[str, Tried], list[str]]:
-    """Return what each change of the sets came to by name, and where they were tried."""
-    kept = [read_kept(path.stem, folder) for path in sorted(folder.glob(f"{pattern}.json"))]
+def _read_public(folder: Path) -> tuple[dict[str, Tried], list[str]]:
+    """Return what each public change came to by name, and where they were tried."""
+    kept = [read_kept(path.stem, folder) for path in sorted(folder.glob("public-*.json"))]
     return {_suffix(e): e for one in kept for e in one.changes}, [_origin(one) for one in kept]
 
 
@@ -111,14 +99,6 @@ def _describe(tried: Tried) -> list[str]:
     largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
     says = f"{tried.answer}; it has not {tried.misses}" if tried.misses else tried.answer
     return [counts, largest, escape(says)]
-
-
-def _describe_bulk(tried: Tried, bulk: Mapping[str, Tried]) -> list[str]:
-    """Return the cell of HEADS on a long transfer, where such a set was tried."""
-    if not bulk:
-        return []
-    found = bulk.get(_suffix(tried))
-    return [escape(found.answer) if found else "not tried"]
 
 
 def _origin(kept: TriedSet) -> str:
