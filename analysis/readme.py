@@ -31,8 +31,8 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
-from analysis.verdicts.kernels.tried import KEPT
-from analysis.verdicts.kernels.tried_tables import list_packets, tabulate, tabulate_public
+from analysis.verdicts.kernels.change_tables import list_packets, tabulate, tabulate_public
+from analysis.verdicts.kernels.changes import KEPT
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.verdicts.kernels.tried import Tried, read_tried
+from analysis.verdicts.kernels.changes import TriedChange, read_changes
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import places, proc
@@ -58,7 +58,7 @@ def measure_plants(work: Work) -> Result:
     )
 
 
-def _try(work: Work, kind: str) -> tuple[list[Tried], int]:
+def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
     """Try the patches of ``kind``, a few of them unless all are asked for, and say how many are."""
     patches = sorted((CHANGES / kind).glob("*.patch"))
     chosen: Sequence[Path] = patches if work.full and not work.quick else patches[:A_FEW]
@@ -77,10 +77,10 @@ def _try(work: Work, kind: str) -> tuple[list[Tried], int]:
     if completed.returncode not in (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCOMPLETE):
         said = completed.stderr.strip()[-800:]
         raise TestbedError(f"kernel try of {kind} ended with {completed.returncode}: {said}")
-    return read_tried(place / "results"), len(patches)
+    return read_changes(place / "results"), len(patches)
 
 
-def _describe(tried: Sequence[Tried]) -> dict[str, Any]:
+def _describe(tried: Sequence[TriedChange]) -> dict[str, Any]:
     return {
         each.name: {
             "moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer,

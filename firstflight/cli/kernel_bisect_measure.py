@@ -67,7 +67,7 @@ class _Trials:
     no_store: bool
 
     def _run(self, planned: Experiment, folder: Path, metric: Metric) -> bool:
-        run = run_new(self.services, (planned,), folder, metric=metric, stored=not self.no_store,
+        run = run_new(self.services, (planned,), folder, metric=metric, no_store=self.no_store,
                       copies=False)  # fmt: skip
         if run.interrupted:
             raise InterruptedTrial("interrupted")

@@ -140,7 +140,7 @@ def try_command(
     fixed = [Override("kernel.versions", json.dumps(lanes), "the kernels to compare")]
     choice = Choice(config=experiment, **chosen)
     planned = split(choice.load(services.catalogue(), fixed))
-    run = run_new(services, planned, output, jobs=jobs, metric=metric, stored=not no_store,
+    run = run_new(services, planned, output, jobs=jobs, metric=metric, no_store=no_store,
                   copies=False)  # fmt: skip
     run.say_tallies()
     # What is not proven is a verdict, too: on the new kernel alone it fails, on both it does not.

@@ -45,13 +45,13 @@ def run_new(
     prepare: Prepare | None = None,
     jobs: int | None = None,
     metric: Metric = PLT,
-    stored: bool = False,
+    no_store: bool = True,
     copies: bool = True,
 ) -> NewRun:
     """Run a lane for each of ``experiments``, in ``output`` or a new folder of the results.
 
-    By default ``jobs`` are as many as there are cores.  With ``stored``, trials come from the
-    store of results where it has them; without ``copies``, as `open_lanes` says.
+    By default ``jobs`` are as many as there are cores.  Without ``no_store`` trials come from the
+    store of results where it has them; ``copies`` is as `open_lanes` says.
 
     Raises:
         TestbedError: a part of the run cannot be had, or results cannot be written.
@@ -65,6 +65,6 @@ def run_new(
             lanes,
             services.reports.list_unsettled,
             partial(services.reports.draw_table, metric=metric),
-            store=chosen_store(services, no_store=not stored),
+            store=chosen_store(services, no_store),
         )
     return NewRun(folder, lanes, tallies)

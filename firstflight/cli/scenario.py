@@ -64,7 +64,7 @@ def scenario(
         return EXIT_OK
     conditions = choose_scenarios(names, catalogue)
     experiments = plan_lanes(conditions, kernel, versions, host, ALL in names, catalogue)
-    run = run_new(services, experiments, output, jobs=jobs, stored=not no_store)
+    run = run_new(services, experiments, output, jobs=jobs, no_store=no_store)
     # What a kernel lacks is an answer here, and no failure.
     codes = [replace(t, outcomes=t.outcomes | {"unsupported": 0}).exit_code for t in run.tallies]
     if run.interrupted:

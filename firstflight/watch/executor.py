@@ -139,7 +139,11 @@ class _Run:
         yield built
         if built["result"] == "fail":
             return
-        run = dict(zip(SUITES, (self._page_loads, self._promises, self._selftests), strict=True))
+        run = {
+            "page-loads": self._page_loads,
+            "promises": self._promises,
+            "selftests": self._selftests,
+        }
         for suite in self.executor.suites:
             yield run[suite]()
         yield self._regressions()

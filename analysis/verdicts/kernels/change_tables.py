@@ -1,4 +1,4 @@
-"""Tables of changes that ``kernel try`` has tried, as Markdown for the documents."""
+"""Tables of the changes that ``kernel try`` has tried, as Markdown for the documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.formats.markdown import escape, make_table
-from analysis.verdicts.kernels.tried import Tried, TriedSet, read_kept
+from analysis.verdicts.kernels.changes import ChangeSet, TriedChange, read_kept
 from analysis.words import count
 
 PUBLIC = "public.toml"
@@ -59,7 +59,7 @@ def tabulate_public(folder: Path) -> str:
          *_describe(tried[change.name])]
         for change in changes if not change.why
     ]  # fmt: skip
-    refused = [f"- {change.title}: {escape(change.why)}" for change in changes if change.why]
+    refused = [f"- {change.title}: {escape(change.why)}." for change in changes if change.why]
     table = make_table(heads, rows, ["largest"])
     return "\n".join([*table, "", *origins, "", "Not tried:", "", *refused, ""])
 
@@ -82,26 +82,26 @@ def read_public(folder: Path) -> list[PublicChange]:
     ]
 
 
-def _read_public(folder: Path) -> tuple[dict[str, Tried], list[str]]:
+def _read_public(folder: Path) -> tuple[dict[str, TriedChange], list[str]]:
     """Return what each public change came to by name, and where they were tried."""
     kept = [read_kept(path.stem, folder) for path in sorted(folder.glob("public-*.json"))]
     return {_suffix(e): e for one in kept for e in one.changes}, [_origin(one) for one in kept]
 
 
-def _suffix(tried: Tried) -> str:
+def _suffix(tried: TriedChange) -> str:
     """Return a kernel's name behind that of its set: the stem of the patch's file."""
     return tried.name.partition("-")[2]
 
 
-def _describe(tried: Tried) -> list[str]:
-    """Return the cells of HEADS on pages."""
+def _describe(tried: TriedChange) -> list[str]:
+    """Return the cells of HEADS but the first."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(tried.counts.items()))
     largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
     says = f"{tried.answer}; it has not {tried.misses}" if tried.misses else tried.answer
     return [counts, largest, escape(says)]
 
 
-def _origin(kept: TriedSet) -> str:
+def _origin(kept: ChangeSet) -> str:
     return (
         f"{count(len(kept.changes), 'kernel')} beside {kept.kernel} with `{kept.experiment}.toml`: "
         f"{kept.loads:,} loads at revision {kept.revision}, environment {kept.environment}."

@@ -1,9 +1,9 @@
-"""Changes that ``kernel try`` has tried: what each came to, kept small.
+"""Changes of a kernel that ``kernel try`` has tried: a summary of each, small enough to commit.
 
 `analysis/kernel-changes` has a file for each set: what the document of its run (`kernels.json`, of
 megabytes) says of every kernel, in a few lines.
 
-    python -P -m analysis.verdicts.kernels.tried RESULTS SET
+    python -P -m analysis.verdicts.kernels.changes RESULTS SET
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOVED = frozenset({"slower", "faster", "broken", "inconclusive"})
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedChange:
     """A changed kernel, and what its cells came to beside those of the base.
 
     Attributes:
@@ -62,7 +62,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class TriedSet:
+class ChangeSet:
     """Changes of one base, tried in one run: where, with how many loads, and what they came to."""
 
     kernel: str
@@ -70,22 +70,26 @@ class TriedSet:
     revision: str
     environment: str
     loads: int
-    changes: tuple[Tried, ...]
+    changes: tuple[TriedChange, ...]
 
 
-def read_tried(folder: Path) -> list[Tried]:
+def read_changes(folder: Path) -> list[TriedChange]:
     """Return what the results in ``folder`` say of each changed kernel.
 
     Raises:
         OSError, ValueError: they have no such document.
     """
+    return [_read(kernel) for kernel in _read_document(folder)["kernels"]]
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((folder / DOCUMENT).read_text("utf-8"))
-    return [_read(kernel) for kernel in document["kernels"]]
+    return document
 
 
-def _read(kernel: Mapping[str, Any]) -> Tried:
+def _read(kernel: Mapping[str, Any]) -> TriedChange:
     extreme = max(kernel["cells"], key=lambda cell: (abs(_change(cell)), bool(cell["evidence"])))
-    return Tried(
+    return TriedChange(
         name=kernel["name"],
         counts=kernel["counts"],
         together=[family["verdict"] for family in kernel["families"]],
@@ -104,35 +108,35 @@ def _change(cell: Mapping[str, Any]) -> float:
     return pct["value"] if pct else 0.0
 
 
-def condense(folder: Path) -> TriedSet:
+def condense(folder: Path) -> ChangeSet:
     """Return what is kept of the results in ``folder``.
 
     Raises:
         ConfigurationError, StorageError, OSError, ValueError: they cannot be read.
     """
-    document = json.loads((folder / DOCUMENT).read_text("utf-8"))
+    document = _read_document(folder)
     base = read_results(folder / document["base_name"])
     facts = dict(read_facts(base.manifest))
     changed = "+" if facts.get("git_dirty") == "yes" else ""
-    loads = len(base.records) * (1 + len(document["kernels"]))
-    return TriedSet(
+    changes = tuple(map(_read, document["kernels"]))
+    return ChangeSet(
         document["base_name"],
         str(experiment_of(base.manifest)["name"]),
         facts.get("git_revision", "unknown")[:12] + changed,
         str(base.identity.environment),
-        loads,
-        tuple(read_tried(folder)),
+        len(base.records) * (1 + len(changes)),
+        changes,
     )
 
 
-def read_kept(name: str, folder: Path) -> TriedSet:
+def read_kept(name: str, folder: Path) -> ChangeSet:
     """Return the set ``name`` of those in ``folder``."""
     plain = json.loads((folder / f"{name}.json").read_text("utf-8"))
-    changes = tuple(Tried(**each) for each in plain.pop("changes"))
-    return TriedSet(**plain, changes=changes)
+    changes = tuple(TriedChange(**each) for each in plain.pop("changes"))
+    return ChangeSet(**plain, changes=changes)
 
 
-def write_kept(kept: TriedSet, name: str, folder: Path) -> None:
+def write_kept(kept: ChangeSet, name: str, folder: Path) -> None:
     """Write the set ``name`` of those in ``folder`` anew."""
     path = folder / f"{name}.json"
     write_whole(path, json.dumps(asdict(kept), indent=1) + "\n", f"{path.name} is as it was")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.verdicts.kernels.tried import KEPT, condense, read_kept, write_kept
-from analysis.verdicts.kernels.tried_tables import (
+from analysis.verdicts.kernels.change_tables import (
     list_packets,
     read_public,
     tabulate,
     tabulate_public,
 )
+from analysis.verdicts.kernels.changes import KEPT, condense, read_kept, write_kept
 from bench.verdicts import CHANGES, LEAST_PCT, MOST_FALSE
 from firstflight.cli.reports import Reports
 from testbed.base.places import ROOT
@@ -59,7 +59,7 @@ def test_tables_are_made_of_what_is_kept(run: Path, tmp_path: Path) -> None:
         "| 0123456789ab tcp: be \\*slow\\* | less work | `--reverse` "
         "| 2 other packets, 1 slower | +5.00 % | "
     ) in table
-    assert "\n- tcp: be old: it needs 5.4" in table
+    assert "\n- tcp: be old: it needs 5.4." in table
     assert "2 kernels beside 7.3 with `paper-table1.toml`: 9 loads" in table
     assert list_packets(tmp_path).startswith("tcp: be *slow* (page=wsj rtt_ms=20 tfo=false):\n")
     assert "| same | 3 phase only | none | " in tabulate("public-7.3", tmp_path)
