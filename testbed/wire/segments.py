@@ -1,4 +1,4 @@
-"""TCP segments over IPv4 or IPv6, made and changed as a middlebox or an attacker does.
+"""TCP segments over IPv4 or IPv6, made, changed and refused as a middlebox or an attacker does.
 
 Each function returns a whole packet with its length and checksums right (RFC 791, RFC 8200, RFC
 9293).  By ``struct``: a library that could do as much takes a guest longer to import than a
@@ -17,7 +17,9 @@ _IP6 = struct.Struct("!IHBB16s16s")
 _TCP = struct.Struct("!HHIIHHHH")
 _TTL, _PROTOCOL = 64, 6
 _DO_NOT_FRAGMENT = 0x4000
-_IP_SUM, _TCP_SUM = 10, 16
+_IP_SUM, _TCP_SUM, _ICMP_SUM = 10, 16, 2
+_ICMP, _ICMP6 = 1, 58
+_QUOTED, _QUOTED_6 = 576 - 28, 1280 - 48
 _LONGEST_OPTIONS = 40
 
 Option = tuple[int, bytes]
@@ -49,6 +51,23 @@ def make_segment(
     return _with_sums(
         _IP.pack(0x45, 0, total, 0, _DO_NOT_FRAGMENT, _TTL, _PROTOCOL, 0, *ends), segment
     )
+
+
+def make_unreachable(packet: bytes, router: bytes) -> bytes:
+    """Return what ``router`` answers the sender of ``packet``: its target cannot be reached.
+
+    That is ICMP's *host unreachable* (RFC 792), or *address unreachable* (RFC 4443), with so much
+    of the packet as every path takes.
+    """
+    ends = router + packet[8:24] if _is_ipv6(packet) else router + packet[12:16]
+    if _is_ipv6(packet):
+        said = struct.pack("!BBHI", 1, 3, 0, 0) + packet[:_QUOTED_6]
+        pseudo = ends + struct.pack("!HH", _ICMP6, len(said))
+        head = struct.pack("!IHBB", 6 << 28, len(said), _ICMP6, _TTL) + ends
+        return head + _filled(said, _ICMP_SUM, pseudo)
+    said = struct.pack("!BBHI", 3, 1, 0, 0) + packet[:_QUOTED]
+    head = _IP.pack(0x45, 0, _IP.size + len(said), 0, 0, _TTL, _ICMP, 0, ends[:4], ends[4:])
+    return _filled(head, _IP_SUM, b"") + _filled(said, _ICMP_SUM, b"")
 
 
 def with_ends(

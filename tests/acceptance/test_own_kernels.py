@@ -91,6 +91,7 @@ FOUND_BY = {
     17: "blackhole-forgotten", 18: "blackhole-after", 19: "reset-out-of-order",
     20: "wrong-cookie", 21: "cached-cookie", 22: "cookie-request-lost", 23: "one-segment",
     24: "synack-again", 25: "cached-cookie", 26: "resets-still-count", 27: "cached-mss",
+    28: "unreachable-before-accept", 29: "unreachable-after-accept",
 }  # fmt: skip
 """A scenario that finds each mistake in the patch."""
 CELLS = ("--only", "page=wikipedia,rtt_ms=20,loss_pct=0", "--jobs", "2")

@@ -19,10 +19,10 @@ from testbed.kinds.scenario.measurement import (
     Verdict,
 )
 from testbed.kinds.scenario.spec import Scenario
-from testbed.kinds.scenario.words import ADDRESSES
+from testbed.kinds.scenario.words import ADDRESSES, NAT_ADDRESS
 from testbed.model import Cost, Experiment, LabReading, Outcome, Proof, Record, Trial
 from testbed.wire.packets import ACK, FAST_OPEN, SYN
-from testbed.wire.segments import make_segment
+from testbed.wire.segments import make_segment, make_unreachable
 from tests.analysis.sample import ENVIRONMENT, write_results
 
 BEGAN_NS = 1_700_000_000_000_000_000
@@ -55,7 +55,10 @@ client sendto a server "again" -> 5
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A packet of a made-up capture; ``arrives`` is when, after its way: none is a loss."""
+    """A packet of a made-up capture; ``arrives`` is when, after its way: none is a loss.
+
+    If it is ``refused``, its sender gets a message instead.
+    """
 
     sender: str
     at_ms: float
@@ -68,6 +71,7 @@ class Sent:
     arriving: bytes | None = None
     port: int = 40_000
     receiver: str = ""
+    refused: bool = False
 
     def packet(self, cookie: bytes | None) -> bytes:
         """The IPv4 packet, with another cookie if it is given."""
@@ -113,6 +117,8 @@ def perform(
             data = segment.packet(
                 segment.cookie if segment.arriving is None else segment.arriving or None
             )
+            if segment.refused:
+                host, data = segment.sender, make_unreachable(data, inet_aton(NAT_ADDRESS))
         number = len(files[host])
         files[host].append((at_ns, bytes(12) + b"\x08\x00" + data))
         if leaving:

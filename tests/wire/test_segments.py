@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import struct
-from socket import inet_aton
+from socket import AF_INET6, inet_aton, inet_pton
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.wire.packets import ACK, FAST_OPEN, MSS, SYN, Packet, find_option, read_frame
+from testbed.wire.packets import (
+    ACK,
+    FAST_OPEN,
+    MSS,
+    SYN,
+    Packet,
+    find_option,
+    read_frame,
+    read_unreachable,
+)
 from testbed.wire.segments import (
     make_segment,
+    make_unreachable,
     options_of,
     pack_options,
     with_ends,
@@ -64,6 +74,28 @@ def test_ends_and_options_are_changed_and_nothing_else() -> None:
     bare = with_options(packet, [])
     assert (read(bare).options, read(bare).ip_bytes, sums(bare)) == (b"", 40, (0xFFFF, 0xFFFF))
     assert options_of(with_options(bare, options_of(packet))) == [(FAST_OPEN, b"x" * 8)]
+
+
+@pytest.mark.parametrize("size", [0, 5, 1400])
+def test_a_router_quotes_what_it_cannot_deliver(size: int) -> None:
+    packet = make_segment(SERVER, CLIENT, SYN | ACK, seq=1, ack=2, payload=bytes(size))
+    told = make_unreachable(packet, NAT[0])
+    head, said = told[:20], told[20:]
+    assert (head[12:16], head[16:20], head[9]) == (NAT[0], SERVER[0], 1)
+    assert (said[:2], said[8:]) == (b"\3\1", packet[:548])
+    assert (total(head), total(said), read(told).ip_bytes) == (0xFFFF, 0xFFFF, len(told))
+    assert read_unreachable(read(told)) == 1
+
+
+def test_a_router_of_ipv6_quotes_it_too() -> None:
+    ends = [(inet_pton(AF_INET6, f"2001:db8::{n}"), 80) for n in (1, 2)]
+    router = inet_pton(AF_INET6, "2001:db8::3")
+    packet = make_segment(ends[0], ends[1], SYN, seq=1, payload=bytes(1400))
+    told = make_unreachable(packet, router)
+    head, said = told[:40], told[40:]
+    assert (head[8:24], head[24:40], head[6]) == (router, ends[0][0], 58)
+    assert (said[:2], said[8:], len(told)) == (b"\1\3", packet[:1232], 1280)
+    assert total(head[8:] + struct.pack("!HH", 58, len(said)) + said) == 0xFFFF
 
 
 def test_more_options_than_a_header_holds_are_refused() -> None:

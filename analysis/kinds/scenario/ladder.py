@@ -12,6 +12,7 @@ from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
 from analysis.records.kept import find_kept
 from testbed.base.errors import ConfigurationError
+from testbed.kinds.scenario.matching import Sight, see
 from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
 from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
@@ -66,7 +67,8 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
         default=min((call.at_ns for call in performance.calls), default=0),
     )
     clock = _Clock(began_ns)
-    rungs = tuple(_rungs(performance, captures, clock))
+    sights = see(performance, captures)
+    rungs = tuple(_rungs(sights, clock))
     hosts = promise.script.hosts
     attacked = any(rung.sender == ATTACKER for rung in rungs)
     clients = tuple(host for host in hosts if host.startswith("client"))
@@ -78,13 +80,18 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
             promise.script, performance.calls, round(promise.rtt_ms * 500_000)
         )
     )
+    told = (
+        Remark(sight.refusal[0], clock.ms(sight.refusal[1].at_ns), "ICMP: host unreachable")
+        for sight in sights
+        if sight.refusal is not None
+    )
     rules = (
         BoxRule(clock.ms(call.at_ns), f"{MIDDLEBOX}: {call.text.removeprefix(f'{MIDDLEBOX} ')}")
         for call in performance.calls
         if call.actor == MIDDLEBOX
     )
     below = {host: address_of(host, promise.ip) for host in (*left, *right) if host in ADDRESSES}
-    return Exchange(left, right, promise.rtt_ms / 2, rungs, tuple(remarks), tuple(rules), below)
+    return Exchange(left, right, promise.rtt_ms / 2, rungs, (*remarks, *told), tuple(rules), below)
 
 
 class _Clock:
@@ -97,31 +104,24 @@ class _Clock:
         return (at_ns - self.began_ns) / 1e6
 
 
-def _rungs(performance: Performance, captures: Captures, clock: _Clock) -> Iterator[Rung]:
+def _rungs(sights: Sequence[Sight], clock: _Clock) -> Iterator[Rung]:
     labels = Labels()
-    seen = [
-        (
-            passage,
-            captures[passage.sender][passage.number],
-            [(arrival, captures[arrival.host][arrival.number]) for arrival in passage.arrivals],
-        )
-        for passage in performance.passages
-    ]
-    for _, packet, copies in seen:
-        labels.note(packet, [copy for _, copy in copies])
-    for passage, packet, copies in seen:
+    for sight in sights:
+        labels.note(sight.packet, [copy for _, copy in sight.copies])
+    for sight in sights:
+        packet = sight.packet
         label = labels.describe(packet)
-        if passage.sender == ATTACKER:
+        if sight.sender == ATTACKER:
             label = f"{label}, as {describe_end(packet.source)}"
-        receiver = copies[0][0].host if copies else labels.host_of(packet, passage.sender)
+        receiver = sight.copies[0][0] if sight.copies else labels.host_of(packet, sight.sender)
         yield Rung(
-            passage.sender,
+            sight.sender,
             receiver,
-            clock.ms(passage.at_ns),
+            clock.ms(packet.at_ns),
             label,
             tuple(
-                Landing(arrival.host, clock.ms(arrival.at_ns), labels.describe_change(packet, copy))
-                for arrival, copy in copies
+                Landing(host, clock.ms(copy.at_ns), labels.describe_change(packet, copy))
+                for host, copy in sight.copies
             ),
             labels.connection_of(packet),
             labels.kind_of(packet),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kinds.scenario.measurement import Call, Performance
-from testbed.kinds.scenario.script import LOST, TWICE, Expectation, Script, Segment
+from testbed.kinds.scenario.measurement import Call, Passage, Performance
+from testbed.kinds.scenario.script import LOST, REFUSED, TWICE, Expectation, Script, Segment
 from testbed.kinds.scenario.words import (
     ATTACKER,
     OPTION_KINDS,
@@ -27,11 +27,15 @@ Captures = Mapping[str, Sequence[Packet]]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A packet on its way, as captured at both ends; ``copies`` are by the host that got each."""
+    """A packet on its way, as captured at both ends; ``copies`` are by the host that got each.
+
+    ``refusal`` is the ICMP message that told its sender, who got it, of an unreachable target.
+    """
 
     sender: str
     packet: Packet
     copies: tuple[tuple[str, Packet], ...]
+    refusal: tuple[str, Packet] | None = None
 
     @property
     def text(self) -> str:
@@ -40,23 +44,20 @@ class Sight:
 
 
 def see(performance: Performance, captures: Captures) -> tuple[Sight, ...]:
-    """Return every TCP packet of a performance as its captures have it.
+    """Return every packet of a performance as its captures have it, in the order of sending.
 
     Raises:
         KeyError, IndexError: a capture lacks a packet.
     """
-    sights = (
-        Sight(
-            passage.sender,
-            captures[passage.sender][passage.number],
-            tuple(
-                (arrival.host, captures[arrival.host][arrival.number])
-                for arrival in passage.arrivals
-            ),
-        )
-        for passage in performance.passages
-    )
-    return tuple(sight for sight in sights if sight.packet.protocol == "TCP")
+    return tuple(_see(passage, captures) for passage in performance.passages)
+
+
+def _see(passage: Passage, captures: Captures) -> Sight:
+    sent = captures[passage.sender][passage.number]
+    came = [(each.host, captures[each.host][each.number]) for each in passage.arrivals]
+    copies = tuple(each for each in came if each[1].protocol == sent.protocol)
+    refusal = next((each for each in came if each not in copies), None)
+    return Sight(passage.sender, sent, copies, refusal)
 
 
 def match_calls(script: Script, calls: Sequence[Call]) -> Iterator[str]:
@@ -74,8 +75,8 @@ def match_calls(script: Script, calls: Sequence[Call]) -> Iterator[str]:
 
 
 def match_packets(script: Script, sights: Sequence[Sight]) -> Iterator[str]:
-    """Yield a sentence for the first packet that is not as expected; none is left out."""
-    reader = _Reader(sights)
+    """Yield a sentence for the first TCP packet that is not as expected; none is left out."""
+    reader = _Reader([sight for sight in sights if sight.packet.protocol == "TCP"])
     anything = False
     for expected in script.expectations:
         if expected.segment is None:
@@ -144,7 +145,10 @@ class _Reader:
         return self._arrives_otherwise(expected, sight)
 
     def _arrives_otherwise(self, expected: Expectation, sight: Sight) -> str | None:
-        copies = {LOST: 0, TWICE: 2}.get(str(expected.arriving), 1)
+        copies = {LOST: 0, REFUSED: 0, TWICE: 2}.get(str(expected.arriving), 1)
+        told = sight.refusal is not None
+        if told != (expected.arriving == REFUSED):
+            return f"its sender was {'' if told else 'not '}told that its target cannot be reached"
         if len(sight.copies) != copies:
             return f"it arrived {_times(len(sight.copies))}"
         for _, copy in sight.copies:

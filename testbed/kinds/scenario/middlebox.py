@@ -1,4 +1,4 @@
-"""Middlebox of a scenario: rules that lose, change, repeat or delay packets, a NAT, a server farm.
+"""Middlebox of a scenario: rules that lose, refuse, change, repeat or delay packets, a NAT, a farm.
 
 Standard library only: this is what a guest executes.
 """
@@ -17,7 +17,7 @@ from testbed.kinds.scenario.words import (
     parse_time,
 )
 from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
-from testbed.wire.segments import options_of, with_ends, with_options
+from testbed.wire.segments import make_unreachable, options_of, with_ends, with_options
 
 _FIRST_PORT, _LAST_PORT = 1024, 65_535
 
@@ -58,7 +58,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What becomes of a packet: its copies, each with how much later it goes on; none is a loss."""
+    """What becomes of a packet: its copies, each with how much later it goes on; none is a loss.
+
+    What is refused goes back instead, as an ICMP message to its sender.
+    """
 
     copies: tuple[tuple[float, bytes], ...]
 
@@ -101,6 +104,9 @@ class Middlebox:
                 continue
             if rule.verb == "drop":
                 return Crossing(())
+            if rule.verb == "unreachable":
+                router = pack_address(address_of("nat", self.ip))
+                return Crossing(((0.0, make_unreachable(data, router)),))
             if rule.verb == "repeat":
                 delays.append(rule.seconds)
             elif rule.verb == "copy":

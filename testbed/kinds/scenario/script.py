@@ -12,7 +12,8 @@ One line is one thing, ``#`` begins a comment::
 What is expected of a packet is all that it has: a SYN without ``cookie=`` has no Fast Open option,
 a segment without ``data=`` no payload.  PSH says nothing and is not compared.  ``=> lost``,
 ``=> twice`` or another segment says what arrives.  The packets of a script are those of its
-captures, in order; only ``...`` skips any.
+captures, in order; only ``...`` skips any.  ``=> unreachable`` is a packet that is lost, and whose
+sender is told by ICMP.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from testbed.kinds.scenario.words import (
 )
 
 ANY = "..."
-LOST, TWICE = "lost", "twice"
+LOST, TWICE, REFUSED = "lost", "twice", "unreachable"
 _TOKEN = re.compile(r'[^\s"#]*"(?:[^"\\]|\\.)*"|[^\s"#]+|#.*|"')
 _COOKIES = ("request", "new", "cached", "none", "any")
 _SOCKET = re.compile(r"[a-z][a-z0-9]{0,11}")
@@ -92,7 +93,8 @@ class Segment:
 class Expectation:
     """A packet that is expected next; ``segment`` of ``None`` skips any number of packets.
 
-    ``arriving`` is how it arrives: as it was sent (``None``), ``lost``, ``twice``, or changed.
+    ``arriving`` is how it arrives: as it was sent (``None``), ``lost``, ``twice``, ``unreachable``
+    (lost, and its sender told), or changed.
     ``after_s`` is the time since the expected packet before it was sent, ``times`` how many such
     packets there are, one after the other.
     """
@@ -329,7 +331,7 @@ def _parse_expectation(number: int, text: str, words: list[str]) -> Expectation:
         rest, how = rest[:at], rest[at + 1 :]
         rest += [word for word in how if word.startswith("times=")]
         how = [word for word in how if not word.startswith("times=")]
-        arriving = how[0] if how in ([LOST], [TWICE]) else _parse_segment(how)[0]
+        arriving = how[0] if how in ([LOST], [TWICE], [REFUSED]) else _parse_segment(how)[0]
     segment, about = _parse_segment(rest)
     after = parse_time(about["after"]) if "after" in about else None
     if "after" in about and after is None:

@@ -133,6 +133,10 @@ RULES = {
         "FROM > TO [FLAGS] [data] [option=NAME] [over=BYTES] [times=N]",
         "Lose what matches; data: with payload; over=: longer than the path takes, by IP.",
     ),
+    "unreachable": Verb(
+        "FROM > TO [FLAGS] [data] [times=N]",
+        "Lose what matches, and tell its sender by ICMP that the host cannot be reached.",
+    ),
     "strip": Verb("OPTION FROM > TO [FLAGS] [times=N]", "Take a TCP option out."),
     "cookie": Verb("HEX FROM > TO [FLAGS] [times=N]", "Put another cookie into the option."),
     "repeat": Verb(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from socket import inet_aton
+
 import pytest
 
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
+from testbed.kinds.scenario.measurement import Arrival
 from testbed.kinds.scenario.script import parse_script
-from testbed.wire.packets import ACK, FAST_OPEN, PSH, RST, SYN
+from testbed.kinds.scenario.words import NAT_ADDRESS
+from testbed.wire.packets import ACK, FAST_OPEN, PSH, RST, SYN, read_frame
+from testbed.wire.segments import make_unreachable
 from tests.kinds.scenario.made import COOKIE, call, carried, packet
 
 REQUEST = packet("client", "server", SYN, seq=100, options=((FAST_OPEN, b""),))
@@ -83,6 +88,26 @@ def test_what_was_lost_arrives_nowhere() -> None:
     (found,) = difference(AS_IT_WAS, *lost)
     assert "it arrived nowhere" in found
     assert difference(AS_IT_WAS.replace("without=mss", "=> lost"), *lost) == []
+
+
+def test_who_sent_what_cannot_be_delivered_is_told() -> None:
+    refused = (("client", "server", REQUEST), ("server", "", GRANT))
+    performance, captures = carried(*refused)
+    told = make_unreachable(GRANT.frame[14:], inet_aton(NAT_ADDRESS))
+    arrival = Arrival("server", len(captures["server"]), GRANT.at_ns)
+    captures["server"].append(read_frame(GRANT.at_ns, GRANT.frame[:14] + told, len(told) + 14))
+    text = "client > server [S] cookie=request\nserver > client [S.] cookie=new => "
+
+    def differs(how: str) -> list[str]:
+        return list(match_packets(parse_script(text + how), see(performance, captures)))
+
+    (found,) = differs("unreachable")
+    assert "its sender was not told that its target cannot be reached" in found
+    assert differs("lost") == []
+    performance.passages[1].arrivals.append(arrival)
+    (found,) = differs("lost")
+    assert "its sender was told that its target cannot be reached" in found
+    assert differs("unreachable") == []
 
 
 def test_a_cached_cookie_is_the_one_that_was_given_last() -> None:

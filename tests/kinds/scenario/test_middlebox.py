@@ -9,7 +9,16 @@ import pytest
 from testbed.kinds.scenario.middlebox import Middlebox
 from testbed.kinds.scenario.script import parse_script
 from testbed.kinds.scenario.words import FARM_ADDRESS, NAT_ADDRESS
-from testbed.wire.packets import ACK, FAST_OPEN, MSS, SYN, Packet, find_option, read_frame
+from testbed.wire.packets import (
+    ACK,
+    FAST_OPEN,
+    MSS,
+    SYN,
+    Packet,
+    find_option,
+    read_frame,
+    read_unreachable,
+)
 from testbed.wire.segments import with_ends
 from tests.kinds.scenario.made import COOKIE, packet
 
@@ -67,6 +76,15 @@ def test_options_are_taken_out_and_changed() -> None:
     # What has no such option is left alone, to the byte.
     ((_, same),) = passed(middlebox("strip fastopen client > server"), PLAIN)
     assert same.frame[14:] == PLAIN.frame[14:]
+
+
+def test_what_is_refused_goes_back_to_its_sender() -> None:
+    box = middlebox("unreachable client > server [S] times=1")
+    ((later, told),) = passed(box, OPENING)
+    assert (later, read_unreachable(told), told.target) == (0.0, 1, OPENING.source)
+    assert told.source == inet_aton(NAT_ADDRESS)
+    assert OPENING.frame[14:] in told.frame
+    assert [one.frame for _, one in passed(box, OPENING)] == [OPENING.frame]
 
 
 def test_repeated_and_delayed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ def test_lost_and_repeated_packets(tmp_path: Path) -> None:
     lost, twice = exchange.rungs
     assert (lost.landings, lost.receiver) == ((), "server")
     assert [landing.at_ms for landing in twice.landings] == [1050.0, 1060.0]
+
+
+def test_who_is_told_of_an_unreachable_host_says_so(tmp_path: Path) -> None:
+    sent = (*HANDSHAKE[:1], replace(HANDSHAKE[1], refused=True))
+    exchange = draw_ladder(tmp_path, scenario_record(tmp_path, "one", sent=sent)).exchange
+    assert [rung.landings == () for rung in exchange.rungs] == [False, True]
+    told = exchange.remarks[-1]
+    assert (told.host, told.at_ms, told.text) == ("server", 100.0, "ICMP: host unreachable")
 
 
 def test_a_forged_packet_says_in_whose_name(tmp_path: Path) -> None:
