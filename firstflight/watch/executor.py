@@ -5,7 +5,7 @@ like another:
 
 1. ``kernel try``: page load times, the base beside the branch;
 2. ``scenario all``, on both;
-3. ``kernel selftests``, and those that fail once more on the base;
+3. ``kernel selftests``, and if one fails, on the base as well;
 4. ``kernel bisect`` for what fails on the branch alone, until no bad commit is left.
 """
 
@@ -185,8 +185,8 @@ class _Run:
         words = ("kernel", "selftests", "--kernel-version")
         (test,) = self._ask("selftests", *words, KERNEL)
         failed = _failed(test)
-        if failed:
-            (before,) = self._ask("selftests-base", *words, BASE, *failed)
+        if failed:  # all of the base's, since the branch may have brought some of these
+            (before,) = self._ask("selftests", *words, BASE, name="selftests-base")
             failed = [name for name in failed if name in _passed(before)]
         self.worse["selftests"] = failed
         return test
@@ -224,15 +224,16 @@ class _Run:
                 return
             good = suspects[0]
 
-    def _ask(self, suite: str, *words: str) -> list[dict[str, Any]]:
+    def _ask(self, suite: str, *words: str, name: str | None = None) -> list[dict[str, Any]]:
         """Return the tests that a verb's document has, each with a link to its results."""
-        place = self.folder / suite
-        code = self._call(suite, *words, "--style", "netdev", "-o", str(place), suite=suite)
+        name = name or suite
+        place = self.folder / name
+        code = self._call(name, *words, "--style", "netdev", "-o", str(place), suite=suite)
         try:
-            tests = json.loads((self.folder / f"{suite}.txt").read_text())["results"]
+            tests = json.loads((self.folder / f"{name}.txt").read_text())["results"]
         except (OSError, ValueError, KeyError):
-            why = "took too long" if code is None else self._last_line(suite)
-            raise UnansweredError(f"{self.branch.name}: {suite}: {why}") from None
+            why = "took too long" if code is None else self._last_line(name)
+            raise UnansweredError(f"{self.branch.name}: {name}: {why}") from None
         link = self.executor.published.link(place)
         return [test | {"group": GROUP, "link": link} for test in tests]
 

@@ -49,7 +49,8 @@ def test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1(
     for worse in (False, True):
         entry = week.listed[planted.index(worse)]
         listed.write_text(json.dumps([entry | {"url": str(week.repository)}]))
-        words = ["kernel", "watch", str(listed), str(public), "--rounds", "1"]
+        words = ["kernel", "watch", str(listed), str(public), "--rounds", "1", "--packetdrill",
+                 str(tmp_path)]  # fmt: skip
         codes[entry["branch"]] = main(words, make_services(tmp_path))
     assert list(codes.values()) == [0, 1]
     said = capsys.readouterr().err
