@@ -1,7 +1,8 @@
 """Splats: what a kernel's console says that it did wrong, by their first lines.
 
-A warning (WARN_ON), a bug, a panic, a complaint of a checker such as lockdep or UBSAN, and memory
-that ran out (Documentation/admin-guide/bug-hunting.rst).
+A warning (WARN_ON), a bug, a panic, a complaint of a checker such as lockdep or UBSAN, memory that
+ran out (Documentation/admin-guide/bug-hunting.rst), and memory that leaked
+(Documentation/dev-tools/kmemleak.rst).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+LEAKS = "looking for leaked memory"
+"""A guest's init says so on the console before its kernel does (testbed/native/init.c)."""
 MOST_LINES = 12
 """Of a splat so many lines are shown."""
 _MOST_TRACE = 40
@@ -24,6 +27,15 @@ _BEGIN = re.compile(
     r"|unregister_netdevice: waiting for|refcount_t: |ref_tracker: |ODEBUG: "
     r"|(?:list_add|list_del) corruption)"
 )
+_LEAK = re.compile(_TIME.pattern + r"kmemleak: unreferenced object.*\(size (\d+)\)")
+_OF_LEAK = re.compile(_TIME.pattern + r"kmemleak: {2,}(?! |hex dump|(?:[0-9a-f]{2} ){4})(.*)")
+_TRACED = re.compile(r"(?:\[<.*?>\] )?(\S+\+0x[0-9a-f]+/0x[0-9a-f]+)$")
+_ALLOCATES = re.compile(
+    r"(?:save_stack_trace|stack_trace_save|set_track|kmemleak_|_*(?:alloc|create)_object|slab_post_"
+    r"|_*k[mvz]*alloc|kmem_cache_alloc|_*alloc_(?:skb|pages)|alloc_skb_with|kmalloc_reserve"
+    r"|sk_stream_alloc|sock_kmalloc|krealloc|kmemdup|kstrdup|build_skb|_*vmalloc|pcpu_alloc)"
+)
+"""Functions that ask for memory for others, and those that kmemleak is in."""
 _FATAL = re.compile(_TIME.pattern + r"(?:BUG: |kernel BUG|Oops|general protection)")
 _PANIC = re.compile(_TIME.pattern + r"Kernel panic")
 """What ends a kernel after its own splat is no other one."""
@@ -46,6 +58,11 @@ def parse_splats(console: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     lines = [line.rstrip() for line in console.splitlines()]
     place = 0
     while place < len(lines):
+        if leak := _LEAK.match(lines[place]):
+            about = _tell_leak(lines[place + 1 : place + _MOST_TRACE])
+            yield f"kmemleak: {leak[1]} bytes leaked{_who_asked(about)}", about[:MOST_LINES]
+            place += 1
+            continue
         if not _BEGIN.match(lines[place]):
             place += 1
             continue
@@ -64,6 +81,25 @@ def _end_of(lines: Sequence[str], begin: int) -> int:
         if _END.match(lines[place]) or follows:
             return place
     return min(begin + _MOST_TRACE, len(lines))
+
+
+def _tell_leak(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return what kmemleak says of an object whose lines these are, without its contents."""
+    told = []
+    for line in lines:
+        if _LEAK.match(line) or not _TIME.match(line) or "kmemleak:  " not in line:
+            break
+        said = _OF_LEAK.match(line)
+        traced = _TRACED.match(said[1]) if said else None
+        if said and not (traced and _ALLOCATES.match(traced[1])):
+            told.append(traced[1] if traced else said[1])
+    return tuple(told)
+
+
+def _who_asked(told: Sequence[str]) -> str:
+    """Return which function allocated what leaked, if that is known."""
+    function = next((line for line in told if _TRACED.match(line)), None)
+    return f", allocated in {function}" if function else ""
 
 
 def _tells(line: str) -> bool:

@@ -71,7 +71,8 @@ def _remedy(option: str) -> str:
 
 
 def _is_code(name: str) -> bool:
-    return PurePosixPath(name).suffix in _CODE
+    """Return whether objects are made of a file; of a linker's script none is."""
+    return PurePosixPath(name).suffix in _CODE and not name.endswith(".lds.S")
 
 
 def _list_used(tree: Path, wanted: Collection[str], toolchain: Toolchain) -> set[str]:

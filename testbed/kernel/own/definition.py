@@ -33,7 +33,8 @@ DISPENSABLE = {
 }
 """What a kernel lacks without those of the pins' patches that it can do without."""
 ADDITIONS = places.ROOT / "kernels" / "additions"
-"""Named options that a kernel may have beside the usual ones, as ``--config NAME``."""
+"""Named options that a kernel may have beside the usual ones, as ``--config NAME``; a patch of that
+name comes with them."""
 DEFINITION_FILE = "kernel.json"
 PATCHES_FOLDER = "patches"
 _OBJECTS = "git-objects"
@@ -170,8 +171,10 @@ def define(
             problems += error.problems
     if git is not None and first.git is not None:
         problems.append(f"--base {base} has a source of its own: leave out --git, or name a pin")
+    added = read_series(_patches_of(fragments, first.patches), len(first.patches) + 1)
     try:
-        series = read_series(patches, len(first.patches) + 1, fuzz=fuzz, reverse=reverse)
+        number = len(first.patches) + len(added) + 1
+        series = read_series(patches, number, fuzz=fuzz, reverse=reverse)
     except ConfigurationError as error:
         problems += error.problems
     for fragment in fragments:
@@ -186,7 +189,7 @@ def define(
         raise ConfigurationError(problems)
     own = replace(
         first,
-        patches=(*first.patches, *series),
+        patches=(*first.patches, *added, *series),
         options=tuple({**dict(first.options), **options}.items()),
         git=source,
     )
@@ -266,9 +269,8 @@ def _read_fragment(file: Path) -> dict[str, str]:
     """
     if _OPTION.fullmatch(str(file)) and not file.exists():
         return _without_modules(parse_config(str(file)))
-    named = ADDITIONS / f"{file}.config"
-    if file.parent == Path() and not file.exists() and named.is_file():
-        file = named
+    if _is_addition(file):
+        file = ADDITIONS / f"{file}.config"
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -283,6 +285,18 @@ def _read_fragment(file: Path) -> dict[str, str]:
     if not options:
         raise ValueError("names no option, such as CONFIG_NAME=y")
     return _without_modules(options)
+
+
+def _is_addition(fragment: Path) -> bool:
+    named = ADDITIONS / f"{fragment}.config"
+    return fragment.parent == Path() and not fragment.exists() and named.is_file()
+
+
+def _patches_of(fragments: Sequence[Path], there: Sequence[Patch]) -> list[Path]:
+    """Return the patches that come with the ``fragments``, but for those that are ``there``."""
+    known = {patch.sha256 for patch in there}
+    named = (ADDITIONS / f"{fragment}.patch" for fragment in fragments if _is_addition(fragment))
+    return [file for file in named if file.is_file() and read_patch(file).sha256 not in known]
 
 
 def _without_modules(options: dict[str, str]) -> dict[str, str]:

@@ -44,6 +44,9 @@ from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Ip, Jitter, T
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
 START_NS = 1_700_000_000_000_000_000
 MEMORY = "1G"
+LENT_BYTES = MEMORY_FILE_BYTES + (64 << 20)
+"""A guest's memory, and what arch/um adds to it where large static data, such as lockdep's, lies
+behind the kernel's end (um_arch.c, exec-shield gap)."""
 TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 
@@ -132,10 +135,10 @@ class VirtualKernel:
     traced: bool = False
     name: str = "virtual"
     memories: GuestMemories = field(
-        default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
+        default_factory=partial(GuestMemories, LENT_BYTES), compare=False, repr=False
     )
     images: GuestImages = field(
-        default_factory=partial(GuestImages, MEMORY_FILE_BYTES), compare=False, repr=False
+        default_factory=partial(GuestImages, LENT_BYTES), compare=False, repr=False
     )
 
     def identity(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from testbed.kernel.build.pin import pins
 from testbed.kernel.own.definition import OwnKernel, define, read_own
 
 FRAGMENTS = places.ROOT / "kernels"
-NAME = "debug"
+NAME, LEAKS = "debug", "leaks"
 _IMAGES = "um-images-of-a-guest.patch"
 """An image would lack the shadow in which KASAN keeps what is known of memory."""
 
@@ -22,10 +22,10 @@ def define_debug(version: str, home: Path, folder: Path = FRAGMENTS) -> OwnKerne
         ConfigurationError: there is no such kernel.
     """
     base = version if version in pins() else read_own(version, home).base
-    fragments = [folder / f"{NAME}.config", folder / f"{NAME}-{base}.config"]
+    fragments = [Path(LEAKS), folder / f"{NAME}.config", folder / f"{NAME}-{base}.config"]
     own = define(
         f"{NAME}-{version}"[:40], home, base=version, patches=(),
-        fragments=[file for file in fragments if file.is_file() or file is fragments[0]],
+        fragments=[file for file in fragments if file.is_file() or file is not fragments[-1]],
         git=None, revision=None,
     )  # fmt: skip
     images = tuple(file.name for file in own.pin.patches if file.name.endswith(_IMAGES))

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
-from testbed.base.splat import parse_splats
+from testbed.base.splat import LEAKS, parse_splats
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import CONTAINER, NEWEST, NONE, GuestFiles, jailed, open_stage
@@ -213,8 +213,8 @@ def read_verdict(test: Selftest, raw: RawResult, out: Path) -> Verdict:
         Said(result["name"], result["status"], _read(out / f"output-{number}.txt"))
         for number, result in enumerate(observed["results"])
     ]
-    # What it said while it booted (boot.txt) is not the test's.
-    kernel = _read(out / "kernel.txt")
+    # What it said while it booted (boot.txt) is not the test's; what leaked it says at its end.
+    kernel = _read(out / "kernel.txt") + console.partition(LEAKS)[2]
     return judge(test.name, said, kernel, round(observed["virtual_s"], 6))
 
 

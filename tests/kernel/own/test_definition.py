@@ -200,8 +200,17 @@ def test_additions_have_names_and_options_that_no_kernel_has_yet(home: Path) -> 
             assert not {name for name in added if usual.get(name) == "y"}, file
     both = make(home, "mine", fragments=[Path("transports"), Path("queues")])
     assert {("CONFIG_MPTCP", "y"), ("CONFIG_NET_SCH_HFSC", "y")} <= set(both.options)
-    with pytest.raises(ConfigurationError, match="by name there are: congestion-control, queues"):
+    with pytest.raises(ConfigurationError, match="by name there are: congestion-control, leaks, "):
         make(home, "mine", fragments=[Path("transport")])
+
+
+def test_a_patch_comes_with_an_addition_before_the_user_s_and_once(home: Path) -> None:
+    mine = make(home, "mine", NINE_TO_SIX, fragments=[Path("leaks")])
+    assert [each.name.partition("-")[0] for each in mine.patches] == ["0001", "0002"]
+    assert "kmemleak" in mine.patches[0].text
+    write_own(mine, home, replaced=False)
+    more = make(home, "more", base="mine", fragments=[Path("leaks")])
+    assert more.patches == mine.patches
 
 
 def test_modules_are_refused(home: Path) -> None:
