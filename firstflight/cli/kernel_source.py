@@ -33,7 +33,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                       "and of a git tree the nearest pinned one whose patches fit."),
     click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
                  help="Options that its configuration has otherwise: a file of them, one, such as "
-                      "CONFIG_NAME=y, or a name: congestion-control, queues, transports.  "
+                      "CONFIG_NAME=y, or a name: congestion-control, leaks, queues, transports.  "
                       "Repeatable."),
     click.option("--reverse", is_flag=True, help="Take the patches back, the last one first."),
     click.option("--fuzz", type=click.IntRange(0, MOST_FUZZ), default=0, metavar="N",

@@ -222,7 +222,7 @@ def _open_source(
 ) -> tuple[Source, Path]:
     """Return the source of ``own``, fetched if need be, and the folder of its object tree.
 
-    One with a shadow has another: all is compiled otherwise there.
+    A kernel that is compiled otherwise as a whole has another.
     """
     source: Source
     if own.git is not None:
@@ -232,7 +232,7 @@ def _open_source(
         with build_lock(own.pin, cache, progress):
             source = pinned = fetch_source(own.pin, cache, toolchain, progress)
         objects = objects_folder(own.pin, pinned, cache)
-    return source, objects.with_name(f"{objects.name}-shadowed") if own.shadowed else objects
+    return source, objects.with_name(f"{objects.name}-{own.apart}") if own.apart else objects
 
 
 def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:

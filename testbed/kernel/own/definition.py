@@ -33,8 +33,8 @@ DISPENSABLE = {
 }
 """What a kernel lacks without those of the pins' patches that it can do without."""
 ADDITIONS = places.ROOT / "kernels" / "additions"
-"""Named options that a kernel may have beside the usual ones, as ``--config NAME``; a patch of that
-name comes with them."""
+"""Named options that a kernel may have beside the usual ones, as ``--config NAME``; the patches
+NAME.patch and NAME-BASE.patch come with them."""
 DEFINITION_FILE = "kernel.json"
 PATCHES_FOLDER = "patches"
 _OBJECTS = "git-objects"
@@ -89,6 +89,12 @@ class OwnKernel:
     def shadowed(self) -> bool:
         """Whether it keeps a shadow of its memory (CONFIG_KASAN)."""
         return dict(self.options).get("CONFIG_KASAN") == "y"
+
+    @property
+    def apart(self) -> str:
+        """Why all of it is compiled otherwise than the base, in a word; empty: it is not."""
+        leaks = dict(self.options).get("CONFIG_DEBUG_KMEMLEAK") == "y"
+        return "shadowed" if self.shadowed else "leaks" if leaks else ""
 
     def render_config(self) -> str:
         """Return the configuration that it asks for: the base's with its own options."""
@@ -171,10 +177,8 @@ def define(
             problems += error.problems
     if git is not None and first.git is not None:
         problems.append(f"--base {base} has a source of its own: leave out --git, or name a pin")
-    added = read_series(_patches_of(fragments, first.patches), len(first.patches) + 1)
     try:
-        number = len(first.patches) + len(added) + 1
-        series = read_series(patches, number, fuzz=fuzz, reverse=reverse)
+        series = read_series(patches, len(first.patches) + 1, fuzz=fuzz, reverse=reverse)
     except ConfigurationError as error:
         problems += error.problems
     for fragment in fragments:
@@ -189,11 +193,14 @@ def define(
         raise ConfigurationError(problems)
     own = replace(
         first,
-        patches=(*first.patches, *added, *series),
+        patches=(*first.patches, *series),
         options=tuple({**dict(first.options), **options}.items()),
         git=source,
     )
-    return own if git is None or source is None else _fitted(own, source, base)
+    if git is not None and source is not None:
+        own = _fitted(own, source, base)
+    added = read_series(_patches_of(fragments, own), len(own.patches) + 1)
+    return replace(own, patches=(*own.patches, *added))
 
 
 def _read_base(base: str, home: Path) -> OwnKernel:
@@ -292,10 +299,13 @@ def _is_addition(fragment: Path) -> bool:
     return fragment.parent == Path() and not fragment.exists() and named.is_file()
 
 
-def _patches_of(fragments: Sequence[Path], there: Sequence[Patch]) -> list[Path]:
-    """Return the patches that come with the ``fragments``, but for those that are ``there``."""
-    known = {patch.sha256 for patch in there}
-    named = (ADDITIONS / f"{fragment}.patch" for fragment in fragments if _is_addition(fragment))
+def _patches_of(fragments: Sequence[Path], own: OwnKernel) -> list[Path]:
+    """Return the patches that come with the ``fragments`` and that ``own`` has not yet."""
+    known = {patch.sha256 for patch in own.patches}
+    named = (
+        ADDITIONS / f"{fragment}{version}.patch"
+        for fragment in fragments if _is_addition(fragment) for version in ("", f"-{own.base}")
+    )  # fmt: skip
     return [file for file in named if file.is_file() and read_patch(file).sha256 not in known]
 
 

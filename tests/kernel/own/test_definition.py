@@ -204,10 +204,12 @@ def test_additions_have_names_and_options_that_no_kernel_has_yet(home: Path) -> 
         make(home, "mine", fragments=[Path("transport")])
 
 
-def test_a_patch_comes_with_an_addition_before_the_user_s_and_once(home: Path) -> None:
+def test_patches_come_with_an_addition_behind_the_user_s_and_once(home: Path) -> None:
     mine = make(home, "mine", NINE_TO_SIX, fragments=[Path("leaks")])
-    assert [each.name.partition("-")[0] for each in mine.patches] == ["0001", "0002"]
-    assert "kmemleak" in mine.patches[0].text
+    assert [each.name.partition("-")[0] for each in mine.patches] == ["0001", "0002", "0003"]
+    assert ["kmemleak" in each.text for each in mine.patches] == [False, True, True]
+    older = make(home, "older", base="6.1", fragments=[Path("leaks")])
+    assert [each.subject for each in older.patches] == [mine.patches[1].subject]
     write_own(mine, home, replaced=False)
     more = make(home, "more", base="mine", fragments=[Path("leaks")])
     assert more.patches == mine.patches
