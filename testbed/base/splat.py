@@ -32,7 +32,7 @@ _OF_LEAK = re.compile(_TIME.pattern + r"kmemleak: {2,}(?! |hex dump|(?:[0-9a-f]{
 _TRACED = re.compile(r"(?:\[<.*?>\] )?(\S+\+0x[0-9a-f]+/0x[0-9a-f]+)$")
 _ALLOCATES = re.compile(
     r"(?:save_stack_trace|stack_trace_save|set_track|kmemleak_|_*(?:alloc|create)_object|slab_post_"
-    r"|_*k[mvz]*alloc|kmem_cache_alloc|_*alloc_(?:skb|pages)|alloc_skb_with|kmalloc_reserve"
+    r"|_*k[mvz]*alloc|_*kmem_cache_alloc|_*alloc_(?:skb|pages)|alloc_skb_with|kmalloc_reserve"
     r"|sk_stream_alloc|sock_kmalloc|krealloc|kmemdup|kstrdup|build_skb|_*vmalloc|pcpu_alloc)"
 )
 """Functions that ask for memory for others, and those that kmemleak is in."""

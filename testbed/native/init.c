@@ -244,13 +244,14 @@ static int run(char *const argv[])
 }
 
 /*
- * A kernel with CONFIG_DEBUG_KMEMLEAK_VERBOSE says on its console what has leaked, once all programs
- * have ended: what is older than 5 s, has not changed since the scan before, and was found twice
- * (mm/kmemleak.c).  In virtual time that is no wait.
+ * A kernel with CONFIG_DEBUG_KMEMLEAK says on its console what has leaked, once all programs have
+ * ended: what is older than 5 s, has not changed since the scan before, and may have to be found
+ * twice (mm/kmemleak.c).  In virtual time that is no wait.
  */
 static void find_leaks(void)
 {
 	static const char file[] = "/sys/kernel/debug/kmemleak", scan[] = "scan";
+	static const char verbose[] = "/sys/module/kmemleak/parameters/verbose";
 	int fd;
 
 	if (mount("none", "/sys/kernel/debug", "debugfs", 0, NULL))
@@ -258,6 +259,7 @@ static void find_leaks(void)
 	fd = open(file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
+	write_file(verbose, "Y");
 	puts("guest init: " LEAKS);
 	fflush(stdout);
 	for (int scans = 0; scans < 3; scans++) {

@@ -28,7 +28,7 @@ OF_6_1 = """\
 [   90.000000] kmemleak: unreferenced object 0x6144d400 (size 256):
 [   90.000000] kmemleak:   comm "softirq", pid 0, jiffies 4294678337 (age 12.340s)
 [   90.000000] kmemleak:   backtrace:
-[   90.000000] kmemleak:     [<(____ptrval____)>] kmalloc_trace+0x20/0x90
+[   90.000000] kmemleak:     [<(____ptrval____)>] __kmem_cache_alloc_node+0x19f/0x230
 [   90.000000] kmemleak:     [<(____ptrval____)>] tcp_fin+0x2f/0x1b0
 """
 
