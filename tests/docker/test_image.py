@@ -104,15 +104,20 @@ def export_quickly(pack: Path) -> None:
 
 @pytest.fixture(scope="module")
 def notebooks(built: Built) -> Container:
-    """The image with JupyterLab, whose stage goes on from the image that was built."""
+    """The image with JupyterLab."""
+    return start_stage(built, "notebooks")
+
+
+def start_stage(built: Built, name: str) -> Container:
+    """Build a stage that goes on from the image that was built, and return a container of it."""
     file = built.context / "docker" / "Dockerfile"
     text = file.read_text()
-    stage = text[text.index("FROM runtime AS notebooks") : text.index("FROM runtime AS firstf")]
-    alone = file.with_name("Dockerfile.notebooks")
-    alone.write_text(stage.replace("FROM runtime", "FROM localhost/firstflight"))
+    stages = text[text.index("FROM runtime AS notebooks") : text.index("FROM runtime AS firstf")]
+    alone = file.with_name("Dockerfile.stages")
+    alone.write_text(stages.replace("FROM runtime", "FROM localhost/firstflight"))
     engine = built.container.engine
-    engine.build(built.context, alone, "notebooks", "firstflight-notebooks", REVISION)
-    return engine.start("firstflight-notebooks")
+    engine.build(built.context, alone, name, f"firstflight-{name}", REVISION)
+    return engine.start(f"firstflight-{name}")
 
 
 def test_it_is_small_and_says_what_it_is(built: Built) -> None:
@@ -239,3 +244,14 @@ def test_its_jupyterlab_starts(notebooks: Container) -> None:
         "grep -q 'lab?token=' /tmp/said && break; sleep 0.2; done; kill $!; wait; cat /tmp/said"
     )
     assert "http://127.0.0.1:" in said and "lab?token=" in said, said
+
+
+def test_an_executor_looks_at_its_list_of_branches(built: Built) -> None:
+    executor = start_stage(built, "watch")
+    said = executor.shell(
+        "echo '[]' > /tmp/branches.json && git --version && "
+        "./run.sh kernel watch /tmp/branches.json /srv/firstflight --rounds 1 2>&1 && id -u"
+    )
+    assert said.startswith("git version ")
+    assert said.endswith("1000\n")
+    assert "error" not in said
