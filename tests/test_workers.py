@@ -187,6 +187,8 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
         "tests/kernel/run/test_component.py::test_nginx_of_sid_has_http_3_beside_the_root_s",
         "tests/kernel/selftests/test_debug.py::"
         "test_a_debug_kernel_has_the_verdicts_of_the_plain_one",
+        "tests/kernel/selftests/test_debug.py::"
+        "test_memory_that_leaks_fails_a_test_of_a_debug_kernel",
     }
 
 
