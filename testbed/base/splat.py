@@ -28,7 +28,8 @@ _BEGIN = re.compile(
     r"|(?:list_add|list_del) corruption)"
 )
 _LEAK = re.compile(_TIME.pattern + r"kmemleak: unreferenced object.*\(size (\d+)\)")
-_OF_LEAK = re.compile(_TIME.pattern + r"kmemleak: {2,}(?! |hex dump|(?:[0-9a-f]{2} ){4})(.*)")
+_OF_LEAK = re.compile(_TIME.pattern + r"kmemleak: {2,}(\S.*)")
+_CONTENTS = re.compile(r"hex dump|(?:[0-9a-f]{2} ){4}")
 _TRACED = re.compile(r"(?:\[<.*?>\] )?(\S+\+0x[0-9a-f]+/0x[0-9a-f]+)$")
 _ALLOCATES = re.compile(
     r"(?:save_stack_trace|stack_trace_save|set_track|kmemleak_|_*(?:alloc|create)_object|slab_post_"
@@ -87,12 +88,13 @@ def _tell_leak(lines: Sequence[str]) -> tuple[str, ...]:
     """Return what kmemleak says of an object whose lines these are, without its contents."""
     told = []
     for line in lines:
-        if _LEAK.match(line) or not _TIME.match(line) or "kmemleak:  " not in line:
-            break
         said = _OF_LEAK.match(line)
-        traced = _TRACED.match(said[1]) if said else None
-        if said and not (traced and _ALLOCATES.match(traced[1])):
-            told.append(traced[1] if traced else said[1])
+        if not said:
+            break
+        traced = _TRACED.match(said[1])
+        text = traced[1] if traced else said[1]
+        if not _CONTENTS.match(text) and not (traced and _ALLOCATES.match(text)):
+            told.append(text)
     return tuple(told)
 
 
