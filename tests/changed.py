@@ -17,7 +17,7 @@ from testbed.base import proc
 from tests.workers import read_durations
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("bench", "firstflight", "analysis", "testbed", "tests")
+PACKAGES = ("bench", "firstflight", "wings", "analysis", "testbed", "tests")
 ALWAYS = ("tests/test_lint.py", "tests/test_repository.py")
 BUDGET_S = 40.0
 """Of all workers together: two have as much as that in the minute, beside the linters."""

@@ -1,0 +1,50 @@
+"""Registry of wings: what packages beside the engine provide to it, which runs without them.
+
+A wing is a package in ``wings/``.  Its ``PROVIDES`` maps an extension point, as ``verbs``, to names
+and the objects that go by these, each ``module:attribute`` as in a Python entry point.  Who has an
+extension point asks here for what is provided to it, and says what type that must be.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, NamedTuple
+
+
+class Provided(NamedTuple):
+    """What a wing provides by a name: an object, which is imported when it is asked for."""
+
+    wing: str
+    name: str
+    target: str
+
+    def load(self) -> Any:
+        """Import and return the object.
+
+        Raises:
+            ImportError, AttributeError: the wing does not have what it says.
+        """
+        module, _, attribute = self.target.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+def wings() -> Iterator[ModuleType]:
+    """Yield the wings that are there, by name."""
+    spec = find_spec("wings")
+    if spec is None or spec.submodule_search_locations is None:
+        return
+    for module in sorted(pkgutil.iter_modules(spec.submodule_search_locations)):
+        if module.ispkg:
+            yield import_module(f"wings.{module.name}")
+
+
+def provided(point: str) -> Iterator[Provided]:
+    """Yield what wings provide to an extension point, in the order of their names."""
+    for wing in wings():
+        names: Mapping[str, str] = wing.PROVIDES.get(point, {})
+        for name, target in names.items():
+            yield Provided(wing.__name__.rpartition(".")[2], name, target)

@@ -1,0 +1,50 @@
+"""The registry of wings finds what is there, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.base import wings
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wings in place of the tree's."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "wings"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "wings").mkdir()
+    (tmp_path / "wings" / "__init__.py").write_text("")
+    return tmp_path / "wings"
+
+
+def add_wing(house: Path, name: str, provides: str) -> None:
+    (house / name).mkdir()
+    (house / name / "__init__.py").write_text(f"PROVIDES = {provides}\n")
+
+
+def test_what_wings_provide_comes_by_extension_point(house: Path) -> None:
+    add_wing(house, "left", "{'verbs': {'sing': 'wings.left.song:sing'}}")
+    (house / "left" / "song.py").write_text("sing = 'la'\n")
+    add_wing(house, "away", "{'importers': {'tape': 'wings.away:TAPE'}}\nTAPE = 1")
+    assert [(each.wing, each.name) for each in wings.provided("verbs")] == [("left", "sing")]
+    assert [each.load() for each in wings.provided("verbs")] == ["la"]
+    assert [each.load() for each in wings.provided("importers")] == [1]
+    assert not list(wings.provided("sections"))
+
+
+def test_a_wing_is_imported_no_further_than_it_is_asked_for(house: Path) -> None:
+    add_wing(house, "left", "{'verbs': {'sing': 'wings.left.song:sing'}}")
+    (house / "left" / "song.py").write_text("raise RuntimeError\n")
+    (only,) = wings.provided("verbs")
+    with pytest.raises(RuntimeError):
+        only.load()
+
+
+def test_without_wings_nothing_is_provided(house: Path) -> None:
+    (house / "__init__.py").unlink()
+    house.rmdir()
+    assert not list(wings.provided("verbs"))

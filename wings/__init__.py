@@ -1,0 +1,1 @@
+"""Wings: packages beside the engine, each with its tests and its page of documentation."""
