@@ -11,6 +11,7 @@ import click
 from firstflight.cli.exits import run_command, tell_git_bisect
 from firstflight.cli.services import Services
 from testbed.base import places
+from testbed.base.wings import provided
 
 VERBS = {
     "baseline list": "regression",
@@ -69,16 +70,19 @@ VERBS = {
     "store verify": "store",
     "unpack": "pack",
 }
-"""The module of each verb."""
+"""The module of each verb that is no wing's."""
 _MODULES = {name.split()[0]: module for name, module in VERBS.items()}
 
 
 class Verbs(click.Group):
-    """Verbs that are imported when they are used: none waits for another's imports."""
+    """Verbs that are imported when they are used: none waits for another's imports.
+
+    Wings provide theirs to the extension point ``verbs``: a command, or a group, by its name.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""
-        return sorted(_MODULES)
+        return sorted((*_MODULES, *(verb.name for verb in provided("verbs"))))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of that name, if there is one."""
@@ -86,6 +90,10 @@ class Verbs(click.Group):
             module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
             name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
             self.add_command(getattr(module, name))
+        elif cmd_name not in self.commands:
+            for verb in provided("verbs"):
+                if verb.name == cmd_name:
+                    self.add_command(verb.load(), cmd_name)
         return super().get_command(ctx, cmd_name)
 
 
