@@ -13,6 +13,7 @@ from bench.theory import ColdFetch, Packets, fetch_ms, packets
 from bench.work import Work, bundle, virtual_kernel
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import TrialError
+from testbed.capture.packets import read_capture
 from testbed.client.walk.discovery import Node
 from testbed.client.walk.fetch import request_head
 from testbed.kernel.build.pin import DEFAULT_VERSION
@@ -20,7 +21,6 @@ from testbed.kernel.run.interface import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Condition, LinkSpec, PageLoad, TcpSpec, Trial
 from testbed.way.judge import conclude
-from testbed.wire.packets import read_capture
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0

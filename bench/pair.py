@@ -17,6 +17,7 @@ from typing import Any
 from testbed.base import places, proc
 from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
+from testbed.capture.counters import read_all_counters
 from testbed.kernel.build.native import ensure_native
 from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.nginx import serving_nginx
@@ -33,7 +34,6 @@ from testbed.lab.interfaces import (
 )
 from testbed.lab.offloads import clear_offloads, switch_offload
 from testbed.lab.rtnetlink import open_control
-from testbed.wire.counters import read_all_counters
 
 MTU_BYTES = 1500
 NETWORK = "10.77.0"

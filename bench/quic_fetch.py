@@ -20,11 +20,11 @@ from bench.result import Result, judge
 from bench.table1 import run_config
 from bench.work import Work
 from testbed.base.errors import TrialError
+from testbed.capture.packets import Packet, is_quic, read_capture
 from testbed.lab.topology import CLIENT_ENDS
 from testbed.model import CAPTURE_FILE, LinkSpec, PageLoad, Record
 from testbed.model.line import serialisation_ms
-from testbed.wire.packets import Packet, is_quic, read_capture
-from testbed.wire.visits import VisitWindow, split_visits
+from testbed.proof.visits import VisitWindow, split_visits
 
 TOLERANCE_US = 50.0
 ALARM_MS = 1.0 + 0.05

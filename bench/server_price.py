@@ -27,9 +27,9 @@ from bench.result import Result
 from bench.work import Machine, Work
 from testbed.base import log
 from testbed.base.errors import TrialError
+from testbed.capture.counters import grown
 from testbed.kernel.run.hardware import read_hardware
 from testbed.kinds.server_load.spec import Program, ServerSpec
-from testbed.wire.counters import grown
 
 _log = log.logger("testbed.bench")
 

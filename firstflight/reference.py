@@ -1,7 +1,7 @@
 """Reference of the command line, ``docs/command-line.md``: each verb's help.
 
-``python -m firstflight.reference`` writes it anew, the manual page, docs/knobs.md, docs/results.md,
-docs/results/ and the table of rooms in CONTRIBUTING.md.
+``python -m firstflight.reference`` writes it anew, the manual page, docs/checks.md,
+docs/knobs.md, docs/results.md, docs/results/ and the table of rooms in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import click
 
+from firstflight.checks_reference import CHECKS_REFERENCE, render_checks
 from firstflight.cli.main import testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.manual import MANUAL, render_manual
@@ -68,6 +69,7 @@ def _help(words: tuple[str, ...]) -> str:
 if __name__ == "__main__":
     REFERENCE.write_text(render_reference(), encoding="utf-8")
     MANUAL.write_text(render_manual(), encoding="utf-8")
+    CHECKS_REFERENCE.write_text(render_checks(), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
     write_results()
     write_rooms()

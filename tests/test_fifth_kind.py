@@ -99,7 +99,7 @@ from dataclasses import dataclass
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.number.measurement import Number
-from testbed.kinds.observation import Observation
+from testbed.model.observation import Observation
 from testbed.model import Proof
 
 

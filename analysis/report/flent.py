@@ -20,6 +20,8 @@ from typing import Any
 from analysis.records.results import Results
 from testbed.base.errors import StorageError
 from testbed.base.whole_file import open_whole
+from testbed.capture.packets import Capture, read_capture
+from testbed.capture.transits import read_transits
 from testbed.model import (
     CAPTURE_FILE,
     NEIGHBOUR_FILE,
@@ -29,8 +31,6 @@ from testbed.model import (
     Record,
 )
 from testbed.model.traffic import list_flows, parse_traffic
-from testbed.wire.packets import Capture, read_capture
-from testbed.wire.queueing import read_transits
 
 STEP_NS = 100_000_000
 SUFFIX = ".flent.gz"

@@ -15,8 +15,7 @@ from analysis.records.frame import kind_of_results, varying_columns
 from analysis.records.results import Results
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
-from testbed.model import CAPTURE_FILE, Record
-from testbed.wire.packets import (
+from testbed.capture.packets import (
     ACK,
     FAST_OPEN,
     FIN,
@@ -29,6 +28,7 @@ from testbed.wire.packets import (
     find_option,
     read_capture,
 )
+from testbed.model import CAPTURE_FILE, Record
 
 FLAGS = ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"), (ACK, "."))
 """As tcpdump writes them."""

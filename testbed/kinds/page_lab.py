@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from testbed.archive.reading import Archive
+from testbed.capture.tcpdump import capture, snap_bytes
 from testbed.client import CLIENTS
 from testbed.client.interface import EarlyClient, LoadOrder, Seat
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
@@ -49,7 +50,6 @@ from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions,
 from testbed.server.quic import serve_quic
 from testbed.server.resolver import Addresses, name_files, resolve
 from testbed.server.think import Think
-from testbed.wire.capture import capture, snap_bytes
 
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]", "Traceback")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.

@@ -2,7 +2,7 @@
 
 A thread for each end of a flow, which sleeps in the kernel: data of TCP is written from one buffer
 and read without being copied (MSG_TRUNC, tcp(7)), datagrams are sent at fixed times and never read.
-What came of it captures show, at the neighbour and at its remote end (``testbed.wire.neighbours``);
+What came of it captures show, at the neighbour and at its remote end (testbed/proof/neighbours);
 only the congestion control of a connection, and how busy it was, is asked of the kernel.
 """
 

@@ -19,11 +19,11 @@ from threading import Event
 
 from testbed.base.errors import TestbedError
 from testbed.base.scratch import scratch_folder
+from testbed.capture.difference import describe_difference, first_difference
+from testbed.capture.packets import Packet, read_capture
 from testbed.kernel.run.interface import Kernel, RawResult
 from testbed.kernel.run.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Record, Trial
-from testbed.wire.difference import describe_difference, first_difference
-from testbed.wire.packets import Packet, read_capture
 
 # struct tt_trace_record: time, result, three arguments, thread, number, command.
 TRACE_RECORD = struct.Struct("<Qq3QII16s")

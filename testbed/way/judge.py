@@ -17,8 +17,8 @@ from testbed.base.machine import judge_machine
 from testbed.kernel.run.interface import RawResult
 from testbed.kinds import KINDS
 from testbed.kinds.judgement import Judgement
-from testbed.kinds.observation import Observation
 from testbed.model import Outcome, Record, Trial
+from testbed.model.observation import Observation
 from testbed.way.performed import check_performed
 
 ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))

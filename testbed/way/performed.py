@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from testbed.base.seeding import start_offset_ns
-from testbed.kinds.observation import Observation
 from testbed.lab.calibration import (
     PROBES,
     describe_passed,
@@ -37,6 +36,7 @@ from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
+from testbed.model.observation import Observation
 from testbed.model.settings import of_end
 from testbed.model.trace import MS_NS, Trace, trace_origins, traced
 from testbed.model.traffic import NO_TRAFFIC

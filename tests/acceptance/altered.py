@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from testbed.capture.packets import read_capture
 from testbed.kernel.run.interface import RawResult
 from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, Record
 from testbed.model.trace import Trace
 from testbed.way.judge import conclude
-from testbed.wire.packets import read_capture
-from tests.wire.packets import write_frames
+from tests.capture.packets import write_frames
 
 PAGE = "tum-website"
 KNOBS = {"page": PAGE, "client": "graph", "rtt_ms": 20}

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_OK
+from testbed.capture.packets import Packet, is_quic, read_capture
 from testbed.model import CAPTURE_FILE, KEYS_FILE
 from testbed.model.record import Record
-from testbed.wire.packets import Packet, is_quic, read_capture
 from tests.acceptance.altered import Alter, Done, Seen, given
 from tests.acceptance.house import House, Plant, assert_ok
-from tests.wire.packets import write_frames
+from tests.capture.packets import write_frames
 
 pytestmark = pytest.mark.guest
 

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.model import CAPTURE_FILE
 from testbed.results.folder import read_records
-from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given
+from testbed.traces.catalogue import read_all
+from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Frames, Seen, given
 from tests.acceptance.house import House, Plant, assert_ok, assert_refused
-from tests.wire.packets import ACK, CLIENT, SERVER, Capture
+from tests.capture.packets import ACK, CLIENT, SERVER, Capture
 
 pytestmark = pytest.mark.guest
 
@@ -149,6 +151,58 @@ def test_what_a_client_says(
     record = loads[client].judge(alter, tmp_path)
     assert record.outcome == "unproven"
     assert record.reason is not None and says in record.reason, record.reason
+
+
+def _another_mss(frames: list[bytearray]) -> None:
+    for frame in frames:
+        at = frame.find(b"\x02\x04\x05\xb4", 54)  # an MSS of 1460, of a SYN or a SYN-ACK
+        if at > 0:
+            frame[at + 2 : at + 4] = (700).to_bytes(2, "big")
+
+
+def _a_strange_packet(frames: list[bytearray]) -> None:
+    stranger = next(frame for frame in reversed(frames) if frame[47] & 0x08)  # it has data
+    stranger[34:36] = (9999).to_bytes(2, "big")
+
+
+@pytest.mark.parametrize("what", ["command", "graph"])
+@pytest.mark.parametrize(
+    ("frames", "says"),
+    [
+        pytest.param(_another_mss, " with an MSS of 700, the MTU is 1500", id="another MSS on all"),
+        pytest.param(_a_strange_packet, " not of the load", id="a strange packet"),
+    ],
+)
+def test_a_command_and_a_load_are_held_against_the_same_checks(
+    loads: dict[str, Done], what: str, frames: Frames, says: str, tmp_path: Path
+) -> None:
+    record = loads[what].judge(lambda _: None, tmp_path, frames=frames)
+    assert record.outcome == "unproven"
+    assert record.reason is not None and says in record.reason, record.reason
+
+
+TRACED = '\n[link]\ntrace_down = "lte-drive-down"\n'
+
+
+@pytest.mark.parametrize("asked", [f'page = "{PAGE}"\nclient = "graph"', COMMAND], ids=len)
+def test_a_trace_at_another_time(house: House, asked: str, tmp_path: Path) -> None:
+    """By the lab's own word its trace began a second later than packets show."""
+    config = tmp_path / "traced.toml"
+    config.write_text(asked + TRACED)
+    folder = tmp_path / "results"
+    code, said = house.command("run", str(config), "-o", str(folder))
+    assert code == EXIT_OK, said
+    (record,) = read_records(folder)
+    traces = read_all(["lte-drive-down"], None, places.TRACES)
+    done = Done(record, folder, house.archive(PAGE).digest, traces)
+    assert_ok(done.judge(lambda _: None, tmp_path / "as-it-was"))
+
+    def later(seen: Seen) -> None:
+        knobs = seen["lab"]["knobs"]
+        knobs["down.trace_origin_ns"] = str(int(knobs["down.trace_origin_ns"]) + 1_000_000_000)
+
+    reason = done.judge(later, tmp_path / "later").reason
+    assert reason is not None and " lte-drive-down" in reason, reason
 
 
 def test_packets_of_others(loads: dict[str, Done], tmp_path: Path) -> None:

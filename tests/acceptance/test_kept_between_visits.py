@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from testbed.base.errors import EXIT_OK
+from testbed.capture.packets import read_capture
 from testbed.model import CAPTURE_FILE, HAR_FILE, VISIT_HARS, Record
-from testbed.wire.packets import read_capture
 from tests.acceptance.altered import Done
 from tests.acceptance.house import House, Ran, assert_ok
+from tests.capture.packets import write_frames
 from tests.measured import load_of
-from tests.wire.packets import write_frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

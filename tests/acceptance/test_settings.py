@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.capture.packets import SACK_PERMITTED, find_option, read_capture
 from testbed.model import CAPTURE_FILE, Record
-from testbed.wire.packets import SACK_PERMITTED, find_option, read_capture
 from tests.acceptance.house import House, Ran, assert_ok
 
 pytestmark = pytest.mark.guest

@@ -10,6 +10,8 @@ from pathlib import Path
 from socket import inet_aton
 from typing import Any
 
+from testbed.capture.packets import ACK, FAST_OPEN, SYN
+from testbed.capture.segments import make_segment, make_unreachable
 from testbed.kinds.scenario.measurement import (
     Arrival,
     Call,
@@ -21,8 +23,6 @@ from testbed.kinds.scenario.measurement import (
 from testbed.kinds.scenario.spec import Scenario
 from testbed.kinds.scenario.words import ADDRESSES, NAT_ADDRESS
 from testbed.model import Cost, Experiment, LabReading, Outcome, Proof, Record, Trial
-from testbed.wire.packets import ACK, FAST_OPEN, SYN
-from testbed.wire.segments import make_segment, make_unreachable
 from tests.analysis.sample import ENVIRONMENT, write_results
 
 BEGAN_NS = 1_700_000_000_000_000_000

@@ -9,8 +9,8 @@ from bench.small_page import RESPONSE_BYTES, build_small_page
 from bench.theory import ColdFetch
 from testbed.archive.reading import read_archive
 from testbed.model import LinkSpec
-from tests.wire.conversation import Sent, write_capture
-from tests.wire.packets import ACK, FIN, SYN
+from tests.capture.conversation import Sent, write_capture
+from tests.capture.packets import ACK, FIN, SYN
 
 
 def test_an_exchange_ends_with_the_servers_last_data(tmp_path: Path) -> None:

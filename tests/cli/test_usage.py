@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firstflight.checks_reference import CHECKS_REFERENCE, render_checks
 from firstflight.cli import main as cli
 from firstflight.cli.main import VERBS as MODULES
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
@@ -32,6 +33,10 @@ VERBS = {" ".join(words): command for words, command in list_verbs()}
 
 def test_the_list_of_knobs_is_what_the_model_declares() -> None:
     assert KNOBS_REFERENCE.read_text(encoding="utf-8") == render_knobs(), "run make reference"
+
+
+def test_the_list_of_checks_is_what_trials_are_held_against() -> None:
+    assert CHECKS_REFERENCE.read_text(encoding="utf-8") == render_checks(), "run make reference"
 
 
 def test_the_reference_is_what_the_verbs_say() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.base.errors import LabError
+from testbed.capture.counters import difference, read_counters
 from testbed.lab import cookies, exactness
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.laboratory import Lab
@@ -19,7 +20,6 @@ from testbed.lab.readback import read_state
 from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import Topology, open_topology, origin_address
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
-from testbed.wire.counters import difference, read_counters
 
 ORIGINS = 3
 TCP_FASTOPEN_CONNECT = 30  # tcp(7); Python 3.11 has no name for it

@@ -13,11 +13,11 @@ import pytest
 
 from testbed.base import proc
 from testbed.base.namespace import Namespace
-from testbed.wire.capture import capture
-from testbed.wire.packets import ACK, FIN, RST, SYN, Packet, read_capture
+from testbed.capture.packets import ACK, FIN, RST, SYN, Packet, read_capture
+from testbed.capture.tcpdump import capture
+from tests.capture.test_capture import await_all_read
 from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS
 from tests.native.load import Load, Programs, Serving
-from tests.wire.test_capture import await_all_read
 
 pytestmark = pytest.mark.root
 

@@ -16,9 +16,9 @@ from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.capture.counters import difference, read_counters
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ServerOptions, serve
-from testbed.wire.counters import difference, read_counters
 from tests.lab.wires import namespace
 from tests.server.pages import HOST, OTHER_HOST, Connection, Response, make_archive, make_entry
 

@@ -56,7 +56,7 @@ def test_what_is_in_it(parts: Parts) -> None:
         sources.PACKAGE, "way/trial.py"
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
-    assert not (made.path / "testbed/wire/proof.py").exists()
+    assert not (made.path / "testbed/mechanisms/fast_open/proof.py").exists()
 
 
 def test_each_root_has_one_with_the_same_code(parts: Parts) -> None:

@@ -19,7 +19,7 @@ from testbed.setup.determinism import (
     read_call_names,
     read_calls,
 )
-from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
+from tests.capture.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
 
 TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")
 

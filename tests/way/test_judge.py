@@ -29,8 +29,8 @@ from testbed.model import (
 )
 from testbed.way.judge import conclude
 from testbed.way.performed import expected_knobs
+from tests.capture.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
 from tests.measured import load_of
-from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
 CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from analysis.records.cells import Cell
 from analysis.words import number
+from testbed.capture.packets import read_capture
+from testbed.capture.transits import Transit, read_transits
 from testbed.model import CAPTURE_FILE, FIFO, SERVER_CAPTURE_FILE, Condition, LinkSpec, Record
 from testbed.model.impairments import is_drawn
 from testbed.model.line import burst_bytes, delay_ns, line_ms
 from testbed.model.trace import hops, trace_of
 from testbed.model.traffic import NO_TRAFFIC
-from testbed.wire.packets import read_capture
-from testbed.wire.queueing import Transit, read_transits
 
 MAX_READ = 12
 """So many loads' captures are read for a report."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
-from testbed.wire.flights import describe_flight
-from testbed.wire.packets import (
+from testbed.capture.flights import describe_flight
+from testbed.capture.packets import (
     ACK,
     FAST_OPEN,
     FIN,
@@ -17,6 +16,7 @@ from testbed.wire.packets import (
     find_option,
     read_options,
 )
+from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
 
 End = tuple[bytes, int]
 OPTION_NAMES = {

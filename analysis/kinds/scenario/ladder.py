@@ -12,12 +12,12 @@ from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
 from analysis.records.kept import find_kept
 from testbed.base.errors import ConfigurationError
+from testbed.capture.packets import Packet, read_capture
 from testbed.kinds.scenario.matching import Sight, see
 from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
 from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
 from testbed.model import Record
-from testbed.wire.packets import Packet, read_capture
 
 Captures = Mapping[str, Sequence[Packet]]
 """The packets of each host's capture, and the attacker's."""

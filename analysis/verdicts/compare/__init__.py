@@ -10,7 +10,7 @@ draws         the virtual kernel in two environments: within the spread of draws
 estimated     the host's kernel: significance and size
 clocks        virtual against real time: a tolerance, and what accounts for more
 kernels       evidence on two kernels: packets, changes by client, savings
-captures      the first packet that differs (testbed.wire.difference)
+captures      the first packet that differs (testbed.capture.difference)
 sentences     sentences, columns, and the text of a terminal
 schema        the JSON document and its fields
 documents     JSON, JUnit XML, Markdown and HTML

@@ -23,8 +23,8 @@ from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.captures import Pair
 from analysis.words import clean, count
+from testbed.capture.difference import shifts_between, shifts_until_asked
 from testbed.model import CAPTURE_FILE, Record
-from testbed.wire.difference import shifts_between, shifts_until_asked
 
 Attributed = Literal[
     "broken", "slower", "faster", "other packets", "spread", "inconclusive", "phase only",

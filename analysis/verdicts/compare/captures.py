@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.records.kept import find_kept
+from testbed.capture.difference import PacketDifference, first_difference
+from testbed.capture.packets import Capture, read_capture
 from testbed.model import CAPTURE_FILE, Record
-from testbed.wire.difference import PacketDifference, first_difference
-from testbed.wire.packets import Capture, read_capture
 
 Pair = tuple[Capture, Capture]
 """Captures of one trial in the base and in the new results."""

@@ -16,8 +16,8 @@ from testbed.base.errors import (
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
 )
+from testbed.capture.difference import PacketDifference
 from testbed.model import DEFAULT_KIND
-from testbed.wire.difference import PacketDifference
 
 Verdict = Literal["same", "different", "inconclusive"]
 Direction = Literal["slower", "faster", "changed"]

@@ -35,7 +35,7 @@ from analysis.verdicts.compare.sentences import (
 )
 from analysis.words import capitalised, count, name_axes
 from testbed.base.whole_file import write_whole
-from testbed.wire.difference import describe_difference
+from testbed.capture.difference import describe_difference
 
 SCHEMA_VERSION = 1
 JUNIT_CLASS = "firstflight.compare"

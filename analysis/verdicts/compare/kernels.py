@@ -17,9 +17,9 @@ from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.tables.table import make_table
 from analysis.verdicts.compare.captures import Pair
+from testbed.capture.difference import PacketDifference, is_asked_otherwise
+from testbed.capture.packets import Capture
 from testbed.model import Record
-from testbed.wire.difference import PacketDifference, is_asked_otherwise
-from testbed.wire.packets import Capture
 
 Parting = Literal["acknowledgement", "request", "other", "none"]
 """By what two loads part first; other fields and other times do not part them."""

@@ -17,7 +17,7 @@ from analysis.verdicts.compare.comparison import (
     Verdict,
 )
 from analysis.verdicts.compare.kernels import KernelChange, Overview, Saving
-from testbed.wire.difference import PacketDifference
+from testbed.capture.difference import PacketDifference
 
 _Fields = dict[str, Any]
 """Of the class that it is annotated with, by name."""

@@ -30,8 +30,8 @@ from analysis.verdicts.compare.estimated import DISTANCE, RANKS
 from analysis.verdicts.compare.kernels import Overview, Parting, Saving
 from analysis.verdicts.compare.kind import verdicts_of
 from analysis.words import capitalised, clean, count
+from testbed.capture.difference import describe_difference
 from testbed.experiment.label import label_axes
-from testbed.wire.difference import describe_difference
 
 _T = TypeVar("_T")
 WIDTH = 100

@@ -1,48 +1,39 @@
-"""Judgement of a command in the lab: that it ran there, and that its capture is whole.
+"""Judgement of a command in the lab: that it ran there, and what its capture proves.
 
-What it was to show nobody here can know: its status and output are the answer, and the mechanisms
-are not looked for in its packets.
+What it was to show nobody here can know: its status and output are the answer.  What the lab is
+held against a command's packets show as a page load's do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
+from testbed.capture.flows import first_packet_ns
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
-from testbed.kinds.observation import Observation
-from testbed.lab.neighbour_hosts import ADDRESSES, MACS
-from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
-from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
-from testbed.model.traffic import ToldConnection, parse_traffic
-from testbed.wire.both_ways import check_both_ways, check_whole
-from testbed.wire.capture import CAPTURED_MOST
-from testbed.wire.damage import split_damaged
-from testbed.wire.flows import read_flows
-from testbed.wire.ip_version import check_ip
-from testbed.wire.line import check_line
-from testbed.wire.load_time import check_duration
-from testbed.wire.neighbour_flow import LoadWindow
-from testbed.wire.neighbours import read_company
-from testbed.wire.packets import read_capture
-from testbed.wire.proof import prove as prove_flows
+from testbed.mechanisms.checks import CHECKS
+from testbed.model import Trial
+from testbed.model.observation import Observation
+from testbed.proof.check import check, find_problems
+from testbed.proof.evidence import Evidence, LackingError
+from testbed.proof.load_time import new_bytes
+from testbed.proof.neighbours.flow import LoadWindow
+from testbed.proof.summary import summarise
 
 
 @dataclass(frozen=True, slots=True)
 class CommandObservation(Observation):
     """What a command in the lab leaves.
 
-    ``neighbours`` is what the kernel told of their connections, ``load_ns`` when these expected
-    the command, and ``began_ns`` when it began, by the clock of the captures.
+    ``began_ns`` is when it began, by the clock of the captures.
     """
 
     executed: Executed | None = None
     began_ns: int = 0
-    load_ns: int = 0
-    neighbours: tuple[ToldConnection, ...] = ()
 
     @property
     def measured(self) -> Executed | None:
@@ -53,71 +44,72 @@ class CommandObservation(Observation):
 OBSERVATION = CommandObservation
 
 
+@dataclass(frozen=True, eq=False)
+class CommandEvidence(Evidence):
+    """Evidence of a command."""
+
+    @cached_property
+    def executed(self) -> Executed:
+        """What became of the command."""
+        if not isinstance(self.observed, CommandObservation) or self.observed.executed is None:
+            raise LackingError("the command did not end")
+        return self.observed.executed
+
+    def read_window(self) -> LoadWindow:
+        """Return from when to when the command ran."""
+        assert isinstance(self.observed, CommandObservation)  # noqa: S101  executed asks
+        began_ns = self.observed.began_ns
+        end_ns = began_ns + round(self.executed.duration_ms * 1e6)
+        return LoadWindow(began_ns, end_ns, self.observed.load_ns)
+
+    @property
+    def client_counters(self) -> Mapping[str, int]:
+        """The counters also count what a command said to itself, on loopback."""
+        raise LackingError("a command's kernel counts more than what crossed the link")
+
+
 def judge(trial: Trial, observed: CommandObservation, out: Path) -> Judgement:
     """Return how the command ended, whatever its status, and what is proven.
-
-    Problems are frames that are cut, and bytes that one end acknowledged and that are not in a
-    capture which was not bounded, and a command that took less time than its packets.
 
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    return Judgement(observed.executed, _prove(trial, observed, out))
+    seen = CommandEvidence(trial, observed, out, bounded=True)
+    if not seen.has("counters") or not seen.has("capture"):
+        return Judgement(observed.executed, None)
+    problems = (*find_problems(seen, (*OWN_CHECKS, *CHECKS)), *observed.problems)
+    found = () if seen.company is None else seen.company.flows
+    return Judgement(observed.executed, replace(summarise(seen, problems), neighbours=found))
 
 
-def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | None:
-    pcap = out / CAPTURE_FILE
-    if observed.counters is None or not pcap.exists():
-        return None
-    capture = read_capture(pcap)
-    whole = len(capture.packets) < CAPTURED_MOST
-    # The counters also count what a command said to itself, on loopback.
-    spec = trial.condition_as(LabCommand)
-    if spec.link.corrupt_pct:
-        capture, _ = split_damaged(capture, CLIENT_ENDS, CLIENT_MAC)
-    flows = read_flows(capture, CLIENT_ENDS)
-    ran, company = observed.executed, None
-    neighbours = parse_traffic(spec.traffic)
-    if neighbours and ran is not None:
-        end_ns = observed.began_ns + round(ran.duration_ms * 1e6)
-        window = LoadWindow(observed.began_ns, end_ns, observed.load_ns)
-        company = read_company(
-            *(out, neighbours, trial.seed, observed.neighbours, window, ADDRESSES),
-            macs=MACS if spec.link.corrupt_pct else (),
-        )
-        flows = replace(flows, arrivals=company.with_arrivals(flows.arrivals))
-    problems = (
-        *(check_files(ran, out) if ran is not None else ()),
-        # The other end's command may have begun before.
-        *(
-            check_duration(capture, flows, CLIENT_ENDS, ran.duration_ms)
-            if ran is not None and not spec.peer and not in_real_time(trial.kernel)
-            else ()
-        ),
-        *check_whole(capture),
-        *check_ip(capture, flows, spec.link.ip, whole=False),
-        *(check_both_ways(flows, {}) if whole else ()),
-        *(
-            check_line(
-                *(flows, spec.link, (), observed.running_traces(spec.link)),
-                shared=company is not None,
-            )
-            if not in_real_time(trial.kernel)
-            else ()
-        ),
-        *(() if company is None else company.problems),
-        *observed.problems,
-    )
-    proof = prove_flows(flows, observed.counters, spec.tcp, whole=False)
-    found = () if company is None else company.flows
-    return replace(proof, problems=problems, neighbours=found)
-
-
-def check_files(executed: Executed, out: Path) -> Iterator[str]:
-    """Yield a sentence where what a command printed is not what was kept of it."""
+@check("output kept", "executed")
+def check_files(seen: CommandEvidence) -> Iterator[str]:
+    """What the command printed is what was kept of it."""
+    executed = seen.executed
     for name, told in ((OUTPUT_FILE, executed.output_bytes), (ERROR_FILE, executed.error_bytes)):
-        kept = (out / name).stat().st_size if (out / name).exists() else 0
+        kept = (seen.out / name).stat().st_size if (seen.out / name).exists() else 0
         if kept != told:
             yield f"the command wrote {told} bytes to {name}, kept are {kept}"
     if executed.duration_ms < 0:
         yield f"the command took {executed.duration_ms:g} ms"
+
+
+@check("duration", "executed", "virtual_time", "capture")
+def check_duration(seen: CommandEvidence) -> Iterator[str]:
+    """The command took no less than its packets did.
+
+    It may do other things before and behind, and another end's command may have begun before.
+    """
+    if seen.trial.condition_as(LabCommand).peer:
+        return
+    began = first_packet_ns(seen.capture, seen.clients)
+    ended = max((at_ns for flow in seen.flows.flows for at_ns in new_bytes(flow)), default=None)
+    duration_ms = seen.executed.duration_ms
+    if began is not None and ended is not None and duration_ms < (ended - began) / 1e6:
+        yield (
+            f"the command took {duration_ms:.3f} ms, and its packets {(ended - began) / 1e6:.3f} ms"
+        )
+
+
+OWN_CHECKS = (check_files, check_duration)
+"""The checks of what a command alone leaves."""

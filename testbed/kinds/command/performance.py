@@ -17,6 +17,8 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, read_sample
 from testbed.base.namespace import Namespace
+from testbed.capture.counters import difference, read_counters
+from testbed.capture.tcpdump import CAPTURED_MOST, capture, snap_bytes
 from testbed.client.command import began_ns, keep_files, load_values
 from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
@@ -39,8 +41,6 @@ from testbed.model.command import fill_words, split_words
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.quic_stack import read_stack
 from testbed.server.replay_log import read_replay
-from testbed.wire.capture import CAPTURED_MOST, capture, snap_bytes
-from testbed.wire.counters import difference, read_counters
 
 ROOT = 0
 """The user of commands: they are the user's own, and ping, tcpdump or ss need it."""

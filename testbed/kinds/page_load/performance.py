@@ -13,6 +13,9 @@ from dataclasses import asdict, replace
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
+from testbed.capture.counters import difference, read_counters
+from testbed.capture.recorder import recorded
+from testbed.capture.tcpdump import capture, snap_bytes
 from testbed.client import CLIENTS
 from testbed.client.coverage import (
     check_protocols,
@@ -41,9 +44,6 @@ from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.quic_stack import check_stack, read_stack
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
 from testbed.server.resolver import Addresses
-from testbed.wire.capture import capture, snap_bytes
-from testbed.wire.counters import difference, read_counters
-from testbed.wire.recorder import recorded
 
 
 def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:

@@ -1,49 +1,63 @@
-"""Judgement of a second load of the page, by a neighbour: the first one's checks of its times."""
+"""Judgement of a second load of the page, by a neighbour: the checks of the first one's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from testbed.capture.packets import Capture
 from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.lab.neighbour_hosts import ADDRESSES
-from testbed.model import NeighbourFlow
+from testbed.mechanisms.checks import CHECKS
+from testbed.model import Condition, NeighbourFlow, TcpSpec
 from testbed.model.traffic import Neighbour
-from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
-from testbed.wire.flows import Flows, read_flows
-from testbed.wire.load_time import check_counts, check_load_time
-from testbed.wire.neighbour_flow import LoadWindow, check_began, rate_kbit
-from testbed.wire.packets import Capture
-from testbed.wire.visits import split_visits
+from testbed.proof.check import find_problems
+from testbed.proof.evidence import Evidence, LackingError
+from testbed.proof.neighbours.flow import check_began, rate_kbit
+
+
+@dataclass(frozen=True, eq=False)
+class SecondEvidence(Evidence):
+    """Evidence of a second load: its hosts have a kernel's defaults, whatever is asked of TCP."""
+
+    @property
+    def tcp(self) -> TcpSpec:
+        """It has none of the condition's."""
+        raise LackingError("neighbours have their kernel's own TCP")
+
+    @property
+    def condition(self) -> Condition:
+        """It has none of its own."""
+        raise LackingError("neighbours are not asked for")
+
+    @property
+    def at_server(self) -> Capture:
+        """It is not captured at its server."""
+        raise LackingError("nothing was captured at the neighbours' server")
 
 
 def judge_second(
-    neighbour: Neighbour, second: SecondLoad, capture: Capture, window: LoadWindow
+    neighbour: Neighbour, second: SecondLoad, capture: Capture, first: Evidence
 ) -> tuple[NeighbourFlow, tuple[str, ...]]:
     """Return what a second load came to, and a sentence for each thing not as asked or told.
 
-    ``capture`` has what the neighbour sent to the second page's servers, and got of them.
+    ``capture`` has what the neighbour sent to the second page's servers, and got of them; ``first``
+    is the evidence of the load that it was second to.
     """
-    client = ADDRESSES[0]
-    flows, load = read_flows(capture, {client}), second.load
+    client, load, window = ADDRESSES[0], second.load, first.window
+    observed = replace(
+        first.observed, load=load, replay=second.replay, connections=second.connections,
+        counters=None, hosts=None, neighbours=(),
+    )  # fmt: skip
+    shown = {"whole_and_damaged": (capture, ()), "company": None, "neighboured": True}
+    seen = SecondEvidence(first.trial, observed, first.out, (client,), shown=shown)
     began_ns = min((p.at_ns for p in capture.packets), default=0)
     moved = sum(
         p.payload_bytes for p in capture.packets
         if p.target == client and window.start_ns <= p.at_ns <= window.end_ns
     )  # fmt: skip
-    problems = (*check_began(neighbour, began_ns, window), *_check(second, capture, flows))
+    problems = (*check_began(neighbour, began_ns, window), *find_problems(seen, CHECKS))
     return NeighbourFlow(
         *(neighbour.text, 1, "down", window.since_s(began_ns), rate_kbit(moved, window)),
         fetches=len(load.requests),
         plt_ms=load.plt_ms,
     ), problems
-
-
-def _check(second: SecondLoad, capture: Capture, flows: Flows) -> Iterator[str]:
-    yield from check_whole(capture)
-    yield from check_strangers(capture, flows, 0)
-    yield from check_both_ways(flows, {})
-    (visit,) = split_visits(second.load)
-    yield from check_load_time(
-        *(capture, flows, ADDRESSES[:1], visit, second.connections), real_time=False
-    )
-    yield from check_counts(second.load, second.replay)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from testbed.base.addresses import pack_address
+from testbed.capture.segments import make_segment
 from testbed.kinds.scenario.network import Network
 from testbed.kinds.scenario.script import Action
 from testbed.kinds.scenario.words import (
@@ -18,7 +19,6 @@ from testbed.kinds.scenario.words import (
     parse_data,
     parse_flags,
 )
-from testbed.wire.segments import make_segment
 
 _MSS = struct.pack("!H", 1460)
 _SEQUENCE, _STEP = 0x10000000, 0x10000

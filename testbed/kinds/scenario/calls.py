@@ -16,6 +16,7 @@ from functools import partial
 from socket import inet_aton
 
 from testbed.base.errors import MissingError
+from testbed.capture.counters import read_all_counters
 from testbed.kinds.scenario.attacks import attack
 from testbed.kinds.scenario.network import DEFAULT_ROUTES, DEVICE, Host, Network
 from testbed.kinds.scenario.script import Action
@@ -35,7 +36,6 @@ from testbed.kinds.scenario.words import (
 from testbed.lab.interfaces import set_route
 from testbed.lab.routes import encode_metrics
 from testbed.lab.rtnetlink import open_control
-from testbed.wire.counters import read_all_counters
 
 OK, EOF, NOTHING = "ok", "eof", "nothing"
 _PATIENCE = "10s"

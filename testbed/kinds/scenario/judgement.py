@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
 from testbed.base.addresses import pack_address
+from testbed.capture.packets import Packet, read_capture
 from testbed.kinds.judgement import Judgement
-from testbed.kinds.observation import Observation
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
 from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
 from testbed.kinds.scenario.script import Script
 from testbed.kinds.scenario.spec import Scenario
 from testbed.kinds.scenario.words import ATTACKER, address_of
-from testbed.model import CAPTURE_FILE, LabReading, Proof, TcpSpec, Trial
-from testbed.wire.flows import read_flows
-from testbed.wire.packets import Packet, read_capture
-from testbed.wire.proof import prove as prove_flows
+from testbed.mechanisms.checks import CHECKS
+from testbed.model import Trial
+from testbed.model.observation import Observation
+from testbed.proof.check import check, find_problems
+from testbed.proof.evidence import Evidence, LackingError
+from testbed.proof.summary import summarise
 
 Captures = Mapping[str, Sequence[Packet]]
 """The packets of each host."""
@@ -38,19 +41,50 @@ class ScenarioObservation(Observation):
 OBSERVATION = ScenarioObservation
 
 
+@dataclass(frozen=True, eq=False)
+class ScenarioEvidence(Evidence):
+    """Evidence of a scenario; ``promise`` is what was to be performed."""
+
+    @cached_property
+    def promise(self) -> Promise:
+        """The promise, with its script."""
+        return read_promise(self.trial.condition_as(Scenario).text)
+
+    @cached_property
+    def performed(self) -> Performance:
+        """What was performed."""
+        if not isinstance(self.observed, ScenarioObservation) or self.observed.performed is None:
+            raise LackingError("nothing was performed")
+        return self.observed.performed
+
+    @cached_property
+    def captures(self) -> Captures:
+        """The packets of each host."""
+        names = (*self.promise.script.hosts, ATTACKER)
+        return {name: read_capture(self.out / f"{name}.pcap").packets for name in names}
+
+    def read_counters(self) -> dict[str, dict[str, int]]:
+        """Return what the kernels of client and server counted; a script need not have both."""
+        counters = super().read_counters()
+        return {end: counters.get(end, {}) for end in ("client", "server")}
+
+
 def judge(trial: Trial, observed: ScenarioObservation, out: Path) -> Judgement:
     """Return how the promise came out, if its script was performed to the end, and what is proven.
 
     Raises:
         OSError, ValueError, LookupError: the captures are not whole.
     """
-    performed = observed.performed
-    if performed is None:
+    if observed.performed is None:
         return Judgement(measured=None, proof=None)
-    promise = read_promise(trial.condition_as(Scenario).text)
-    captures = _read_captures(promise, out)
-    proof = _prove(promise, performed, observed, captures, out)
-    return Judgement(_judge(promise, performed, captures), proof)
+    seen = ScenarioEvidence(trial, observed, out)
+    client = pack_address(address_of("client", seen.promise.ip))
+    seen = replace(seen, clients=(client,))
+    result = _judge(seen.promise, seen.performed, seen.captures)
+    if not seen.has("counters") or not seen.has("capture"):
+        return Judgement(result, None)
+    problems = (*observed.problems, *find_problems(seen, (*CHECKS, *OWN_CHECKS)))
+    return Judgement(result, summarise(seen, problems))
 
 
 def _judge(promise: Promise, performed: Performance, captures: Captures) -> ScenarioResult:
@@ -63,31 +97,10 @@ def _judge(promise: Promise, performed: Performance, captures: Captures) -> Scen
     return ScenarioResult("broken", differences, len(differences), performed)
 
 
-def _prove(
-    promise: Promise,
-    performed: Performance,
-    observed: ScenarioObservation,
-    captures: Captures,
-    out: Path,
-) -> Proof | None:
-    pcap = out / CAPTURE_FILE
-    if observed.counters is None or not pcap.exists():
-        return None
-    flows = read_flows(read_capture(pcap), [pack_address(address_of("client", promise.ip))])
-    counters = {end: observed.counters.get(end, {}) for end in ("client", "server")}
-    problems = (
-        *observed.problems,
-        *check_whole(performed, captures),
-        *check_counters(captures, observed.counters),
-        *check_times(performed, captures, promise.rtt_ms),
-        *check_script(performed, promise.script),
-        *check_delay(observed.lab, promise.rtt_ms),
-    )
-    return replace(prove_flows(flows, counters, TcpSpec(), whole=False), problems=problems)
-
-
-def check_whole(performed: Performance, captures: Captures) -> Iterator[str]:
-    """Yield a sentence for each capture that has other packets than went through the network."""
+@check("scenario's captures", "performed", "captures")
+def check_carried(seen: ScenarioEvidence) -> Iterator[str]:
+    """Each host's capture has all packets that it sent and got."""
+    performed, captures = seen.performed, seen.captures
     for name, packets in captures.items():
         carried = sum(passage.sender == name for passage in performed.passages) + sum(
             arrival.host == name for passage in performed.passages for arrival in passage.arrivals
@@ -96,11 +109,13 @@ def check_whole(performed: Performance, captures: Captures) -> Iterator[str]:
             yield f"{name}.pcap has {len(packets)} packets, the network carried {carried}"
 
 
-def check_times(performed: Performance, captures: Captures, rtt_ms: float) -> Iterator[str]:
-    """Yield a sentence where the network and the captures disagree on when a packet was where.
+@check("scenario's times", "performed", "captures")
+def check_times(seen: ScenarioEvidence) -> Iterator[str]:
+    """The network and the captures agree on when each packet was where.
 
     No packet of a host takes less than half a round trip; what is in the middle may delay it.
     """
+    performed, captures, rtt_ms = seen.performed, seen.captures, seen.promise.rtt_ms
     half_ns = rtt_ms * 500_000
     for passage in performed.passages:
         places = [(passage.sender, passage.number, passage.at_ns)]
@@ -113,8 +128,10 @@ def check_times(performed: Performance, captures: Captures, rtt_ms: float) -> It
             yield f"packet {passage.number} of {passage.sender}.pcap took {least_ns / 1e6:.6g} ms"
 
 
-def check_script(performed: Performance, script: Script) -> Iterator[str]:
-    """Yield a sentence where other lines were performed than the script's, or in another order."""
+@check("scenario's script", "performed")
+def check_script(seen: ScenarioEvidence) -> Iterator[str]:
+    """The lines of the script were performed, and in its order."""
+    performed, script = seen.performed, seen.promise.script
     lines = [(each.line, each.actor, each.text) for each in script.actions]
     done = [(call.line, call.actor, call.text) for call in performed.calls]
     if lines != done:
@@ -125,8 +142,10 @@ def check_script(performed: Performance, script: Script) -> Iterator[str]:
         yield "a line of the script ended before it began, or before the one above it"
 
 
-def check_delay(lab: LabReading | None, rtt_ms: float) -> Iterator[str]:
-    """Yield a sentence if the network's delay was not measured, or held against another."""
+@check("scenario's delay", "performed")
+def check_delay(seen: ScenarioEvidence) -> Iterator[str]:
+    """The network's delay was measured, and held against the one asked for."""
+    lab, rtt_ms = seen.observed.lab, seen.promise.rtt_ms
     found = {} if lab is None else {m.name: m for m in lab.measurements}
     if "delay" not in found:
         yield "the delay of the network was not measured"
@@ -134,8 +153,10 @@ def check_delay(lab: LabReading | None, rtt_ms: float) -> Iterator[str]:
         yield f"the delay was held against {found['delay'].theory:g} ms, asked was {rtt_ms / 2:g}"
 
 
-def check_counters(captures: Captures, counters: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield a sentence where a host's kernel counted other segments than its capture has."""
+@check("scenario's counters", "performed", "captures")
+def check_counters(seen: ScenarioEvidence) -> Iterator[str]:
+    """Each host's kernel counted the segments that its capture has."""
+    captures, counters = seen.captures, seen.observed.counters or {}
     for name in captures.keys() - {ATTACKER} - counters.keys():
         yield f"the {name}'s kernel was not asked what it counted"
     for name, counted in counters.items():
@@ -151,9 +172,8 @@ def check_counters(captures: Captures, counters: Mapping[str, Mapping[str, int]]
             yield f"the {name}'s kernel sent up to {most} segments, captured: {sent}"
 
 
-def _read_captures(promise: Promise, out: Path) -> dict[str, tuple[Packet, ...]]:
-    names = (*promise.script.hosts, ATTACKER)
-    return {name: read_capture(out / f"{name}.pcap").packets for name in names}
+OWN_CHECKS = (check_carried, check_counters, check_times, check_script, check_delay)
+"""The checks of what a scenario alone leaves."""
 
 
 def _compare(script: Script, performed: Performance, captures: Captures) -> tuple[str, ...]:

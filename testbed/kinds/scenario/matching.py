@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.capture.flights import describe_flight
+from testbed.capture.packets import FAST_OPEN, SYN, Packet, find_option
 from testbed.kinds.scenario.measurement import Call, Passage, Performance
 from testbed.kinds.scenario.script import LOST, REFUSED, TWICE, Expectation, Script, Segment
 from testbed.kinds.scenario.words import (
@@ -13,8 +15,6 @@ from testbed.kinds.scenario.words import (
     describe_end,
     describe_flags,
 )
-from testbed.wire.flights import describe_flight
-from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
 
 _BASIC_FLAGS = 0x1F
 _COMPARED = 0x17  # all of them but PSH

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from testbed.base.addresses import pack_address
+from testbed.capture.packets import FAST_OPEN, SYN, Packet, find_option
+from testbed.capture.segments import make_unreachable, options_of, with_ends, with_options
 from testbed.kinds.scenario.words import (
     OPTION_KINDS,
     address_of,
@@ -16,8 +18,6 @@ from testbed.kinds.scenario.words import (
     parse_flags,
     parse_time,
 )
-from testbed.wire.packets import FAST_OPEN, SYN, Packet, find_option
-from testbed.wire.segments import make_unreachable, options_of, with_ends, with_options
 
 _FIRST_PORT, _LAST_PORT = 1024, 65_535
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.base.namespace import Namespace, new_namespace
+from testbed.capture.counters import read_all_counters
+from testbed.capture.packets import FAST_OPEN, SYN, find_option, read_frame
 from testbed.kinds.scenario.measurement import Arrival, Passage
 from testbed.kinds.scenario.middlebox import Middlebox
 from testbed.kinds.scenario.tls import TlsContext, TlsEnd
@@ -28,8 +30,6 @@ from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, address_of, descri
 from testbed.lab.interfaces import add_address, mute, open_tun, set_route, set_up
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import ipv6_sysctls
-from testbed.wire.counters import read_all_counters
-from testbed.wire.packets import FAST_OPEN, SYN, find_option, read_frame
 
 DEVICE = "wire0"
 DEFAULT_ROUTES = {"4": "default", "6": "::/0"}

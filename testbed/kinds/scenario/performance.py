@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict
 
 from testbed.base.errors import MissingError
+from testbed.capture.counters import grown, read_all_counters
 from testbed.kinds.scenario.calls import perform_call
 from testbed.kinds.scenario.measurement import Call, Performance
 from testbed.kinds.scenario.network import Network, open_network
@@ -20,7 +21,6 @@ from testbed.kinds.scenario.words import ATTACKER
 from testbed.kinds.workspace import Site
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.model import LabReading, Measurement, Trial
-from testbed.wire.counters import grown, read_all_counters
 
 SETTLING_ROUND_TRIPS = 3
 LONGEST_S = 30.0

@@ -1,4 +1,4 @@
-"""Judgement of a load on a server: clients, server, both kernels and the wire have to agree.
+"""Judgement of a load on a server: clients, server, both kernels and the capture have to agree.
 
 Most of it is said twice: by the generator and the client's kernel, by the server's program and its
 kernel, by counters and by the capture.
@@ -9,25 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
+from testbed.capture.flows import Flows
+from testbed.capture.packets import ACK, FIN, RST, SYN
 from testbed.kinds.judgement import Judgement
-from testbed.kinds.observation import Observation
 from testbed.kinds.server_load.account import count_segments
 from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.spec import ServerLoad
-from testbed.lab.topology import CLIENT_ENDS
-from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
-from testbed.wire.both_ways import check_both_ways, check_whole
-from testbed.wire.capture import CAPTURED_MOST
-from testbed.wire.flows import Flows, read_flows
-from testbed.wire.line import check_line
-from testbed.wire.packets import ACK, FIN, RST, SYN, read_capture
-from testbed.wire.proof import prove as prove_flows
+from testbed.mechanisms.checks import CHECKS
+from testbed.model import Trial
+from testbed.model.observation import Observation
+from testbed.proof.check import check, find_problems
+from testbed.proof.evidence import Evidence, LackingError
+from testbed.proof.summary import summarise
 
-Counters = Mapping[str, int]
 SIGMAS = 6.0
 """How far a Poisson process may be from its mean."""
 HISTOGRAM_SHARE = 0.01
@@ -54,50 +53,54 @@ class ServedObservation(Observation):
 OBSERVATION = ServedObservation
 
 
-def judge(trial: Trial, observed: ServedObservation, out: Path) -> Judgement:
-    """Return what both programs told of the load, if it came to its end, and what is proven.
+@dataclass(frozen=True, eq=False)
+class ServedEvidence(Evidence):
+    """Evidence of a load on a server.
 
     The capture is bounded: where a load had more packets, its connections are those of the
     beginning, and only the counters tell of all.
+    """
+
+    @cached_property
+    def asked(self) -> ServerLoad:
+        """The load that was asked for."""
+        return self.trial.condition_as(ServerLoad)
+
+    @cached_property
+    def served_load(self) -> ServedLoad:
+        """What became of the connections."""
+        if not isinstance(self.observed, ServedObservation) or self.observed.served is None:
+            raise LackingError("the load did not end")
+        return self.observed.served
+
+    @property
+    def taken_later(self) -> Mapping[str, int]:
+        """How many segments each kernel had taken once the link had been read."""
+        return self.observed.taken_later if isinstance(self.observed, ServedObservation) else {}
+
+    @property
+    def overloaded(self) -> bool:
+        """The server may leave connections without an answer."""
+        return True
+
+    @property
+    def own_client(self) -> bool:
+        """All connections are the generator's."""
+        return True
+
+
+def judge(trial: Trial, observed: ServedObservation, out: Path) -> Judgement:
+    """Return what both programs told of the load, if it came to its end, and what is proven.
 
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    return Judgement(observed.served, _prove(trial, observed, out))
-
-
-def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None:
-    pcap, load, served = out / CAPTURE_FILE, trial.condition_as(ServerLoad), observed.served
-    if observed.counters is None or served is None or not pcap.exists():
-        return None
-    client, server = observed.counters["client"], observed.counters["server"]
-    capture = read_capture(pcap)
-    flows = read_flows(capture, CLIENT_ENDS)
-    whole = len(capture.packets) < CAPTURED_MOST
-    proof = prove_flows(flows, observed.counters, load.tcp, whole=whole, overload=True)
-    traffic = observed.lab.traffic if observed.lab is not None else {}
-    problems = (
-        *proof.problems,
-        *observed.problems,
-        *check_whole(capture),
-        *(
-            check_line(flows, load.link, (), observed.running_traces(load.link))
-            if not in_real_time(trial.kernel)
-            else ()
-        ),
-        *(check_both_ways(flows, client) if whole else ()),
-        *check_generator(served, client),
-        *check_server(served, load, server),
-        *check_link(
-            traffic, observed.counters, observed.taken_later, served.management.get("withheld", 0)
-        ),
-        *check_ledger(served, client, server, traffic),
-        *check_mechanism(load, served, server),
-        *check_asked(load, served, observed.lab.knobs if observed.lab is not None else {}),
-        *check_prices(load, served, real_time=in_real_time(trial.kernel)),
-    )
-    acks = count_handshake_acks(flows) if whole else None
-    return replace(proof, problems=problems, handshake_acks=acks)
+    seen = ServedEvidence(trial, observed, out, bounded=True)
+    if not all(map(seen.has, ("counters", "served_load", "capture"))):
+        return Judgement(observed.served, None)
+    problems = (*find_problems(seen, (*CHECKS, *OWN_CHECKS)), *observed.problems)
+    acks = count_handshake_acks(seen.flows) if seen.whole_capture else None
+    return Judgement(observed.served, replace(summarise(seen, problems), handshake_acks=acks))
 
 
 def count_handshake_acks(flows: Flows) -> int:
@@ -113,8 +116,10 @@ def count_handshake_acks(flows: Flows) -> int:
     )
 
 
-def check_generator(served: ServedLoad, client: Counters) -> Iterator[str]:
-    """Yield a sentence where the generator was the limit, or its counts do not add up."""
+@check("generator", "served_load", "counters")
+def check_generator(seen: ServedEvidence) -> Iterator[str]:
+    """The generator was not itself the limit, and its counts are its kernel's."""
+    served, client = seen.served_load, seen.client_counters
     if served.limits:
         yield f"the generator was itself the limit: it lacked {', '.join(served.limits)}"
     ended = served.answered + served.refused + served.reset + served.timed_out + served.broken
@@ -125,8 +130,10 @@ def check_generator(served: ServedLoad, client: Counters) -> Iterator[str]:
         yield f"the clients' kernel opened {opened} connections, the generator {least}"
 
 
-def check_server(served: ServedLoad, load: ServerLoad, server: Counters) -> Iterator[str]:
-    """Yield a sentence where the server's program and its kernel, or the clients, disagree."""
+@check("server", "served_load", "counters")
+def check_server(seen: ServedEvidence) -> Iterator[str]:
+    """The server's program, its kernel and the clients count the same connections."""
+    load, served, server = seen.asked, seen.served_load, seen.counters["server"]
     accepted, opened = served.server.get("accepted", 0), server.get("TcpPassiveOpens", 0)
     # The queue holds one more than its backlog (sk_acceptq_is_full).
     queues = load.server.workers * (load.server.listen_backlog + 1)
@@ -140,15 +147,16 @@ def check_server(served: ServedLoad, load: ServerLoad, server: Counters) -> Iter
         yield f"the server lacked descriptors or memory for {lacked} connections"
 
 
-def check_link(
-    traffic: Counters, counters: Mapping[str, Counters], later: Counters, withheld: int
-) -> Iterator[str]:
-    """Yield a sentence where a kernel took another number of segments than the link delivered.
+@check("segments delivered", "served_load", "counters", "lab")
+def check_link(seen: ServedEvidence) -> Iterator[str]:
+    """Each kernel took the segments that the link delivered to it.
 
-    ``counters`` of both ends were read before the link's, and ``later`` is what had been taken
-    after that, where that was counted: in real time a segment may be sent again between two
-    readings.  ``withheld`` are those that the server's management let no further than its device.
+    The counters of both ends were read before the link's, and ``taken_later`` is what had been
+    taken after that, where that was counted: in real time a segment may be sent again between two
+    readings.  Some the server's management lets no further than its device.
     """
+    traffic, counters, later = seen.counted, seen.counters, seen.taken_later
+    withheld = seen.served_load.management.get("withheld", 0)
     for way, end, less in (("up", "server", withheld), ("down", "client", 0)):
         delivered, taken = traffic[f"{way}.delivered"], counters[end]["TcpInSegs"]
         most = later.get(end, taken)
@@ -160,10 +168,11 @@ def check_link(
             )
 
 
-def check_ledger(
-    served: ServedLoad, client: Counters, server: Counters, traffic: Counters
-) -> Iterator[str]:
-    """Yield a sentence where what the server paid is not what happened, by the price list."""
+@check("ledger", "served_load", "counters")
+def check_ledger(seen: ServedEvidence) -> Iterator[str]:
+    """What the server paid is what happened, by the price list."""
+    served, traffic = seen.served_load, seen.counted
+    client, server = seen.client_counters, seen.counters["server"]
     prices, counts = served.prices_ns, served.server
     if not any(prices.values()):
         return
@@ -198,8 +207,11 @@ def check_ledger(
         yield f"the ledger has {counts['owed_ns']} ns, the price list says {owed} ns"
 
 
-def check_asked(load: ServerLoad, served: ServedLoad, knobs: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence where another load was performed than asked, or numbers contradict it."""
+@check("arrivals", "served_load")
+def check_asked(seen: ServedEvidence) -> Iterator[str]:
+    """The load was the one asked for, and its numbers do not contradict each other."""
+    load, served = seen.asked, seen.served_load
+    knobs = seen.lab.knobs if seen.has("lab") else {}
     arrivals = load.arrivals
     if served.seconds != arrivals.duration_s:
         yield f"{served.seconds} s were measured, asked were {arrivals.duration_s} s"
@@ -226,9 +238,11 @@ def check_asked(load: ServerLoad, served: ServedLoad, knobs: Mapping[str, str]) 
             yield f"client: {name} was read back as {knobs.get(f'client.{name}')!r}, not {value!r}"
 
 
-def check_prices(load: ServerLoad, served: ServedLoad, *, real_time: bool) -> Iterator[str]:
-    """Yield a sentence where another price list was charged than asked, or none was."""
-    free = real_time or load.server.program == "nginx"
+@check("prices", "served_load")
+def check_prices(seen: ServedEvidence) -> Iterator[str]:
+    """The price list that was asked for was charged, and no other."""
+    load, served = seen.asked, seen.served_load
+    free = not seen.virtual_time or load.server.program == "nginx"
     asked = {} if free else price_work(load.server)
     if served.prices_ns != asked:
         yield f"the server paid {served.prices_ns} ns, asked was {asked}"
@@ -239,12 +253,14 @@ def check_prices(load: ServerLoad, served: ServedLoad, *, real_time: bool) -> It
         yield "the ledger does not say how busy the server's processor was"
 
 
-def check_mechanism(load: ServerLoad, served: ServedLoad, server: Counters) -> Iterator[str]:
-    """Yield a sentence where clients saw what the mechanism never does, or not what it does.
+@check("connection management", "served_load", "counters")
+def check_mechanism(seen: ServedEvidence) -> Iterator[str]:
+    """Clients saw what the mechanism does, and nothing that it never does.
 
     Without room a connection is refused at its SYN with ``rst-syn``, reset at the end of its
     handshake with ``abort`` and ``no-syn-drop``, and else dropped in silence.
     """
+    load, served, server = seen.asked, seen.served_load, seen.counters["server"]
     words = load.server.mechanism.split()
     refuses, resets = "rst-syn" in words, "abort" in words or "no-syn-drop" in words
     if served.refused + served.retries and not refuses:
@@ -254,3 +270,15 @@ def check_mechanism(load: ServerLoad, served: ServedLoad, server: Counters) -> I
     full = server.get("TcpExtListenOverflows", 0) + server.get("TcpExtTCPReqQFullDrop", 0)
     if refuses and full and not server.get("TcpOutRsts", 0):
         yield f"the server's queues were full {full} times, and it sent no reset"
+
+
+OWN_CHECKS = (
+    check_generator,
+    check_server,
+    check_link,
+    check_ledger,
+    check_mechanism,
+    check_asked,
+    check_prices,
+)
+"""The checks of what a load on a server alone leaves."""

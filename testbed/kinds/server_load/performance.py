@@ -13,6 +13,8 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
+from testbed.capture.counters import grown, read_all_counters
+from testbed.capture.tcpdump import CAPTURED_MOST, capture
 from testbed.kinds.server_load.account import ServerAccount, count_segments
 from testbed.kinds.server_load.management import DEVICE, load_sysctls, managing
 from testbed.kinds.server_load.nginx import serving_nginx
@@ -37,8 +39,6 @@ from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
 from testbed.server.mechanisms.apply import Applied
-from testbed.wire.capture import CAPTURED_MOST, capture
-from testbed.wire.counters import grown, read_all_counters
 
 PORT = 80
 ADDRESS = f"{origin_address(0)}:{PORT}"

@@ -14,9 +14,9 @@ import pytest
 from analysis.records.results import read_results
 from analysis.report.flent import describe_load, write_flent
 from testbed.base.addresses import pack_address
-from testbed.wire.segments import make_segment
+from testbed.capture.segments import make_segment
 from tests.analysis.sample import conditions, experiment, record, write_results
-from tests.wire.packets import ACK, Capture, write_frames
+from tests.capture.packets import ACK, Capture, write_frames
 
 OFF, _ = conditions(["amazon"], [100.0])
 NEAR, FAR = ("10.0.3.2", 5001), ("10.0.4.2", 5001)

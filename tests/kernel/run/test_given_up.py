@@ -8,11 +8,11 @@ from socket import inet_aton
 import pytest
 from pydantic import TypeAdapter
 
+from testbed.capture.flows import read_flows
+from testbed.capture.packets import read_capture
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import TcpSpec
-from testbed.wire.flows import read_flows
-from testbed.wire.packets import read_capture
-from testbed.wire.proof import prove
+from tests.evidence import prove
 from tests.kernel.guests import Guests
 
 KEPT, GIVEN_UP = 2, 4
@@ -20,8 +20,8 @@ OPEN = """\
 import socket, time
 from testbed.lab.laboratory import open_lab
 from testbed.model import Condition, LinkSpec, TcpSpec
-from testbed.wire.capture import capture
-from testbed.wire.counters import difference, read_counters
+from testbed.capture.tcpdump import capture
+from testbed.capture.counters import difference, read_counters
 TCP_FASTOPEN_CONNECT = 30
 REQUEST = b"GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n"
 

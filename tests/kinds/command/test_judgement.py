@@ -11,8 +11,11 @@ from testbed.kinds.command import judgement
 from testbed.kinds.command.judgement import CommandObservation, judge
 from testbed.kinds.command.measurement import Executed
 from testbed.kinds.command.spec import LabCommand
+from testbed.mechanisms.checks import CHECKS
 from testbed.model import TcpSpec, Trial
-from tests.wire.test_both_ways import exchange
+from testbed.proof import evidence
+from testbed.proof.line import check_line
+from tests.proof.test_captures import exchange
 
 TRIAL = Trial(LabCommand("p", "command", tcp=TcpSpec(tfo=True)), 0, 0, "virtual", "7.3")
 SEEN = CommandObservation(
@@ -23,7 +26,7 @@ SEEN = CommandObservation(
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link."""
-    monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps, traces, shared: ())
+    monkeypatch.setattr(judgement, "CHECKS", [each for each in CHECKS if each is not check_line])
 
 
 def capture(folder: Path, **missing: str) -> None:
@@ -52,7 +55,7 @@ def test_what_was_acknowledged_must_be_captured(
     proof = judge(TRIAL, SEEN, tmp_path).proof
     assert proof is not None
     assert "1448 bytes of the server were acknowledged" in proof.problems[0]
-    monkeypatch.setattr(judgement, "CAPTURED_MOST", 1)  # of a bounded one the rest is not there
+    monkeypatch.setattr(evidence, "CAPTURED_MOST", 1)  # of a bounded one the rest is not there
     bounded = judge(TRIAL, SEEN, tmp_path).proof
     assert bounded is not None and bounded.proven
 

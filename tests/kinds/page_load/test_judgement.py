@@ -9,6 +9,7 @@ from socket import inet_aton
 
 import pytest
 
+from testbed.capture.recorder import RECORDED_BYTES
 from testbed.kinds.page_load.judgement import LoadObservation, judge
 from testbed.model import (
     Condition,
@@ -21,9 +22,8 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from testbed.wire.recorder import RECORDED_BYTES
-from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit, write_frames
-from tests.wire.test_lookups import ask, question
+from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit, write_frames
+from tests.mechanisms.test_names import ask, question
 
 CONDITION = Condition(
     "p", "graph", LinkSpec(rtt_ms=100.0, down_kbit=100_000, up_kbit=100_000), TcpSpec(), dns="hosts"

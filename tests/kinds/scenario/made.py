@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from socket import inet_aton
 
+from testbed.capture.packets import Packet, read_frame
+from testbed.capture.segments import Option, make_segment
 from testbed.kinds.scenario.measurement import Arrival, Call, Passage, Performance
 from testbed.kinds.scenario.words import ADDRESSES
-from testbed.wire.packets import Packet, read_frame
-from testbed.wire.segments import Option, make_segment
 
 COOKIE = bytes(range(8))
 _ETHERNET = bytes(12) + b"\x08\x00"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from testbed.capture.packets import ACK, SYN, Packet
 from testbed.kinds.scenario.judgement import (
+    Captures,
+    ScenarioEvidence,
     ScenarioObservation,
+    check_carried,
     check_counters,
     check_delay,
     check_script,
     check_times,
-    check_whole,
     judge,
 )
 from testbed.kinds.scenario.measurement import (
@@ -28,9 +31,9 @@ from testbed.kinds.scenario.promise import read_promise
 from testbed.kinds.scenario.script import parse_script
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import LabReading, Measurement, Proof, Trial
-from testbed.wire.packets import ACK, SYN, Packet
+from testbed.proof.check import Check
+from tests.capture.packets import write_frames
 from tests.kinds.scenario.made import packet
-from tests.wire.packets import write_frames
 
 RTT_MS = 100.0
 SENT = packet("client", "server", SYN)
@@ -50,28 +53,45 @@ PERFORMED = Performance(CALLS, PASSAGES)
 COUNTERS = {end: {"TcpInSegs": 1, "TcpOutSegs": 1} for end in ("client", "server")}
 
 
-def only(found: Iterator[str]) -> str:
+def found(
+    check: Check,
+    performed: Performance = PERFORMED,
+    captures: Captures = CAPTURES,
+    lab: LabReading | None = None,
+    counters: dict[str, dict[str, int]] | None = None,
+) -> list[str]:
+    """What a check finds where ``SCRIPT`` was to be performed, over ``RTT_MS``."""
+    observed = ScenarioObservation(lab=lab, counters=counters, performed=performed)
+    promise = replace(read_promise(PROMISE % KEPT), script=SCRIPT, rtt_ms=RTT_MS)
+    asked = Trial(Scenario("a", ""), 0, 0, "virtual", "7.3")
+    shown = {"captures": captures, "promise": promise}
+    return [*check(ScenarioEvidence(asked, observed, Path(), shown=shown))]
+
+
+def only(found: Iterable[str]) -> str:
     (sentence,) = found
     return sentence
 
 
 def test_what_agrees_has_no_problem() -> None:
     assert not [
-        *check_whole(PERFORMED, CAPTURES),
-        *check_times(PERFORMED, CAPTURES, RTT_MS),
-        *check_script(PERFORMED, SCRIPT),
-        *check_delay(lab_of(50.0), RTT_MS),
+        problem
+        for check in (check_carried, check_times, check_script, check_delay)
+        for problem in found(check, lab=lab_of(50.0))
     ]
 
 
 def test_a_packet_that_no_capture_has() -> None:
     fewer = CAPTURES | {"server": [TAKEN]}
-    assert only(check_whole(PERFORMED, fewer)) == "server.pcap has 1 packets, the network carried 2"
+    assert (
+        only(found(check_carried, captures=fewer))
+        == "server.pcap has 1 packets, the network carried 2"
+    )
 
 
 def test_a_packet_at_another_time_than_captured() -> None:
     late = replace(PASSAGES[1], at_ns=PASSAGES[1].at_ns - 1)
-    assert only(check_times(Performance((), (PASSAGES[0], late)), CAPTURES, RTT_MS)) == (
+    assert only(found(check_times, Performance((), (PASSAGES[0], late)))) == (
         "packet 1 of server.pcap was at another time than on the network"
     )
 
@@ -83,23 +103,22 @@ def test_a_packet_takes_half_a_round_trip(early_ns: int, fits: bool) -> None:
     sooner = TAKEN._replace(at_ns=TAKEN.at_ns - early_ns)
     passage = Passage("client", 0, SENT.at_ns, [Arrival("server", 0, sooner.at_ns)])
     captures = CAPTURES | {"server": [sooner, ANSWERED]}
-    found = [*check_times(Performance((), (passage,)), captures, RTT_MS)]
     said = f"packet 0 of client.pcap took {(50_000_000 - early_ns) / 1e6:.6g} ms"
-    assert found == ([] if fits else [said])
+    assert found(check_times, Performance((), (passage,)), captures) == ([] if fits else [said])
 
 
 def test_an_attacker_may_be_next_door() -> None:
     passage = Passage("attacker", 0, TAKEN.at_ns, [Arrival("server", 0, TAKEN.at_ns)])
     captures = CAPTURES | {"attacker": [TAKEN]}
-    assert not [*check_times(Performance((), (passage,)), captures, RTT_MS)]
+    assert not found(check_times, Performance((), (passage,)), captures)
 
 
 def test_other_lines_than_the_script_s() -> None:
-    assert only(check_script(Performance(CALLS[:1], ()), SCRIPT)) == (
+    assert only(found(check_script, Performance(CALLS[:1], ()))) == (
         "1 of 2 lines were performed; None is not the script's"
     )
     other = (CALLS[0], replace(CALLS[1], text="wait 3ms"))
-    assert only(check_script(Performance(other, ()), SCRIPT)) == (
+    assert only(found(check_script, Performance(other, ()))) == (
         "2 of 2 lines were performed; (2, 'wait', 'wait 3ms') is not the script's"
     )
 
@@ -107,7 +126,7 @@ def test_other_lines_than_the_script_s() -> None:
 @pytest.mark.parametrize("began_ns", [14, 26])
 def test_lines_one_after_the_other(began_ns: int) -> None:
     calls = (CALLS[0], replace(CALLS[1], at_ns=began_ns))
-    assert only(check_script(Performance(calls, ()), SCRIPT)) == (
+    assert only(found(check_script, Performance(calls, ()))) == (
         "a line of the script ended before it began, or before the one above it"
     )
 
@@ -118,8 +137,8 @@ def lab_of(theory_ms: float) -> LabReading:
 
 def test_the_delay_of_the_network() -> None:
     for lab in (None, LabReading((), {})):
-        assert only(check_delay(lab, RTT_MS)) == "the delay of the network was not measured"
-    assert only(check_delay(lab_of(100.0), RTT_MS)) == (
+        assert only(found(check_delay, lab=lab)) == "the delay of the network was not measured"
+    assert only(found(check_delay, lab=lab_of(100.0))) == (
         "the delay was held against 100 ms, asked was 50"
     )
 
@@ -144,11 +163,12 @@ def sent(one: Packet) -> Packet:
 def test_what_a_kernel_counted(counted: dict[str, int], sentence: str | None) -> None:
     captures = {"client": [sent(SENT), CAME], "server": [TAKEN, sent(ANSWERED)]}
     counters = COUNTERS | {"server": COUNTERS["server"] | counted}
-    assert [*check_counters(captures, counters)] == ([] if sentence is None else [sentence])
+    said = found(check_counters, captures=captures, counters=counters)
+    assert said == ([] if sentence is None else [sentence])
 
 
 def test_a_host_that_was_not_asked() -> None:
-    assert only(check_counters(CAPTURES, {"server": {"TcpInSegs": 2}})) == (
+    assert only(found(check_counters, counters={"server": {"TcpInSegs": 2}})) == (
         "the client's kernel was not asked what it counted"
     )
 

@@ -6,12 +6,12 @@ from socket import inet_aton
 
 import pytest
 
+from testbed.capture.packets import ACK, FAST_OPEN, PSH, RST, SYN, read_frame
+from testbed.capture.segments import make_unreachable
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
 from testbed.kinds.scenario.measurement import Arrival
 from testbed.kinds.scenario.script import parse_script
 from testbed.kinds.scenario.words import NAT_ADDRESS
-from testbed.wire.packets import ACK, FAST_OPEN, PSH, RST, SYN, read_frame
-from testbed.wire.segments import make_unreachable
 from tests.kinds.scenario.made import COOKIE, call, carried, packet
 
 REQUEST = packet("client", "server", SYN, seq=100, options=((FAST_OPEN, b""),))

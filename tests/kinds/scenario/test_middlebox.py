@@ -6,10 +6,7 @@ from socket import inet_aton
 
 import pytest
 
-from testbed.kinds.scenario.middlebox import Middlebox
-from testbed.kinds.scenario.script import parse_script
-from testbed.kinds.scenario.words import FARM_ADDRESS, NAT_ADDRESS
-from testbed.wire.packets import (
+from testbed.capture.packets import (
     ACK,
     FAST_OPEN,
     MSS,
@@ -19,7 +16,10 @@ from testbed.wire.packets import (
     read_frame,
     read_unreachable,
 )
-from testbed.wire.segments import with_ends
+from testbed.capture.segments import with_ends
+from testbed.kinds.scenario.middlebox import Middlebox
+from testbed.kinds.scenario.script import parse_script
+from testbed.kinds.scenario.words import FARM_ADDRESS, NAT_ADDRESS
 from tests.kinds.scenario.made import COOKIE, packet
 
 OPTIONS = ((MSS, b"\x05\xb4"), (FAST_OPEN, COOKIE))

@@ -7,9 +7,9 @@ import ctypes
 import pytest
 
 from testbed.base.errors import MissingError
+from testbed.capture.flights import describe_flight
 from testbed.kinds.scenario import tls
 from testbed.kinds.scenario.tls import TlsContext, TlsEnd, TlsError
-from testbed.wire.flights import describe_flight
 
 REQUEST, ANSWER = b"GET /", b"hello"
 EARLY = "client-hello+ticket+early,sealed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,20 +10,17 @@ import pytest
 
 from testbed.kinds.server_load import judgement
 from testbed.kinds.server_load.judgement import (
+    ServedEvidence,
     ServedObservation,
-    check_asked,
-    check_generator,
-    check_ledger,
-    check_link,
-    check_mechanism,
-    check_prices,
-    check_server,
     count_handshake_acks,
     judge,
 )
 from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
-from testbed.kinds.server_load.spec import Mechanism, ServerSpec
+from testbed.kinds.server_load.spec import Mechanism, ServerLoad, ServerSpec
+from testbed.proof import evidence
+from testbed.proof.check import Check
+from tests.capture.packets import ACK, REQUEST, Capture, Visit
 from tests.kinds.server_load.loads import (
     COUNTERS,
     LAB,
@@ -33,7 +30,6 @@ from tests.kinds.server_load.loads import (
     served,
     server_counts,
 )
-from tests.wire.packets import ACK, REQUEST, Capture, Visit
 
 CLIENT, SERVER = COUNTERS["client"], COUNTERS["server"]
 NEAR = replace(LOAD, link=replace(LOAD.link, rtt_ms=2.0))
@@ -41,22 +37,34 @@ KNOBS = {f"client.{name}": value for name, value in own_sysctls(LOAD.arrivals).i
 TAKEN = {end: counts["TcpInSegs"] for end, counts in COUNTERS.items()}
 
 
-def only(found: Iterator[str]) -> str:
+def found(
+    check: Check,
+    load: ServedLoad,
+    asked: ServerLoad = LOAD,
+    *,
+    taken: Mapping[str, int] = TAKEN,
+    knobs: dict[str, str] = KNOBS,
+    traffic: dict[str, int] = TRAFFIC,
+    kernel: str = "virtual",
+    **counters: dict[str, int],
+) -> list[str]:
+    """What a check finds in a load; ``counters`` of an end are those of a good one if not given."""
+    trial = replace(TRIAL, condition=asked, kernel=kernel)
+    lab = replace(LAB, knobs=knobs, traffic=traffic)
+    observed = ServedObservation(
+        lab=lab, counters=COUNTERS | counters, served=load, taken_later=dict(taken)
+    )
+    return [*check(ServedEvidence(trial, observed, Path()))]
+
+
+def only(found: Iterable[str]) -> str:
     (sentence,) = found
     return sentence
 
 
 def test_a_load_whose_numbers_agree_has_no_problem() -> None:
     good = served()
-    assert not [
-        *check_generator(good, CLIENT),
-        *check_server(good, LOAD, SERVER),
-        *check_link(TRAFFIC, COUNTERS, TAKEN, 0),
-        *check_ledger(good, CLIENT, SERVER, TRAFFIC),
-        *check_mechanism(LOAD, good, SERVER),
-        *check_asked(NEAR, good, KNOBS),
-        *check_prices(LOAD, good, real_time=False),
-    ]
+    assert not [problem for check in judgement.OWN_CHECKS for problem in found(check, good, NEAR)]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +79,12 @@ def test_a_load_whose_numbers_agree_has_no_problem() -> None:
     ],
 )  # fmt: skip
 def test_the_generator(wrong: dict[str, object], sentence: str) -> None:
-    assert only(check_generator(served(**wrong), CLIENT)) == sentence
+    assert only(found(judgement.check_generator, served(**wrong))) == sentence
 
 
 def test_a_retry_is_a_connection_of_the_kernel_s() -> None:
     """Those of the warm-up are not in the generator's count."""
-    assert not [*check_generator(served(all_started=27, retries=2), CLIENT)]
+    assert not found(judgement.check_generator, served(all_started=27, retries=2))
 
 
 @pytest.mark.parametrize(
@@ -89,24 +97,26 @@ def test_a_retry_is_a_connection_of_the_kernel_s() -> None:
 )
 def test_the_server(counts: dict[str, int], sentence: str) -> None:
     wrong = served(server=server_counts(**counts))
-    assert only(check_server(wrong, LOAD, SERVER)) == sentence
+    assert only(found(judgement.check_server, wrong)) == sentence
 
 
 @pytest.mark.parametrize(("left", "fits"), [(0, True), (129, True), (130, False)])
 def test_the_queue_may_be_full_at_the_end(left: int, fits: bool) -> None:
     opened = {"TcpPassiveOpens": 30 + left}
-    assert (not [*check_server(served(), LOAD, opened)]) is fits
+    assert (not found(judgement.check_server, served(), server=opened)) is fits
 
 
 def test_the_link() -> None:
-    fewer = COUNTERS | {"server": SERVER | {"TcpInSegs": 179}}
-    assert only(check_link(TRAFFIC, fewer, {}, 0)) == (
-        "the link delivered 180 packets to the server, its kernel took 179"
-    )
-    assert only(check_link(TRAFFIC, fewer, {}, 2)) == (
+    def said(withheld: int) -> list[str]:
+        fewer = SERVER | {"TcpInSegs": 179}
+        managed = served(management={"withheld": withheld})
+        return found(judgement.check_link, managed, taken={}, server=fewer)
+
+    assert only(said(0)) == ("the link delivered 180 packets to the server, its kernel took 179")
+    assert only(said(2)) == (
         "the link delivered 180 packets but for 2 to the server, its kernel took 179"
     )
-    assert not [*check_link(TRAFFIC, fewer, {}, 1)]
+    assert not said(1)
 
 
 @pytest.mark.parametrize(("before", "after", "fits"), [
@@ -114,10 +124,10 @@ def test_the_link() -> None:
 ])  # fmt: skip
 def test_a_kernel_is_read_before_and_after_the_link(before: int, after: int, fits: bool) -> None:
     """In real time segments may be sent again between two readings."""
-    counters = COUNTERS | {"server": SERVER | {"TcpInSegs": before}}
-    found = [*check_link(TRAFFIC, counters, TAKEN | {"server": after}, 0)]
+    counted, taken = SERVER | {"TcpInSegs": before}, TAKEN | {"server": after}
+    told = found(judgement.check_link, served(), taken=taken, server=counted)
     said = f"the link delivered 180 packets to the server, its kernel took {before} to {after}"
-    assert found == ([] if fits else [said])
+    assert told == ([] if fits else [said])
 
 
 @pytest.mark.parametrize(
@@ -131,24 +141,26 @@ def test_a_kernel_is_read_before_and_after_the_link(before: int, after: int, fit
 )  # fmt: skip
 def test_the_ledger(counts: dict[str, int], sentence: str) -> None:
     wrong = served(server=server_counts(**counts))
-    assert only(check_ledger(wrong, CLIENT, SERVER, TRAFFIC)) == sentence
+    assert only(found(judgement.check_ledger, wrong)) == sentence
 
 
 def test_a_syn_that_the_link_dropped_is_in_no_ledger() -> None:
     resent = CLIENT | {"TcpExtTCPSynRetrans": 1}
-    assert only(check_ledger(served(), resent, SERVER, TRAFFIC)) == (
+    assert only(found(judgement.check_ledger, served(), client=resent)) == (
         "the ledger has 30 SYNs, the clients' kernel sent 31"
     )
-    assert not [*check_ledger(served(), resent, SERVER, TRAFFIC | {"up.dropped": 1})]
+    assert not found(
+        judgement.check_ledger, served(), client=resent, traffic=TRAFFIC | {"up.dropped": 1}
+    )
 
 
 def test_nor_is_one_that_did_not_leave_the_clients() -> None:
     resent = CLIENT | {"TcpExtTCPSynRetrans": 1, "TcpExtTCPRetransFail": 1}
-    assert not [*check_ledger(served(), resent, SERVER, TRAFFIC)]
+    assert not found(judgement.check_ledger, served(), client=resent)
 
 
 def test_in_real_time_there_is_no_ledger() -> None:
-    assert not [*check_ledger(served(prices_ns={}, server={}), CLIENT, SERVER, TRAFFIC)]
+    assert not found(judgement.check_ledger, served(prices_ns={}, server={}))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +177,7 @@ def test_in_real_time_there_is_no_ledger() -> None:
     ],
 )  # fmt: skip
 def test_another_load_than_was_asked(wrong: dict[str, object], sentence: str) -> None:
-    assert only(check_asked(NEAR, served(**wrong), KNOBS)) == sentence
+    assert only(found(judgement.check_asked, served(**wrong), NEAR)) == sentence
 
 
 @pytest.mark.parametrize(("started", "fits"), [(47, True), (48, False)])
@@ -173,30 +185,30 @@ def test_a_poisson_process_may_be_six_standard_deviations_off(started: int, fits
     """And one, as its last second is not whole: of 20 that is 27.8."""
     load = replace(NEAR, arrivals=replace(LOAD.arrivals, spacing="poisson"))
     many = served(started=started, answered=started)
-    assert (not [*check_asked(load, many, KNOBS)]) is fits
+    assert (not found(judgement.check_asked, many, load)) is fits
 
 
 def test_sysctls_of_the_clients_are_read_back() -> None:
     other = KNOBS | {"client.net.ipv4.tcp_tw_reuse": "2"}
-    assert only(check_asked(NEAR, served(), other)) == (
+    assert only(found(judgement.check_asked, served(), NEAR, knobs=other)) == (
         "client: net.ipv4.tcp_tw_reuse was read back as '2', not '1'"
     )
 
 
 def test_the_price_list() -> None:
-    assert not [*check_prices(LOAD, served(prices_ns={}), real_time=True)]
-    assert "asked was {}" in only(check_prices(LOAD, served(), real_time=True))
-    assert only(check_prices(LOAD, served(server_cpu_pct=102.0), real_time=False)) == (
+    assert not found(judgement.check_prices, served(prices_ns={}), kernel="host")
+    assert "asked was {}" in only(found(judgement.check_prices, served(), kernel="host"))
+    assert only(found(judgement.check_prices, served(server_cpu_pct=102.0))) == (
         "the server's processor was busy for 102 % of the time"
     )
-    assert only(check_prices(LOAD, served(server_cpu_pct=None), real_time=False)) == (
+    assert only(found(judgement.check_prices, served(server_cpu_pct=None))) == (
         "the ledger does not say how busy the server's processor was"
     )
 
 
 def mechanism(name: Mechanism, good: ServedLoad, **counters: int) -> list[str]:
     load = replace(LOAD, server=ServerSpec(mechanism=name))
-    return [*check_mechanism(load, good, SERVER | counters)]
+    return found(judgement.check_mechanism, good, load, server=SERVER | counters)
 
 
 @pytest.mark.parametrize("name", ["default", "reserv", "default rst-fin"])
@@ -264,9 +276,9 @@ def test_each_is_in_the_proof(tmp_path: Path, seen: ServedObservation, sentence:
     for number in range(60):  # as many packets as the client's kernel sent, or took
         Visit(capture, 2000 + number).open()
     capture.write(tmp_path / "client.pcap")
-    found = judge(TRIAL, seen, tmp_path)
-    assert found.measured == seen.served and found.proof is not None
-    assert any(sentence in problem for problem in found.proof.problems)
+    judged = judge(TRIAL, seen, tmp_path)
+    assert judged.measured == seen.served and judged.proof is not None
+    assert any(sentence in problem for problem in judged.proof.problems)
     good = judge(TRIAL, SEEN, tmp_path).proof
     assert good is not None and not any(sentence in problem for problem in good.problems)
 
@@ -278,7 +290,7 @@ def test_of_a_bounded_capture_only_the_beginning_is_judged(
     Visit(capture, 2000).open(REQUEST)
     capture.write(tmp_path / "client.pcap")
     whole = judge(TRIAL, SEEN, tmp_path).proof
-    monkeypatch.setattr(judgement, "CAPTURED_MOST", 3)
+    monkeypatch.setattr(evidence, "CAPTURED_MOST", 3)
     bounded = judge(TRIAL, SEEN, tmp_path).proof
     assert whole is not None and bounded is not None
     assert (whole.handshake_acks, bounded.handshake_acks) == (1, None)

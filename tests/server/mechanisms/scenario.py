@@ -18,15 +18,15 @@ from typing import Any
 
 from testbed.base import proc
 from testbed.base.namespace import Namespace
+from testbed.capture.counters import parse_counters
+from testbed.capture.packets import ACK, FIN, PSH, RST, SYN, Packet, read_capture
+from testbed.capture.tcpdump import capture
 from testbed.lab.offloads import clear_offloads
 from testbed.server.mechanisms.apply import apply_management
 from testbed.server.mechanisms.mechanism import (
     MECHANISMS,
     Queues,
 )
-from testbed.wire.capture import capture
-from testbed.wire.counters import parse_counters
-from testbed.wire.packets import ACK, FIN, PSH, RST, SYN, Packet, read_capture
 
 CLIENT, SERVER, RAW = "10.99.0.1", "10.99.0.2", "10.99.0.3"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.kinds.scenario.ladder import draw_ladder
 from testbed.base.errors import ConfigurationError
-from testbed.wire.packets import ACK, FIN, PSH, RST, SYN
+from testbed.capture.packets import ACK, FIN, PSH, RST, SYN
 from tests.analysis.promised import COOKIE, HANDSHAKE, Sent, scenario_record
 
 

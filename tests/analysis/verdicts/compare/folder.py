@@ -10,7 +10,7 @@ from typing import Any
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
-from tests.wire.conversation import Sent, write_capture
+from tests.capture.conversation import Sent, write_capture
 
 Times = Mapping[Condition, Sequence[float]]
 FIRST = Condition("amazon", "chromium", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=False))

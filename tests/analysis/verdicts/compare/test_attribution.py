@@ -32,8 +32,8 @@ from tests.analysis.verdicts.compare.test_kernels import (
     OPENING,
     lane,
 )
-from tests.wire.conversation import Sent
-from tests.wire.packets import ACK
+from tests.capture.conversation import Sent
+from tests.capture.packets import ACK
 
 CHROMIUM = replace(OFF, client="chromium")
 LOAD = (*OPENING, ASKED, ANSWERED, ACKED)

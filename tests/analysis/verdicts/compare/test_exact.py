@@ -22,7 +22,7 @@ from tests.analysis.verdicts.compare.folder import (
     write_records_of,
     write_times,
 )
-from tests.wire.conversation import MS, another_boot, conversation
+from tests.capture.conversation import MS, another_boot, conversation
 
 OTHER = another_page()
 PAGES = CompareOptions(("pages",))

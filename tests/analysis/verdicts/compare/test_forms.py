@@ -29,7 +29,7 @@ from tests.analysis.verdicts.compare.folder import (
     write_records_of,
     write_times,
 )
-from tests.wire.conversation import conversation
+from tests.capture.conversation import conversation
 
 THIRD = replace(FIRST, page="wikipedia")
 HOSTILE = "bell \x07 esc \x1b[31m nul \x00 <script>alert(1)</script> |pipe| `tick` @team ]]> \ufffe"

@@ -17,9 +17,9 @@ from firstflight.cli.reports import Reports
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
+from tests.capture.conversation import Sent, write_capture
+from tests.capture.packets import ACK, SYN
 from tests.measured import load_of
-from tests.wire.conversation import Sent, write_capture
-from tests.wire.packets import ACK, SYN
 
 OFF, ON = (
     Condition("amazon", "graph", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=tfo)) for tfo in (False, True)

@@ -12,9 +12,9 @@ from analysis.records.results import read_results
 from analysis.verdicts.compare.comparison import CompareOptions, Comparison
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
+from testbed.capture.packets import ACK, SYN
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
-from testbed.wire.packets import ACK, SYN
 from tests.analysis.promised import HANDSHAKE, Sent, scenario_record, write_promises
 from tests.analysis.sample import write_records
 

@@ -29,9 +29,9 @@ from tests.analysis.kinds.scenario.test_suite import read_ktap
 from tests.analysis.promised import write_promises
 from tests.analysis.verdicts.compare.test_attribution import AGAIN, CHROMIUM, LOAD, shifted
 from tests.analysis.verdicts.compare.test_kernels import OFF, ON, Times, lane
+from tests.capture.conversation import Sent
 from tests.hallway import make_services
 from tests.test_results_reference import described
-from tests.wire.conversation import Sent
 
 OTHER = replace(OFF, page="wsj")
 BASE: Times = {OFF: [1000.0], ON: [900.0], OTHER: [2000.0]}

@@ -1,0 +1,1 @@
+"""Packet captures: written by tcpdump and a recorder of ours, and read back without a judgement."""

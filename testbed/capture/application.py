@@ -1,0 +1,51 @@
+"""Application data in a capture: requests in clear, and the TLS version that servers chose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from testbed.capture.packets import SYN, Capture
+from testbed.capture.tls import read_hello_record
+
+METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ")
+
+Ends = tuple[bytes, int, bytes, int]
+
+
+@dataclass(slots=True)
+class Application:
+    """What connections carry.
+
+    ``requests`` counts those in clear by connection, ``versions`` connections by the TLS version
+    that the server chose, ``hellos`` are the connections whose client began with TLS.
+    """
+
+    requests: Counter[Ends] = field(default_factory=Counter)
+    hellos: set[Ends] = field(default_factory=set)
+    versions: dict[Ends, str] = field(default_factory=dict)
+
+
+def read_application(capture: Capture) -> Application:
+    """Find plain-text requests and TLS hellos; retransmissions count once."""
+    found = Application()
+    counted: set[tuple[Ends, int]] = set()
+    for packet in capture.packets:
+        if packet.protocol == "TCP" and packet.payload_bytes:
+            ends = (packet.source, packet.source_port, packet.target, packet.target_port)
+            # A SYN takes a number of its own: what it carries begins with the next (RFC 9293 3.4).
+            first_byte = (packet.seq + bool(packet.flags & SYN)) % 2**32
+            if (ends, first_byte) not in counted:
+                counted.add((ends, first_byte))
+                _note_payload(found, ends, packet.payload)
+    return found
+
+
+def _note_payload(found: Application, ends: Ends, payload: bytes) -> None:
+    if payload.startswith(METHODS):
+        found.requests[ends] += 1
+    elif (hello := read_hello_record(payload)) is not None:
+        if hello.by_client:
+            found.hellos.add(ends)
+        elif hello.version is not None:
+            found.versions[ends] = hello.version

@@ -1,0 +1,110 @@
+"""Openings of connections in a capture: SYN, what it carries, and what its SYN-ACK acknowledges.
+
+A TLS client's first request is its hello, and a SYN may hold the beginning of it only: what rode in
+the SYN is counted, the rest follows a round trip later (RFC 7413 section 6.3.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+from testbed.capture.flows import Flow
+from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, Packet, behind, find_option
+from testbed.capture.tls import HANDSHAKE_START, record_bytes
+
+REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What the capture shows of one TCP connection that the client opened.
+
+    ``hello`` counts the bytes of the client's first TLS record, ``syn_hello`` those of them that
+    were in the SYN; both are 0 on a connection without TLS.  ``sent_again`` says that the SYN went
+    again before a SYN-ACK came, and ``given_up`` that the client had
+    closed it before its SYN-ACK came: no socket was left to take that.
+    """
+
+    server: str
+    syn_time_ns: int
+    sequence: int
+    syns: int
+    sent_again: bool
+    payload: int
+    carries_request: bool
+    hello: int
+    syn_hello: int
+    fastopen_option: bool
+    cookie_request: bool
+    synack_time_ns: int | None
+    given_up: bool
+    syn_data_acked: bool
+    new_cookie: bool
+    retransmits: int
+
+
+def read_connection(flow: Flow) -> Connection:
+    """Read the opening of ``flow``, its first TLS record, and how much was sent again."""
+    syn, synack = flow.syn, flow.synack
+    cookie = find_option(syn, FAST_OPEN)
+    acked = 0 if synack is None else behind(synack.ack, syn.seq + 1)
+    syn_hello = record_bytes(syn.payload)
+    sent = [
+        (by_client, packet.seq, packet.payload_bytes)
+        for by_client, packet in flow.packets
+        if packet.payload_bytes and not packet.flags & SYN
+    ]
+    return Connection(
+        server=syn.receiver,
+        syn_time_ns=syn.at_ns,
+        sequence=syn.seq,
+        syns=sum(1 for by_client, packet in flow.packets if by_client and packet.opens),
+        sent_again=_is_sent_again(flow),
+        payload=syn.payload_bytes,
+        carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),
+        hello=syn_hello or _find_hello(flow),
+        syn_hello=min(syn.payload_bytes, syn_hello),
+        fastopen_option=cookie is not None,
+        cookie_request=cookie == b"",
+        synack_time_ns=None if synack is None else synack.at_ns,
+        given_up=_is_given_up(flow),
+        syn_data_acked=syn.payload_bytes > 0 and acked == syn.payload_bytes,
+        new_cookie=synack is not None and bool(find_option(synack, FAST_OPEN)),
+        retransmits=len(sent) - len(set(sent)),
+    )
+
+
+def _find_hello(flow: Flow) -> int:
+    """Bytes of the TLS record with which the client begins after its SYN; 0: none."""
+    starts = (
+        record_bytes(packet.payload)
+        for by_client, packet in flow.packets
+        if by_client and not packet.flags & SYN and behind(packet.seq, flow.syn.seq) == 1
+    )
+    return next(filter(None, starts), 0)
+
+
+def _is_sent_again(flow: Flow) -> bool:
+    before = takewhile(lambda sent: sent[1] is not flow.synack, flow.packets)
+    return sum(1 for by_client, packet in before if by_client and packet.opens) > 1
+
+
+def _is_given_up(flow: Flow) -> bool:
+    """Whether the client answered the SYN-ACK without a socket for it.
+
+    It sends RST and no ACK then, with the number that was acknowledged (RFC 9293 section 3.5.2,
+    group 1); a socket that ends a connection sends both.
+    """
+    synack: Packet | None = None
+    for by_client, packet in flow.packets:
+        if packet is flow.synack:
+            synack = packet
+        elif synack is not None and by_client and not packet.opens:
+            return packet.flags & (RST | ACK) == RST and packet.seq == synack.ack
+    return False
+
+
+def is_answered(connection: Connection) -> bool:
+    """Return whether the first SYN was answered: one that is sent again carries no data."""
+    return connection.synack_time_ns is not None and connection.syns == 1

@@ -1,0 +1,65 @@
+"""Damage on the way: frames of a capture that no kernel takes, for their checksums are wrong.
+
+Only what came down the link is looked at: it was damaged before the client's capture, and what the
+client sends behind it (RFC 791, RFC 768, RFC 9293: the checksum of RFC 1071).  Within a machine a
+kernel leaves the checksum of a payload out: only that of the pseudo-header is there.  Before netem
+damages a packet it completes it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from dataclasses import replace
+
+from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet
+
+_IPV4, _TCP, _UDP = 4, 6, 17
+_LEAST_HEADER = 20
+_CHECKSUM_AT = {_TCP: 16, _UDP: 6}
+
+
+def split_damaged(
+    capture: Capture, clients: Collection[bytes], mac: bytes
+) -> tuple[Capture, tuple[Packet, ...]]:
+    """Return ``capture`` without the damaged frames, and those.
+
+    ``clients`` are the client's addresses, ``mac`` that of its device.  Damage is asked of IPv4
+    alone.
+    """
+    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, clients, mac)}
+    whole = tuple(packet for packet in capture.packets if id(packet) not in damaged)
+    return replace(capture, packets=whole), tuple(
+        packet for packet in capture.packets if id(packet) in damaged
+    )
+
+
+def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
+    if packet.source in clients:
+        return False
+    frame = packet.frame
+    if frame[:6] != mac or frame[12:14] != b"\x08\x00":
+        return True
+    head = frame[ETHERNET_BYTES:]
+    header_bytes = (head[0] & 0xF) * 4
+    if len(head) < _LEAST_HEADER or head[0] >> 4 != _IPV4 or header_bytes < _LEAST_HEADER:
+        return True
+    (ip_bytes,) = struct.unpack_from("!H", head, 2)
+    if _sum(head[:header_bytes]) or ip_bytes > len(head):
+        return True
+    carried, body = head[9], head[header_bytes:ip_bytes]
+    if carried not in (_TCP, _UDP):
+        return True  # nothing else comes down
+    pseudo = head[12:20] + struct.pack("!BBH", 0, carried, len(body))
+    place = _CHECKSUM_AT[carried]
+    is_left_out = body[place : place + 2] == struct.pack("!H", _sum(pseudo) ^ 0xFFFF)
+    return not is_left_out and bool(_sum(pseudo + body))
+
+
+def _sum(data: bytes) -> int:
+    """Return what the checksum leaves: 0, if the data are as they were sent."""
+    data += bytes(len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF

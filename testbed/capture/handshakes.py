@@ -1,0 +1,217 @@
+"""Handshakes of TLS 1.3, over TCP and in QUIC: resumed or not, early data, groups (RFC 8446).
+
+What stands in clear is read from the hellos; what the server told after that, and which records
+were early data, the client's secrets tell.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple, TypedDict
+
+from testbed.capture.flows import Flow, Flows, payloads
+from testbed.capture.quic import ZERO_RTT, QuicConnection
+from testbed.capture.quic_frames import join_start
+from testbed.capture.quic_keys import APPLICATION, EARLY, HANDSHAKE, candidates
+from testbed.capture.tls import (
+    APPLICATION_DATA,
+    CERTIFICATE,
+    EARLY_DATA,
+    ENCRYPTED_EXTENSIONS,
+    RECORD_HEADER_BYTES,
+    Hello,
+    count_certificates,
+    read_alpn,
+    read_extensions,
+    read_hello_record,
+    read_messages,
+    read_records,
+    record_bytes,
+)
+from testbed.capture.tls import HANDSHAKE as HANDSHAKE_RECORD
+
+_START_BYTES = 1 << 16
+"""So much of what an end sent is read for its handshake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """How a connection that the client opened began.
+
+    ``hellos`` are the client's, ``answer`` the server's last; ``None``: it has none.  ``accepted``
+    says whether the server took early data, ``alpn`` which protocol it chose, and ``certificates``
+    how many it sent, none where a session is resumed; ``None``: that cannot be told.
+    ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
+    are the requests in it.  ``asked_ns`` is when the first request left, and ``hello_ns`` when the
+    first hello had, of which a SYN carried ``syn_bytes``.  ``tickets`` are the places, first byte
+    and end, of what the server told behind early data: tickets, no answer.
+    """
+
+    client: str
+    server: str
+    quic: bool
+    began_ns: int
+    hellos: tuple[Hello, ...]
+    answer: Hello | None
+    accepted: bool | None
+    alpn: str | None
+    certificates: int | None
+    early_bytes: int
+    early_requests: int
+    asked_ns: int | None
+    tickets: tuple[tuple[int, int], ...] = ()
+    hello_ns: int | None = None
+    syn_bytes: int = 0
+
+    @property
+    def name(self) -> str:
+        """The connection's name in sentences."""
+        return f"{'QUIC' if self.quic else 'TCP'} {self.client} to {self.server}"
+
+    @property
+    def hello_bytes(self) -> int:
+        """The bytes of all hellos, with their record headers over TCP."""
+        header = 0 if self.quic else RECORD_HEADER_BYTES
+        return sum(hello.size + header for hello in self.hellos)
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the server took up a session that the client offered."""
+        return self.answer is not None and self.answer.ticket
+
+    @property
+    def offers_early(self) -> bool:
+        """Whether the client offers early data."""
+        return any(hello.early_data for hello in self.hellos)
+
+
+def read_handshakes(
+    flows: Flows,
+    connections: Sequence[QuicConnection],
+    secrets: Mapping[bytes, Mapping[str, bytes]],
+) -> tuple[Handshake, ...]:
+    """Return the handshakes of ``flows`` over TLS and of QUIC ``connections``, by their start."""
+    over_tcp = (_of_flow(flow, secrets) for flow in flows.flows)
+    found = [*filter(None, over_tcp), *(_of_quic(connection) for connection in connections)]
+    return tuple(sorted(found, key=lambda handshake: handshake.began_ns))
+
+
+def _of_quic(connection: QuicConnection) -> Handshake:
+    early = [p for p in connection.packets if p.kind == ZERO_RTT]
+    requests = {f.stream for packet in early for f in packet.requests if f.offset == 0}
+    return Handshake(
+        *(connection.client, connection.server, True, connection.began_ns),
+        *(tuple(connection.hellos), connection.answer),
+        **_told(connection.told),
+        early_bytes=sum(packet.size for packet in early),
+        early_requests=len(requests),
+        asked_ns=next(connection.asked_ns(), None),
+        hello_ns=connection.hello_ns,
+    )
+
+
+def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handshake | None:
+    """Return the handshake of ``flow``; ``None``: its client does not begin with TLS."""
+    sent = _start_of(flow, by_client=True)
+    hello = read_hello_record(sent)
+    if hello is None:
+        return None
+    received = _start_of(flow, by_client=False)
+    known = secrets.get(hello.random, {})
+    answer = read_hello_record(received)
+    told = _open_records(received, known.get(f"SERVER_{HANDSHAKE}"))
+    sealed = _open_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
+    # EndOfEarlyData is a message of the handshake.
+    early = list(takewhile(lambda record: record.kind == APPLICATION_DATA, sealed))
+    # The first request is early data, or the first data behind the handshake.
+    data = early or _open_records(sent, known.get(f"CLIENT_{APPLICATION}"))
+    asked = next((record.begin for record in data), None)
+    return Handshake(
+        *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
+        **_told(read_messages(b"".join(record.content for record in told))),
+        early_bytes=sum(record.end - record.begin for record in early),
+        early_requests=0,
+        asked_ns=None if asked is None else _sent_ns(flow, asked),
+        tickets=_find_tickets(flow, known.get(f"SERVER_{APPLICATION}")) if early else (),
+        hello_ns=_sent_ns(flow, record_bytes(sent) - 1),
+        syn_bytes=min(flow.syn.payload_bytes, record_bytes(sent)),
+    )
+
+
+class _Told(TypedDict):
+    accepted: bool | None
+    alpn: str | None
+    certificates: int | None
+
+
+def _told(messages: Mapping[int, bytes]) -> _Told:
+    """What the server's messages say, if they could be opened."""
+    block = messages.get(ENCRYPTED_EXTENSIONS)
+    if block is None:
+        return _Told(accepted=None, alpn=None, certificates=None)
+    extensions = dict(read_extensions(block))
+    return _Told(
+        accepted=EARLY_DATA in extensions,
+        alpn=next(iter(read_alpn(extensions)), ""),
+        certificates=count_certificates(messages.get(CERTIFICATE, b"")),
+    )
+
+
+def _start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:
+    """The beginning of what one end sent, up to the first hole."""
+    sent = payloads(flow, by_client=by_client)
+    return join_start(((offset, packet.payload) for offset, packet in sent), most)
+
+
+class _Record(NamedTuple):
+    """A record that was opened: its first byte and its end, its type, and what it hides."""
+
+    begin: int
+    end: int
+    kind: int
+    content: bytes
+
+
+def _open_records(stream: bytes, secret: bytes | None) -> Iterator[_Record]:
+    """Yield the records of ``stream`` that ``secret`` opens: one run of them."""
+    ways = candidates(secret, prefix="") if secret else []
+    number = position = 0
+    for kind, size, content in read_records(stream):
+        begin, position = position, position + RECORD_HEADER_BYTES + size
+        if kind != APPLICATION_DATA or len(content) != size:
+            continue
+        header = stream[begin : begin + RECORD_HEADER_BYTES]
+        opened = [(keys, plain) for keys in ways
+                  if (plain := keys.open(number, content, header)) is not None]  # fmt: skip
+        if opened:
+            (keys, plain), *_ = opened
+            ways, number, inner = [keys], number + 1, plain.rstrip(b"\0")
+            yield _Record(begin, position, int.from_bytes(inner[-1:]), inner[:-1])
+        elif number:
+            return
+
+
+def _find_tickets(flow: Flow, secret: bytes | None) -> tuple[tuple[int, int], ...]:
+    """Where the server's messages are that ``secret`` opens: each run's first byte and end."""
+    stream = _start_of(flow, by_client=False, most=sys.maxsize)
+    found: list[tuple[int, int]] = []
+    for record in _open_records(stream, secret):
+        if record.kind == HANDSHAKE_RECORD:
+            joins = bool(found) and found[-1][1] == record.begin
+            found.append((found.pop()[0] if joins else record.begin, record.end))
+    return tuple(found)
+
+
+def _sent_ns(flow: Flow, place: int) -> int | None:
+    """When the byte at ``place`` of the client's was sent first."""
+    return next(
+        (
+            packet.at_ns
+            for offset, packet in payloads(flow, by_client=True)
+            if offset <= place < offset + packet.payload_bytes
+        ),
+        None,
+    )

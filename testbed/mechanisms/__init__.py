@@ -1,0 +1,1 @@
+"""Mechanisms under test, each a folder with what proves it, and the list of all checks."""

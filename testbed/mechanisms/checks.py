@@ -1,0 +1,64 @@
+"""List of the checks that every kind of trial is held against, in their order.
+
+Each speaks of the trials whose evidence has what it needs; what a kind alone leaves, its own
+judgement checks.
+"""
+
+from __future__ import annotations
+
+from testbed.mechanisms.ecn.proof import check_ecn
+from testbed.mechanisms.fast_open.proof import check_arm, check_connected, check_counters
+from testbed.mechanisms.impairments.proof import check_damage
+from testbed.mechanisms.initial_window.proof import check_first_flights
+from testbed.mechanisms.initial_window.quic import check_quic_windows
+from testbed.mechanisms.ip.proof import check_ip
+from testbed.mechanisms.names.proof import check_lookups
+from testbed.mechanisms.neighbours.proof import check_neighbours
+from testbed.mechanisms.offload.proof import check_sizes
+from testbed.mechanisms.path_mtu.proof import check_path_mtu
+from testbed.mechanisms.queue.proof import check_queueing
+from testbed.mechanisms.quic.proof import check_quic
+from testbed.mechanisms.reuse.proof import check_requests, check_reuse
+from testbed.mechanisms.think.proof import check_service
+from testbed.mechanisms.tls.proof import check_handshakes, check_version
+from testbed.mechanisms.visits.proof import check_visits
+from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.line import check_line
+from testbed.proof.load_time import check_counts, check_load_time
+from testbed.proof.openings import check_mss, check_openings
+
+CHECKS = (
+    # The captures have all that crossed the link.
+    check_whole,
+    check_both_ways,
+    check_counted,
+    check_strangers,
+    # The link was the one asked for.
+    check_sizes,
+    check_mss,
+    check_openings,
+    check_ip,
+    check_line,
+    check_queueing,
+    check_path_mtu,
+    check_damage,
+    check_ecn,
+    check_neighbours,
+    # The mechanisms under test happened.
+    check_connected,
+    check_arm,
+    check_counters,
+    check_first_flights,
+    check_quic,
+    check_quic_windows,
+    check_requests,
+    check_reuse,
+    check_version,
+    check_handshakes,
+    check_lookups,
+    check_service,
+    # The load is the one that its client tells of.
+    check_visits,
+    check_load_time,
+    check_counts,
+)

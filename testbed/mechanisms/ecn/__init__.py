@@ -1,0 +1,1 @@
+"""Explicit congestion notification (RFC 3168, RFC 9768)."""

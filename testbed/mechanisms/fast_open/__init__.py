@@ -1,0 +1,1 @@
+"""TCP Fast Open: data in the SYN (RFC 7413)."""

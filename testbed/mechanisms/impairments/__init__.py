@@ -1,0 +1,1 @@
+"""Impairments of the link: loss, damage, copies, reordering (tc-netem(8))."""

@@ -1,0 +1,1 @@
+"""Initial congestion window, of TCP and of QUIC (RFC 6928, RFC 9002)."""

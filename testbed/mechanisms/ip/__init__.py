@@ -1,0 +1,1 @@
+"""IP version of the lab, and the client's choice between two (RFC 8305)."""

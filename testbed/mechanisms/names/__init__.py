@@ -1,0 +1,1 @@
+"""Look-ups of host names on the link (RFC 1035)."""

@@ -1,0 +1,1 @@
+"""Neighbours: who else sends on the line while a page loads."""

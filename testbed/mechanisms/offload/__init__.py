@@ -1,0 +1,1 @@
+"""Segmentation offloads of network devices (ethtool(8))."""

@@ -1,0 +1,1 @@
+"""Queue before the line (tc(8))."""

@@ -1,0 +1,1 @@
+"""QUIC and HTTP/3 (RFC 9000, RFC 9114)."""

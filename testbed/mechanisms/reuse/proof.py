@@ -1,0 +1,101 @@
+"""Reuse of connections: who ended each, and after how many requests (RFC 9112 section 9).
+
+The server may end a connection for two reasons only: it has carried as many requests as it was
+asked to, or was idle for ``KEPT_ALIVE_S``.  Clients end theirs as they like.  The capture shows who
+was first, also where TLS hides the requests, which the server's log counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.capture.flows import Flow, before_farewell
+from testbed.capture.packets import FIN, RST, SYN, behind
+from testbed.capture.tls import holds_alert
+from testbed.model import ServedConnection
+from testbed.model.impairments import is_lossy
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+
+
+@check("requests per connection", "own_client", "application", "replay", "tcp")
+def check_requests(seen: Evidence) -> Iterator[str]:
+    """No connection carried more requests than asked, nor more than the server's log has.
+
+    The log sees through TLS; the capture shows what is in plain text.
+    """
+    limit, most = seen.tcp.requests_per_connection, seen.replay.most_per_connection
+    if limit is not None and most > limit:
+        yield f"a connection carried {most} requests, asked was {limit} at the most"
+    in_clear = max(seen.application.requests.values(), default=0)
+    # A lossy link may take a request from the client and never hand it to the server.
+    if in_clear > most and not (is_lossy(seen.link) or seen.link.changes):
+        yield f"the capture shows {in_clear} requests on a connection, the server's log {most}"
+
+
+@check("reuse", "own_client", "flows", "served", "tcp", source="RFC 9112 section 9")
+def check_reuse(seen: Evidence) -> Iterator[str]:
+    """Connections were kept as long as asked: their server ended none before, nor did it say so."""
+    flows, served, limit = seen.flows, seen.served, seen.tcp.requests_per_connection
+    endings = {(f.syn.sender, f.syn.receiver): _is_ended_by_server(f) for f in flows.flows}
+    by_ends = {(connection.client, connection.server): connection for connection in served}
+    counts = {ends: 0 for ends, by_server in endings.items() if by_server}
+    counts |= {
+        ends: connection.requests
+        for ends, connection in by_ends.items()
+        if connection.announced_close
+    }
+    counts |= {ends: connection.requests for ends, connection in by_ends.items() if ends in counts}
+    setting = "no limit on requests per connection was asked"
+    if limit is not None:
+        setting = f"requests_per_connection = {limit}"
+    early = {
+        ends: requests
+        for ends, requests in counts.items()
+        if (limit is None or requests < limit) and not _excused(by_ends.get(ends))
+    }
+    if early:
+        (_, server), requests = next(iter(early.items()))
+        yield (
+            f"{setting}, but the server ended {len(early)} of {len(endings)} connections by "
+            f"itself, the first to {server} after {requests} requests"
+        )
+    closing = [
+        connection
+        for connection in served
+        if connection.asked_close and (limit is None or connection.requests < limit)
+    ]
+    if closing:
+        yield (
+            f"{setting}, but the client asked to end {len(closing)} of {len(endings)} connections "
+            f"with an answer, the first to {closing[0].server}"
+        )
+
+
+def _excused(connection: ServedConnection | None) -> bool:
+    """Return whether the client asked for the end, or an unrecorded request caused it."""
+    return connection is not None and (connection.asked_close or connection.missed)
+
+
+def _is_ended_by_server(flow: Flow) -> bool:
+    """Whether the server ended the connection by itself, and not the client before it.
+
+    A client begins to end one by RST, by FIN, or by the alert with which TLS does (RFC 8446
+    section 6.1).
+    """
+    opened, client_end = False, None
+    for by_client, packet in before_farewell(flow):
+        if by_client:
+            if packet.flags & RST:
+                return False
+            ends = packet.flags & FIN or holds_alert(packet.payload)
+            if ends and client_end is None and not packet.opens:
+                client_end = packet.seq
+        elif packet.flags & SYN:
+            opened = True
+        elif opened and packet.flags & (FIN | RST):
+            # Only the first counts: a server that is done with a connection resets what comes
+            # later, such as the second acknowledgement of its FIN (RFC 9293 section 3.10.7.1).
+            # An answer to the client's own end acknowledges that; else both ended it at once.
+            return client_end is None or behind(packet.ack, client_end) <= 0
+    return False

@@ -1,0 +1,1 @@
+"""Think time of the page's servers."""

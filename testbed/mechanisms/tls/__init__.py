@@ -1,0 +1,1 @@
+"""TLS: versions, tickets, early data, key shares (RFC 8446)."""

@@ -1,0 +1,1 @@
+"""Visits: a page loaded again by the same client."""

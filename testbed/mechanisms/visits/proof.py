@@ -1,0 +1,111 @@
+"""Visits of a page: as many and as far apart as asked, and how the connections of each began."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from testbed.capture.handshakes import Handshake
+from testbed.model import OpenedConnection, VisitProof
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+
+LATE_MS = 5.0
+"""How long a browser may take, in virtual time, until the first packet of its first request."""
+
+
+@check("visits", "visits", "condition", "capture")
+def check_visits(seen: Evidence) -> Iterator[str]:
+    """The page was visited as often, and after as long a rest, as asked."""
+    windows, asked = seen.visits, seen.condition
+    if len(windows) != asked.visits:
+        yield f"the page was visited {len(windows)} times, asked was {asked.visits}"
+        return
+    if asked.visits == 1:
+        return
+    for before, window in pairwise(windows):
+        idle_s = (window.began_ns - before.settled_ns) / 1e9
+        # In real time one of two clocks may be slewed (adjtimex(2)).
+        if idle_s < asked.idle_s * (1.0 if seen.virtual_time else 0.999):
+            yield window.say(f"it began after {idle_s:.3f} s of rest, asked was {asked.idle_s:g} s")
+    for window in windows:
+        zero_ns = window.zero_ns(seen.capture, seen.clients)
+        late_ms = None if zero_ns is None else (zero_ns - window.began_ns) / 1e6
+        if late_ms is None:
+            yield window.say("the client sent nothing")
+        elif late_ms > LATE_MS and seen.virtual_time:
+            yield window.say(f"its first packet left {late_ms:.3f} ms after it began")
+
+
+def describe_visits(seen: Evidence) -> Iterator[VisitProof]:
+    """Yield what each visit shows, where there are keys to read handshakes by."""
+    if not seen.has("handshakes") or not seen.handshakes:
+        return
+    handshakes, capture, clients = seen.handshakes, seen.capture, seen.clients
+    early = {(each.client, each.server): each.early for each in seen.served}
+    for window in seen.visits:
+        began = [each for each in handshakes if window.holds(each.began_ns)]
+        hellos = [hello for each in began for hello in each.hellos]
+        first = window.first_packet_ns(capture, clients)
+        asked = [each.asked_ns for each in handshakes if window.holds(each.asked_ns or 0)]
+        crossed = [
+            (packet.source in clients, packet.ip_bytes)
+            for packet in capture.packets
+            if window.holds(packet.at_ns)
+        ]
+        packets = Counter(
+            f"{'up' if packet.by_client else 'down'}.{packet.kind}"
+            for connection in seen.quic
+            for packet in connection.packets
+            if window.holds(packet.at_ns)
+        )
+        versions = {v for each in seen.quic if window.holds(each.began_ns) for v in each.versions}
+        yield VisitProof(
+            tcp=sum(1 for each in began if not each.quic),
+            quic=sum(1 for each in began if each.quic),
+            hellos=len(hellos),
+            hello_bytes=sum(each.hello_bytes for each in began),
+            offered=dict(Counter(group for hello in hellos for group in hello.groups)),
+            agreed=dict(Counter(g for each in began if each.answer for g in each.answer.groups)),
+            resumed=sum(1 for each in began if each.resumed),
+            early=sum(1 for each in began if each.early_bytes),
+            early_bytes=sum(each.early_bytes for each in began),
+            accepted=sum(1 for each in began if each.early_bytes and each.accepted),
+            early_requests=sum(early.get((each.client, each.server), 0) for each in began),
+            round_trips=_round_trips(first, asked, seen.link.rtt_ms),
+            up_bytes=sum(size for by_client, size in crossed if by_client),
+            down_bytes=sum(size for by_client, size in crossed if not by_client),
+            packets=dict(sorted(packets.items())),
+            versions=tuple(f"{version:x}" for version in sorted(versions)),
+            opened=tuple(_describe(each, seen.hosts, first or 0) for each in began),
+        )
+
+
+def _describe(handshake: Handshake, hosts: Mapping[str, str], first_ns: int) -> OpenedConnection:
+    """Describe a connection of a visit whose first packet left at ``first_ns``."""
+
+    def since_first(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (at_ns - first_ns) / 1e6
+
+    address = handshake.server.rpartition(":")[0]
+    return OpenedConnection(
+        host=hosts.get(address, address),
+        quic=handshake.quic,
+        began_ms=(handshake.began_ns - first_ns) / 1e6,
+        hello_ms=since_first(handshake.hello_ns),
+        hello_bytes=handshake.hello_bytes,
+        syn_bytes=handshake.syn_bytes,
+        early_bytes=handshake.early_bytes,
+        asked_ms=since_first(handshake.asked_ns),
+    )
+
+
+def _round_trips(
+    first_ns: int | None, asked_ns: Sequence[int | None], rtt_ms: float
+) -> float | None:
+    """Round trips until the first request left, to a ten-thousandth."""
+    times = [at_ns for at_ns in asked_ns if at_ns is not None]
+    if first_ns is None or not times:
+        return None
+    return round((min(times) - first_ns) / 1e6 / rtt_ms, 4)

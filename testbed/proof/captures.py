@@ -1,0 +1,136 @@
+"""Captures are whole: both directions of every connection are in them, and nothing else is.
+
+What one end acknowledges, the other has sent; so all of it must have been captured at the client,
+in both arms.  And the client's kernel must not have taken or sent more than the capture shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.capture.flows import Flow, payloads
+from testbed.capture.lookups import DNS_PORT
+from testbed.capture.packets import (
+    ACK,
+    FIN,
+    PORT_UNREACHABLE,
+    RST,
+    TOO_LONG,
+    Packet,
+    behind,
+    is_quic,
+    read_unreachable,
+)
+from testbed.capture.tcpdump import SNAP_BYTES
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+
+
+@check("whole frames", "capture")
+def check_whole(seen: Evidence) -> Iterator[str]:
+    """Frames were captured as long as the proof needs them: ``SNAP_BYTES``."""
+    cut = sum(1 for p in seen.capture.packets if len(p.frame) < min(p.frame_bytes, SNAP_BYTES))
+    if cut:
+        yield f"{cut} frames were captured with less than {SNAP_BYTES} bytes"
+
+
+@check("both ways", "flows", "link", "whole_capture")
+def check_both_ways(seen: Evidence) -> Iterator[str]:
+    """What one end acknowledged, the capture shows the other to have sent."""
+    all_flows = seen.flows.flows
+    silent = sum(1 for flow in all_flows if flow.synack is None and _is_open(flow))
+    if silent:
+        yield f"the SYN-ACKs of {silent} of {len(all_flows)} connections are not in the capture"
+    for by_client, sender in ((False, "server"), (True, "client")):
+        holes = [count for flow in all_flows if (count := _missing(flow, by_client=by_client))]
+        if holes:
+            yield (
+                f"{len(holes)} of {len(all_flows)} connections: {sum(holes)} bytes of the {sender} "
+                "were acknowledged, and are not in the capture"
+            )
+
+
+@check("segments counted", "flows", "link", "client_counters", "whole_capture")
+def check_counted(seen: Evidence) -> Iterator[str]:
+    """The client's kernel took and sent no more segments than were captured."""
+    for counter, captured, words in (
+        ("TcpInSegs", seen.flows.down, "took"),
+        ("TcpOutSegs", seen.flows.up, "sent"),
+    ):
+        counted = seen.client_counters.get(counter, 0)
+        if counted > captured:
+            yield f"the client's kernel {words} {counted} segments, the capture shows {captured}"
+
+
+@check("strange packets", "virtual_time", "capture", "flows", "link", "whole_capture")
+def check_strangers(seen: Evidence) -> Iterator[str]:
+    """Every packet is of a connection, a look-up or a late farewell of what was asked for.
+
+    Datagrams of QUIC's port are the load's, where it has connections, and a client whose connection
+    is closed refuses what still comes.  As many times as the link made copies on the way down the
+    client may have had no use for one, and have said so by ICMP.  Of a narrow path routers may tell
+    by ICMP.  A command may send what it likes, between both ends.
+    """
+    ends = {(flow.syn.sender, flow.syn.receiver) for flow in seen.flows.flows}
+    quic, narrow = bool(seen.quic), seen.link.path_mtu_bytes is not None
+    copies = seen.counted.get("down.duplicated", 0)
+    strangers = [
+        packet
+        for packet in seen.capture.packets
+        if _is_strange(packet, ends)
+        and not (quic and is_quic(packet))
+        and (seen.own_client or packet.protocol == "TCP" or not seen.is_of_client(packet))
+    ]
+    told = [(packet, read_unreachable(packet)) for packet in strangers]
+    refusals = [packet for packet, code in told if code == PORT_UNREACHABLE][:copies]
+    refusals += [packet for packet, code in told if quic and code == PORT_UNREACHABLE]
+    refusals += [packet for packet, code in told if narrow and code == TOO_LONG]
+    strangers = [packet for packet in strangers if packet not in refusals]
+    if strangers:
+        first = strangers[0]
+        ends_of = f" from {first.sender} to {first.receiver}" if first.source else ""
+        yield (
+            f"{len(strangers)} packets in the capture are not of the load, the first of them "
+            f"{first.protocol}{ends_of}"
+        )
+
+
+def _is_open(flow: Flow) -> bool:
+    """Whether the client acknowledged anything, so that there was a SYN-ACK."""
+    return any(
+        by_client and packet.flags & ACK and not packet.flags & RST
+        for by_client, packet in flow.packets
+    )
+
+
+def _missing(flow: Flow, *, by_client: bool) -> int:
+    """Bytes of one side that the other acknowledged and that were never captured."""
+    first = flow.syn if by_client else flow.synack
+    if first is None:
+        return 0
+    start = first.seq + 1
+    acknowledged, ended = 0, 0
+    for sender, packet in flow.packets:
+        if sender == by_client:
+            ended = ended or bool(packet.flags & FIN)
+        elif packet.flags & ACK and not packet.flags & RST:
+            acknowledged = max(acknowledged, behind(packet.ack, start))
+    # A FIN takes a number, too.
+    return max(0, acknowledged - ended - _covered(flow, by_client=by_client, end=acknowledged))
+
+
+def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
+    """Return how many distinct bytes of one side, before offset ``end``, were captured."""
+    total, reached = 0, 0
+    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda piece: piece[0]):
+        last = min(offset + packet.payload_bytes, end)
+        total += max(0, last - max(offset, reached))
+        reached = max(reached, last)
+    return total
+
+
+def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:
+    if packet.protocol == "TCP":
+        both = {(packet.sender, packet.receiver), (packet.receiver, packet.sender)}
+        return packet.payload_bytes > 0 and not both & ends
+    return packet.protocol != "UDP" or DNS_PORT not in (packet.source_port, packet.target_port)

@@ -1,0 +1,52 @@
+"""Check: one thing that evidence of a trial must show, with what it needs of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.proof.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of evidence, in the list of all (``testbed.mechanisms.checks``) or of a kind.
+
+    ``proves`` says in a sentence what holds if it finds nothing, ``source`` where that is from.
+    ``needs`` are attributes of ``Evidence``: of a trial that lacks one it says nothing.
+    """
+
+    name: str
+    proves: str
+    source: str
+    needs: tuple[str, ...]
+    find: Callable[[Any], Iterable[str]]
+
+    def __call__(self, evidence: Evidence) -> Iterator[str]:
+        """Yield a sentence for each thing that contradicts what it proves."""
+        yield from self.find(evidence)
+
+    def speaks_of(self, evidence: Evidence) -> bool:
+        """Return whether there is all that it needs."""
+        return all(map(evidence.has, self.needs))
+
+
+def check(
+    name: str, *needs: str, source: str = ""
+) -> Callable[[Callable[[Any], Iterable[str]]], Check]:
+    """Make a function of evidence a check; its docstring's first sentence says what it proves."""
+
+    def make(find: Callable[[Any], Iterable[str]]) -> Check:
+        paragraph, _, _ = inspect.cleandoc(find.__doc__ or "").partition("\n\n")
+        return Check(name, " ".join(paragraph.split()), source, needs, find)
+
+    return make
+
+
+def find_problems(evidence: Evidence, checks: Iterable[Check]) -> tuple[str, ...]:
+    """Return what the checks that can speak of ``evidence`` find, in their order."""
+    return tuple(
+        problem for each in checks if each.speaks_of(evidence) for problem in each(evidence)
+    )

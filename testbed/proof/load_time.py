@@ -1,0 +1,190 @@
+"""The load time by the capture's own clock, from the client's first packet to the last new byte.
+
+What a client says of its load is held against what crossed the link meanwhile: its load time, its
+first byte, and the end of each request.  In virtual time computing costs next to nothing, so that a
+client may add no more than ``SLACKS``, which are measured (docs/accuracy.md); in real time it adds
+what its computing takes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from testbed.capture.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
+from testbed.capture.packets import FIN, RST, behind
+from testbed.capture.quic import QuicConnection
+from testbed.model import PageLoad
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+from testbed.proof.line import SLACK_US
+from testbed.proof.visits import VisitWindow
+
+
+class Slack(NamedTuple):
+    """By how much a client's time may be before and behind the capture's, in ms."""
+
+    early_ms: float
+    late_ms: float
+
+
+SLACKS = MappingProxyType({"graph": Slack(0.1, 0.1), "wget2": Slack(1.1, 3.0)})
+"""In virtual time: wget2 cuts its times to whole ms, and its process has to end."""
+BROWSER = Slack(1.0, 5.0)
+"""The same of every other client: a browser ends requests and loads behind scripts and frames."""
+BROWSER_BY_QUIC = Slack(1.0, 10.0)
+"""A datagram for each request, and one more for each that has to wait: 250 of them take 4 ms."""
+NO_ENDS = ("wget2", "1.99.1")
+"""A client whose log tells when it went on behind a response, not when the response ended."""
+REAL_LATE_MS = 1_000.0
+"""What a client may add in real time, beside what keeps a browser's main thread busy."""
+REAL_EARLY_SHARE = 1e-3
+"""In real time one of two clocks may be slewed (adjtimex(2))."""
+SHOWN = 3
+Ends = tuple[str, str]
+"""A connection's client and server, each ``address:port``."""
+
+
+@check("load time", "load", "visits", "capture", "flows", "quic", "served")
+def check_load_time(seen: Evidence) -> Iterator[str]:
+    """Each load ended, and each of its requests, when bytes of the capture came.
+
+    A spare connection, on which only TLS spoke, is not of the load.  The last byte of all responses
+    came when the client says that its load ended, or, of a browser, its last request: its load
+    ended with that or another one.  Tickets are no bytes of a response.
+    """
+    for visit in seen.visits:
+        yield from map(visit.say, _check_visit(seen, visit))
+
+
+@check("requests counted", "load", "replay")
+def check_counts(seen: Evidence) -> Iterator[str]:
+    """Client and servers count the same requests; a client of one's own need not name its own."""
+    load, replay = seen.load, seen.replay
+    requests = [request for visit in load.visits for request in visit.requests]
+    claimed = sum(1 for request in requests if request.status)
+    answered = replay.exact + len(replay.inexact)
+    if claimed > answered + len(replay.missed):
+        yield (
+            f"the client names {claimed} answered requests, the server answered "
+            f"{answered + len(replay.missed)}"
+        )
+    if requests and answered > len(requests):
+        yield f"the server answered {answered} requests, the client names {len(requests)}"
+
+
+def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
+    load, began = visit.load, visit.zero_ns(seen.capture, seen.clients)
+    carried = {(connection.client, connection.server) for connection in seen.served}
+    handshakes = seen.handshakes if seen.has("handshakes") else ()
+    tickets = {(each.client, each.server): each.tickets for each in handshakes}
+
+    def in_ms(times_ns: Iterable[int]) -> list[float]:
+        return [(at - began) / 1e6 for at in times_ns if began is not None and visit.holds(at)]
+
+    arrivals_ms = sorted(in_ms(_arrivals(seen.flows, seen.quic, carried, tickets)))
+    if not arrivals_ms:
+        yield "the capture has no byte of a response"
+        return
+    last_ms = arrivals_ms[-1]
+    slack = SLACKS.get(load.client, BROWSER_BY_QUIC if seen.quic else BROWSER)
+    if not seen.virtual_time:
+        late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
+        slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
+    slack = slack._replace(late_ms=slack.late_ms + _held_ms(seen))
+    ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
+    # A browser's load may end before what its scripts ask for.
+    end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
+    # What came of a response may have waited for what its headers refer to, which was lost.
+    headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
+    waited = end_ms > last_ms and _is_near(end_ms, headers_ms, slack)
+    if not waited and not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
+        yield (
+            f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
+            f"after {last_ms:.3f} ms"
+        )
+    elif load.browser and not any(
+        -slack.early_ms <= load.plt_ms - end <= slack.late_ms
+        for end in (*ends_ms, *_hidden_ends(load, arrivals_ms, slack))
+    ):
+        yield f"the load time is {load.plt_ms:.3f} ms, and none of its requests ended then"
+    told_ms = [] if load.ttfb_ms is None else [load.ttfb_ms]
+    if (load.client, load.client_version) != NO_ENDS:
+        told_ms += ends_ms
+    apart = [
+        each
+        for each in told_ms
+        if not _is_near(each, arrivals_ms, slack) and not _is_near(each, headers_ms, slack)
+    ]
+    if apart:
+        yield (
+            f"{len(apart)} of {len(told_ms)} times that the client tells are not those of bytes in "
+            f"the capture: {', '.join(f'{each:.3f} ms' for each in apart[:SHOWN])}"
+        )
+
+
+def _hidden_ends(load: PageLoad, arrivals_ms: list[float], slack: Slack) -> Iterator[float]:
+    """Yield when misses ended whose answer a browser hides, as of pictures of other origins."""
+    for request in load.requests:
+        hidden = not request.status and request.url in load.extra
+        if hidden and _is_near(request.end_ms, arrivals_ms, slack):
+            yield request.end_ms
+
+
+def _held_ms(seen: Evidence) -> float:
+    """For how long the client's first packet may have waited for the last hop."""
+    hop = seen.traces.get("hop_up")
+    first = first_packet_ns(seen.capture, seen.clients)
+    if hop is None or first is None:
+        return 0.0
+    return (first - hop.before_ns(first - round(SLACK_US * 1000))) / 1e6
+
+
+def _arrivals(
+    flows: Flows,
+    quic: Sequence[QuicConnection],
+    carried: Collection[Ends],
+    tickets: Mapping[Ends, Sequence[tuple[int, int]]],
+) -> Iterator[int]:
+    """Yield when new bytes of responses came, on connections that ``carried`` requests."""
+    for flow in flows.flows:
+        ends = flow.syn.sender, flow.syn.receiver
+        if ends in carried:
+            yield from new_bytes(flow, tickets.get(ends, ()))
+    for connection in quic:
+        if (connection.client, connection.server) in carried:
+            yield from connection.answered_ns()
+
+
+def new_bytes(flow: Flow, besides: Sequence[tuple[int, int]] = ()) -> Iterator[int]:
+    """Yield when the server's bytes came that were not there before, until either end ended.
+
+    Those in the places ``besides``, from the first to before the second, are left out.
+
+    Those are new, too, that the client did not keep when they came: what overtakes later data has
+    an older timestamp than that, and is thrown away (PAWS, RFC 7323 section 5.2).
+    """
+    offsets = {id(packet): offset for offset, packet in payloads(flow, by_client=False)}
+    seen: dict[int, int] = {}
+    told, acked = 0, 0
+    for by_client, packet in before_farewell(flow):
+        if by_client:
+            if packet.flags & (FIN | RST):
+                return
+            told, acked = told + 1, packet.ack
+        elif (offset := offsets.get(id(packet))) is not None:
+            end = offset + packet.payload_bytes
+            if any(first <= offset and end <= last for first, last in besides):
+                continue
+            then = seen.get(offset)
+            if then is None or (then < told and behind(acked, packet.seq) <= 0):
+                seen[offset] = told
+                yield packet.at_ns
+
+
+def _is_near(told_ms: float, arrivals_ms: list[float], slack: Slack) -> bool:
+    """Whether bytes came about when a client says so."""
+    index = bisect_right(arrivals_ms, told_ms + slack.early_ms)
+    return index > 0 and told_ms - arrivals_ms[index - 1] <= slack.late_ms

@@ -1,0 +1,82 @@
+"""Greedy connections of neighbours in captures: that they never ran dry, and what they got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from testbed.capture.packets import FIN, RST, Packet, behind
+from testbed.model import NeighbourFlow
+from testbed.model.traffic import PlannedFlow, ToldConnection
+from testbed.proof.neighbours.flow import (
+    IDLE_S,
+    SLACK_S,
+    LoadWindow,
+    SeenFlow,
+    check_algorithm,
+    check_began,
+    first_byte,
+    list_progress,
+    rate_kbit,
+)
+
+
+def read_connection(
+    flow: PlannedFlow, seen: SeenFlow, told: Sequence[ToldConnection], window: LoadWindow
+) -> tuple[NeighbourFlow | None, list[str]]:
+    """Return what a connection came to, and a sentence for each thing that is not as asked."""
+    syn = next((packet for packet in seen.out if packet.opens), None)
+    if syn is None:
+        return None, ["it never began"]
+    wrong = [*check_began(flow.neighbour, syn.at_ns, window)]
+    until_ns = window.end_of(flow.neighbour)
+    wrong += _ended(flow, (*seen.out, *(seen.left if flow.way == "down" else ())), window)
+    data = [p for p in (seen.out if flow.way == "up" else seen.back) if p.payload_bytes]
+    if not data:
+        return None, [*wrong, "it sent nothing"]
+    wrong += check_algorithm(flow, told)
+    busy_s = sum(each.busy_s for each in told)
+    if told and (idle_s := (until_ns - data[0].at_ns) / 1e9 - busy_s) > IDLE_S:
+        wrong.append(f"it had nothing to send for {idle_s:.3f} s")
+    moved = _acknowledged(seen, window) if flow.way == "up" else _received(seen, window)
+    return NeighbourFlow(
+        *(flow.neighbour.text, flow.number, flow.way, window.since_s(syn.at_ns)),
+        rate_kbit(moved, window),
+        retransmits=sum(each.retransmits for each in told),
+    ), wrong
+
+
+def _ended(flow: PlannedFlow, sent: Iterable[Packet], window: LoadWindow) -> Iterator[str]:
+    """Yield a sentence if an end closed before its time, or a sender not at it."""
+    ended_ns = min((p.at_ns for p in sent if p.flags & (FIN | RST)), default=None)
+    until_ns = window.end_of(flow.neighbour)
+    early_ns = until_ns - (window.end_ns if ended_ns is None else ended_ns)
+    late_ns = -early_ns if until_ns < window.end_ns else 0
+    if max(early_ns, late_ns) > SLACK_S * 1e9:
+        ended = "never" if ended_ns is None else f"at {window.since_s(ended_ns):.3f} s"
+        yield f"it ended {ended}, asked was {window.since_s(until_ns):.3f} s"
+
+
+def _acknowledged(seen: SeenFlow, window: LoadWindow) -> int:
+    """How many bytes the remote end acknowledged during the load."""
+    first = next(p for p in seen.out if p.opens).seq
+    reached, before = 0, 0
+    for packet in seen.back:
+        if packet.at_ns > window.end_ns:
+            break
+        if not packet.flags & RST:
+            reached = max(reached, behind(packet.ack, first))
+        if packet.at_ns < window.start_ns:
+            before = reached
+    return reached - before
+
+
+def _received(seen: SeenFlow, window: LoadWindow) -> int:
+    """How many bytes came to the neighbour during the load, none of them twice."""
+    reached, before = 0, 0
+    data = (p for p in seen.back if p.payload_bytes)
+    for at_ns, bytes_there in list_progress(data, first_byte(seen.back)):
+        if at_ns <= window.end_ns:
+            reached = bytes_there
+        if at_ns < window.start_ns:
+            before = bytes_there
+    return reached - before

@@ -1,0 +1,89 @@
+"""Initial windows of QUIC: what a capture says of the least that a server must have had."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.capture.quic import HANDSHAKES, ONE_RTT, QuicConnection, QuicPacket
+from testbed.capture.quic_frames import ACK, CRYPTO, STREAM, Frame
+from testbed.mechanisms.initial_window.quic import check_quic_windows, least_window
+from testbed.model import Condition, LinkSpec, QuicSpec
+from tests.evidence import found
+
+RTT_NS = 100_000_000
+REQUEST = QuicPacket(0, True, ONE_RTT, 80, 0, (Frame(STREAM),))
+
+
+def sent(at_ms: int, number: int, kind: str = ONE_RTT, frame: int = STREAM) -> QuicPacket:
+    """A packet of the server, of 1200 bytes, that comes at a time."""
+    return QuicPacket(at_ms * 10**6, False, kind, 1200, number, (Frame(frame),))
+
+
+def ack(at_ms: int, *ranges: tuple[int, int], kind: str = ONE_RTT) -> QuicPacket:
+    """An acknowledgement that leaves at a time."""
+    return QuicPacket(at_ms * 10**6, True, kind, 40, at_ms, (Frame(ACK, acked=ranges),))
+
+
+def window(*packets: QuicPacket) -> float:
+    """The least window, in packets."""
+    return least_window(connection(*packets), RTT_NS) / 1200
+
+
+def connection(*packets: QuicPacket) -> QuicConnection:
+    return QuicConnection("10.0.0.2:9", "10.10.0.1:443", 0, [REQUEST, *packets])
+
+
+def flight(first: int, count: int, at_ms: int = 100) -> list[QuicPacket]:
+    return [sent(at_ms, number) for number in range(first, first + count)]
+
+
+def test_all_that_comes_without_an_acknowledgement_is_of_the_first_window() -> None:
+    assert window(*flight(0, 10)) == 10
+
+
+def test_what_was_acknowledged_in_time_made_room_for_as_much_again() -> None:
+    assert window(*flight(0, 10), ack(101, (0, 9)), *flight(10, 20, 201)) == 10
+    assert window(*flight(0, 10), ack(101, (0, 9)), *flight(10, 21, 201)) == 11
+
+
+def test_an_acknowledgement_was_no_reason_for_what_came_less_than_a_round_trip_later() -> None:
+    assert window(*flight(0, 10), ack(101, (0, 9)), *flight(10, 3, 200)) == 13
+
+
+def test_what_is_acknowledged_again_makes_no_more_room() -> None:
+    acks = (ack(101, (0, 4)), ack(102, (0, 9)), ack(103, (0, 9)))
+    assert window(*flight(0, 10), *acks, *flight(10, 21, 203)) == 11
+
+
+def test_each_space_has_its_numbers() -> None:
+    hands = [sent(90, number, HANDSHAKES, CRYPTO) for number in range(2)]
+    told = ack(101, (0, 1), kind=HANDSHAKES)
+    assert window(*hands, *flight(0, 8), told, *flight(8, 4, 201)) == 10
+
+
+def test_a_packet_that_comes_twice_and_an_acknowledgement_are_not_sent_twice() -> None:
+    assert window(*flight(0, 10), sent(101, 9), sent(102, 10, frame=ACK)) == 10
+
+
+@pytest.mark.parametrize(
+    ("packets", "said"), [(None, 0), (10, 1), (17, 1), (18, 0), (32, 0)], ids=str
+)
+def test_more_than_the_window_and_two_probes_is_said(packets: int | None, said: int) -> None:
+    asked = Condition("page", "chromium", LinkSpec(100.0), quic=QuicSpec(packets))
+    both = (connection(*flight(0, 20)), connection())
+    sentences = found(check_quic_windows, condition=asked, quic=both)
+    assert len(sentences) == said
+    assert all(f"initcwnd_packets = {packets}" in each for each in sentences)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        LinkSpec(100.0, delay_jitter_ms=1.0),
+        LinkSpec(100.0, reorder_pct=1.0),
+        LinkSpec(100.0, changes="at 1 s: rtt_ms 20"),
+    ],
+)
+def test_where_packets_may_be_faster_than_the_link_nothing_is(link: LinkSpec) -> None:
+    asked = Condition("page", "chromium", link, quic=QuicSpec(2))
+    assert not found(check_quic_windows, condition=asked, quic=(connection(*flight(0, 20)),))
