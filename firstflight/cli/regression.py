@@ -239,16 +239,13 @@ def _refuse_foreign(target: Path) -> None:
 
 def _write(target: Path, draft: Draft, entry: str) -> None:
     try:
-        before = REASONS_HEAD
-        if (target / REASONS_FILE).is_file():
-            before = (target / REASONS_FILE).read_text(encoding="utf-8")
         with new_folder(target, replace=True) as scratch:
             for name, text in draft.files.items():
                 (scratch / name).write_text(text, encoding="utf-8")
             for name, capture in draft.captures.items():
                 (scratch / name).parent.mkdir(parents=True, exist_ok=True)
                 (scratch / name).write_bytes(capture)
-            (scratch / REASONS_FILE).write_text(f"{before}\n{entry}", encoding="utf-8")
+            (scratch / REASONS_FILE).write_text(f"{REASONS_HEAD}\n{entry}", encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"cannot write the baseline {target}: {error.strerror or error}; what was there is "
