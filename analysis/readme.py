@@ -116,10 +116,10 @@ def _mean_gain(results: Results) -> str:
         if pair.improvement_pct
     ]
     return (
-        f"The mean gain is {number(statistics.fmean(ours), 1)} %, that of the paper's rows "
-        f"{number(statistics.fmean(stated), 1)} %. A visitor sees more of it: the first "
-        f"contentful paint comes {number(min(paints), 1)} to {number(max(paints), 1)} % sooner, "
-        f"{number(statistics.fmean(paints), 1)} % in the mean ([how](docs/visitor.md))."
+        f"The mean gain is {number(statistics.fmean(ours), 1)} %, in the paper "
+        f"{number(statistics.fmean(stated), 1)} %. A visitor gains more: the first contentful "
+        f"paint comes {number(min(paints), 1)} to {number(max(paints), 1)} % sooner, on average "
+        f"{number(statistics.fmean(paints), 1)} % ([how](docs/visitor.md))."
     )
 
 
@@ -207,8 +207,8 @@ def _zero_rtt_sentence(results: Results) -> str:
 def _detail_sentence(results: Results) -> str:
     return (
         f"Second visits to {_page(results)} at a round trip of {SHOWN_RTT_MS:g} ms: medians of "
-        f"{_seeds(results)} seeds; on the right of those with post-quantum keys, and the round "
-        "trips before the first request, of which one asks for the name."
+        f"{_seeds(results)} seeds. The three columns on the right are with post-quantum keys; "
+        "round trips are those before the first request, with one for the name look-up."
     )
 
 

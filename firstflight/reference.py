@@ -26,8 +26,8 @@ This page lists every verb of `{PROGRAM}` with its options. It is written by `ma
 the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
 `{PROGRAM}` answers `--help` and mistyped words from this file, before any Python package is
-fetched. A verb makes what it needs and no more: a run its root, its kernel and the C programs, a
-recording node, npm and the browser driver, and one that only reads nothing.
+fetched. Each verb sets up only what it needs: a run makes its root, its kernel and the C programs,
+a recording makes the browser driver, and a verb that only reads results makes nothing.
 """
 
 

@@ -179,7 +179,44 @@ def test_decisions_are_short_notes_with_a_title() -> None:
     assert notes
     assert [str(name) for name, text in notes.items() if not text.startswith("# ")] == []
     assert [str(name) for name, text in notes.items() if len(text.splitlines()) > 60] == []
-    assert sum(len(text.split()) for text in notes.values()) <= 11_000
+    assert sum(map(words, notes.values())) <= 6_000
+
+
+GENERATED = {"command-line.md", "knobs.md", "results.md"}
+"""References in docs/ that `make reference` writes, beside the folder docs/results."""
+
+
+def words(text: str) -> int:
+    """How many words a document has outside of tables and of what a program writes into it."""
+    by_hand = re.sub(r"<!-- (?!end)[^>]*-->.*?<!-- end -->", "", text, flags=re.DOTALL)
+    return len(re.sub(r"^\|.*$", "", by_hand, flags=re.MULTILINE).split())
+
+
+def test_the_documentation_keeps_to_its_budget_of_words() -> None:
+    written = {
+        name: text
+        for name, text in TEXTS.items()
+        if name.suffix == ".md"
+        and (len(name.parts) == 1 or name.parts[0] in ("docs", "wings"))
+        and name.parts[:2] != ("docs", "results")
+        and not (name.parts[0] == "docs" and name.name in GENERATED)
+    }
+    assert sum(map(words, written.values())) <= 31_600
+    assert len(written[Path("README.md")].split()) <= 1_200
+
+
+def long_sentences(text: str) -> list[str]:
+    """The sentences of a document's prose that have more than 40 words."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    prose = re.sub(r"^(?:\||#| {4}).*$", "", prose, flags=re.MULTILINE)
+    sentences = re.split(r"[.:;!?)]\s|\n\s*(?:\n|- |\d\. )", prose)
+    return [each for each in sentences if len(each.split()) > 40]
+
+
+def test_no_sentence_of_the_papers_that_all_read_first_is_long() -> None:
+    assert long_sentences("A heading is\n# one\n\n" + "word " * 41) != []
+    for name in ("README.md", "INSTALL.md", "REQUIREMENTS.md", "CONTRIBUTING.md", "docs/style.md"):
+        assert long_sentences(TEXTS[Path(name)]) == [], name
 
 
 def test_documents_that_files_point_to_exist() -> None:

@@ -3,7 +3,7 @@
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Tests that look at the state of the
 machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
-``tests/durations.json``.  docs/decisions/tests-and-bench.md says why.
+``tests/durations.json``.  docs/decisions/architecture.md says why.
 """
 
 from __future__ import annotations

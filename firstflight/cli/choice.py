@@ -40,8 +40,8 @@ def _join(_context: click.Context, _option: click.Parameter, texts: Sequence[str
 
 locked_option = click.option(
     "--locked", is_flag=True, expose_value=False, callback=_hold_locks,
-    help="End where a package or a kernel's source is not to be had as locked; else the newest "
-         "takes its place, and the run says so.",
+    help="Fail if a locked package or kernel source is no longer available; by default the "
+         "newest version takes its place, and the run says so.",
 )  # fmt: skip
 """For verbs that assemble a root or build a kernel."""
 
@@ -49,15 +49,16 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
     click.option("--kernel", metavar=names_of(KERNELS), help="Kind of kernel."),
     click.option("--kernel-version", metavar="V",
-                 help="Which version of it: a pinned one, or one of yours (kernel add)."),
+                 help="Version of the kernel: a pinned one, or one of yours (kernel add)."),
     locked_option,
     click.option("--link", metavar="NAME,...",
-                 help="Profile of the link (links list), for what the file says of it; several "
-                      "are swept."),
-    click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Of TLS origins."),
+                 help="Link profile (links list) in place of the file's values; several are "
+                      "swept."),
+    click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Protocol of TLS "
+                                                                          "origins."),
     click.option("--only", metavar="KEY=VALUE,...", multiple=True, callback=_join,
-                 help="Only the conditions that match; the same key twice: either value.  "
-                      "Repeatable, as one list."),
+                 help="Only matching conditions; a key given twice matches either value.  "
+                      "Repeatable."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
     click.option("--seed", metavar="N", help="The first seed."),

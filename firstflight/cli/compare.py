@@ -27,19 +27,20 @@ _ALPHA = 0.05
 @click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", required=False, type=click.Path(path_type=Path))
 @click.option("--across", multiple=True, metavar="NAME",
-              help="What is under test and may differ: pages, all, or a knob; may be repeated, or "
-                   "a,b. Other parts of the environment need no naming.")  # fmt: skip
+              help="What may differ: pages, a knob, or all; repeatable, or a,b. Other parts of"
+                   " the environment may always differ.")  # fmt: skip
 @click.option("--alpha", type=float, default=_ALPHA, show_default=True, metavar="P",
-              help="How often equal results may be called different, where draws or real time "
-                   "are compared.")  # fmt: skip
+              help="Probability of calling equal results different, in statistical "
+                   "comparisons.")  # fmt: skip
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
-              help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
-@click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
+              help="Smallest change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
+@click.option("--allow-faster", is_flag=True, help="Count a faster cell as the same.")
 @click.option("--fail-on", type=click.Choice(get_args(FailOn)),
-              help="Of virtual kernels: attribute each cell, and exit with 1 if one is slower (by "
-                   "--min-effect) or has any other packet; default of a run: slower.")  # fmt: skip
+              help="For virtual kernels: give each cell a verdict, and exit with 1 if one is "
+                   "slower (by --min-effect) or has any other packet; default for a run: "
+                   "slower.")  # fmt: skip
 @click.option("--style", type=click.Choice(STYLES),
-              help=f"Of virtual kernels. {STYLES_HELP}")  # fmt: skip
+              help=f"For virtual kernels. {STYLES_HELP}")  # fmt: skip
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
@@ -63,12 +64,12 @@ def compare(
 ) -> int:
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
-    Equal environments are compared to the bit, others by the spread of their draws (seeds).
+    Results of equal environments must be equal to the bit; others are compared statistically.
 
-    Without NEW, BASE is a run on several virtual kernels: what each cell came to on each of them,
-    beside the first.  So it is of two folders with --fail-on or --style.
+    Without NEW, BASE is a run on several virtual kernels: each cell gets a verdict on each of
+    them, compared with the first.  --fail-on and --style do the same for two folders.
 
-    Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
+    Exit code: 0 same, 1 different, 5 inconclusive, 2 they cannot be compared.
     """
     names = tuple(name.strip() for option in across for name in option.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)

@@ -29,12 +29,12 @@ _log = log.logger(__name__)
 @lab_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--at", type=click.Choice(get_args(End)), default="client", show_default=True,
-              help="The end of the link that it runs at.")  # fmt: skip
+              help="The end of the link where COMMAND runs.")  # fmt: skip
 @click.option("--peer", metavar="COMMAND", default="",
-              help="What runs at the other end meanwhile, such as 'iperf3 -s'.")  # fmt: skip
+              help="Command at the other end meanwhile, such as 'iperf3 -s'.")  # fmt: skip
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-lab-<experiment>.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write what became of it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Write the outcome as JSON.")
 @pass_services
 def exec(
     services: Services,
@@ -48,8 +48,8 @@ def exec(
 ) -> int:
     """Run COMMAND in the lab of one condition of CONFIG, and print what it prints.
 
-    Words such as {url}, {server} or {ca} stand for what is there (docs/own-client.md).  Exit status
-    0: it ended with 0; 1: with another status, which is said and recorded.
+    Words such as {url}, {server} or {ca} are replaced (docs/own-client.md).  Exit status 0: COMMAND
+    ended with 0; 1: with another status, which is printed and recorded.
     """
     if not command:
         raise ConfigurationError(

@@ -40,9 +40,9 @@ def import_command(
 ) -> int:
     """Make a page of what another tool recorded.
 
-    Secrets are taken out as far as they can be told: those of headers and URLs everywhere, others
-    in bodies only where their form says what they are, such as private keys and ghp_ tokens.
-    Names, messages and passwords in a body stay: look at what you share, or give --anonymize.
+    Secrets that can be recognised are removed: in headers and URLs by name, in bodies only by
+    form, such as private keys and ghp_ tokens.  Names, messages and passwords in a body stay: look
+    at what you share, or use --anonymize.
     """
     folder = name_page(places.PAGES, name, replace=replace)
     recording = read_recording(file, url=url, page=page)

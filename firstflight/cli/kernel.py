@@ -51,8 +51,8 @@ for command in (
 def export_command(services: Services, /, file: Path, version: str, replace: bool) -> int:
     """Write a built kernel to FILE, so that another machine need not compile it.
 
-    A kernel that is not built yet is built first.  The C programs of this tree go with it, and of
-    a kernel of yours what it is made of; a git tree stays where it is.
+    A kernel that is not built yet is built first.  FILE also has the C programs of this tree, and
+    the patches and settings of a kernel of yours, but no git tree.
     """
     own = None if version in pins() else read_own(version, places.data())
     # Only one of the user's own is booted when it is built.

@@ -56,20 +56,21 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--git", type=click.Path(path_type=Path), default=Path(), metavar="DIR",
                  help="The git tree; default: where this is called."),
     click.option("--base", metavar="KERNEL",
-                 help="Whose configuration and patches it gets; default: the nearest that fit."),
+                 help="Pinned kernel whose configuration and patches are used; default: the "
+                      "nearest that fit."),
     click.option("--experiment", type=_file, default=CONFIG, metavar="CONFIG",
                  help="The cells to load; default: configs/kernel-try.toml."),
     click.option("--threshold", "least_pct", type=float, default=0.0, metavar="PCT",
-                 help="Bad is a cell that is slower by this many percent."),
+                 help="A cell is bad if it is slower by this many percent."),
     click.option("--promise", "promises", metavar="NAME|FILE", multiple=True,
-                 help="Instead of CELLS: bad is a kernel on which this scenario comes out in "
-                      "another way; repeatable."),
+                 help="Instead of CELLS: a kernel is bad if this scenario has another verdict "
+                      "on it; repeatable."),
     click.option("--selftest", "selftests", metavar="NAME", multiple=True,
-                 help="Instead of CELLS: bad is a kernel that fails this one of its own tests; "
-                      "repeatable."),
+                 help="Instead of CELLS: a kernel is bad if it fails this one of its own "
+                      "tests; repeatable."),
     click.option("--packetdrill", type=click.Path(path_type=Path, exists=True, file_okay=False),
-                 metavar="FOLDER", help=f"For --selftest, as {VARIABLE} has it."),
-    click.option("--any", "any_packet", is_flag=True, help="Bad is a cell with any other packet."),
+                 metavar="FOLDER", help=f"Source of packetdrill, instead of {VARIABLE}."),
+    click.option("--any", "any_packet", is_flag=True, help="A cell is bad if any packet differs."),
     sweep_options,
     no_store_option,
     metric_option,
@@ -155,8 +156,10 @@ class _Search:
 
 
 @click.command("bisect")
-@click.option("--good", required=True, metavar="REV", help="The older one, without the change.")
-@click.option("--bad", required=True, metavar="REV", help="The newer one, with it.")
+@click.option(
+    "--good", required=True, metavar="REV", help="The older revision, without the change."
+)
+@click.option("--bad", required=True, metavar="REV", help="The newer revision, with the change.")
 @_bisect_options
 @click.option(
     "-o",
@@ -177,11 +180,11 @@ def bisect_command(
     git: Path,
     **chosen: Any,
 ) -> int:
-    """Find the commit in a git tree that changes page load times, or what a test comes to.
+    """Find the commit in a git tree that changes page load times, or the result of a test.
 
-    CELLS is as --only has it, such as page=amazon,rtt_ms=20.  The tree itself is only read.
+    CELLS are written as for --only: page=amazon,rtt_ms=20.  The tree itself is only read.
 
-    Exit code: 0 found, 5 several are left that cannot be judged, 2 nothing to find.
+    Exit code: 0 found, 5 several commits remain that cannot be judged, 2 nothing to find.
     """
     store = places.data() / "git-objects"
     oldest, newest = (resolve(git, revision, store) for revision in (good, bad))
@@ -227,7 +230,7 @@ def bisect_command(
     "--against",
     required=True,
     metavar="KERNEL|REV",
-    help="The good one: a revision, a pinned kernel, or one of yours.",
+    help="The good kernel: a revision, a pinned kernel, or one of yours.",
 )
 @_bisect_options
 @pass_services

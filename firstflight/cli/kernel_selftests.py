@@ -42,16 +42,20 @@ _folder = click.Path(path_type=Path, exists=True, file_okay=False)
 
 @click.command("selftests")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--only", "pattern", metavar="GLOB", help="Tests of such names, as sh matches them.")
+@click.option(
+    "--only", "pattern", metavar="GLOB", help="Only tests whose names match this shell pattern."
+)
 @click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
               metavar="V", help="Which kernel: a pinned one, or one of yours.")  # fmt: skip
-@click.option("--debug", is_flag=True, help="Compile it with what finds mistakes: kernels/debug.*.")
+@click.option("--debug", is_flag=True, help="Use a debug kernel (kernels/debug.*).")
 @click.option("--packetdrill", "source", type=_folder, metavar="FOLDER",
               help=f"The source of packetdrill; default: {VARIABLE}, else the program on the "
                    "PATH.")  # fmt: skip
 @click.option("--suite", type=_folder, metavar="FOLDER",
               help="Run packetdrill's scripts of this folder instead.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Guests at once; default: one a core.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), help="Guests at once; default: one for each core."
+)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-selftests.")  # fmt: skip
 @click.option("--style", type=click.Choice(STYLES), default="table", show_default=True,
@@ -75,10 +79,10 @@ def selftests(
 ) -> int:
     """Run the tests in a kernel's own source: packetdrill's scripts, and others of selftests/net.
 
-    NAME is such as tcp_fastopen_server_basic-rw or tls; without any, all scripts and a choice of
-    the others run.  Each test has a guest of its own.
+    NAME is a test, such as tcp_fastopen_server_basic-rw or tls; without any, all scripts and a
+    selection of the others run.  Each test has a guest of its own.
 
-    Exit code: 0 none fails, 1 one does, 3 packetdrill is missing, 4 one did not come to its end.
+    Exit code: 0 no test fails, 1 one does, 3 packetdrill is missing, 4 a test did not finish.
     """
     if output is not None:
         refuse_explicit(services.results, output)

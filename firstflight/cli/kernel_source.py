@@ -26,22 +26,21 @@ Command = Callable[..., Any]
 
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--git", type=_path, metavar="DIR",
-                 help="The source: a git tree, by default as it is, with what is not committed."),
+                 help="The source: a git tree, by default with its uncommitted changes."),
     click.option("--rev", "revision", metavar="REV", help="The revision of the git tree."),
     click.option("--base", metavar="KERNEL",
-                 help="What it is made from: a pinned kernel or one of yours; default: 7.3, "
-                      "and of a git tree the nearest pinned one whose patches fit."),
+                 help="Kernel to start from, pinned or one of yours; default: 7.3, for a git "
+                      "tree the nearest pinned one whose patches fit."),
     click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
-                 help="Options that its configuration has otherwise: a file of them, one, such as "
-                      "CONFIG_NAME=y, or a name: congestion-control, leaks, queues, transports.  "
-                      "Repeatable."),
-    click.option("--reverse", is_flag=True, help="Take the patches back, the last one first."),
+                 help="Change its configuration by a file, an option such as CONFIG_NAME=y, or"
+                      " a name: congestion-control, leaks, queues, transports.  Repeatable."),
+    click.option("--reverse", is_flag=True, help="Reverse the patches, the last one first."),
     click.option("--fuzz", type=click.IntRange(0, MOST_FUZZ), default=0, metavar="N",
                  help="Lines of context that may differ at the ends of a hunk; default: none."),
     click.option("--series", is_flag=True,
-                 help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on."),
+                 help="One kernel for each patch with those before it: NAME-1, NAME-2 and so on."),
     click.option("--each", is_flag=True,
-                 help="A kernel for each FILE, without the others: NAME-FILE."),
+                 help="One kernel for each FILE, without the others: NAME-FILE."),
 )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
     metavar="REV",
     help="With --git: what it is compared with; default: HEAD, or the parent of REV.",
 )
-@click.option("--name", default="try", show_default=True, help="The kernel's name, kept under it.")
+@click.option("--name", default="try", show_default=True, help="Keep the kernel under this name.")
 @click.option(
     "--experiment",
     type=_file,
@@ -90,7 +90,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
     "covered",
     metavar="FILE",
     multiple=True,
-    help="Say as well which functions of this file of the source no cell runs; repeatable.",
+    help="Also list the functions of this source file that no cell runs; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
@@ -129,7 +129,7 @@ def try_command(
     PATCH is a patch or a mailbox of patches.  With --git it may be left out: then a commit is
     compared with its parent, or a changed work tree with its last commit.
 
-    Exit code: 0 nothing fails, 1 a cell does, 5 inconclusive, 2 and 3 not to be tried.
+    Exit code: 0 no cell fails, 1 one does, 5 inconclusive, 2 and 3 PATCH cannot be tried.
     """
     source = KernelSource(git, revision, base, fragments, series, each, reverse, fuzz)
     kernels = source.define(name, patches)

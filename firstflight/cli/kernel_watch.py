@@ -36,19 +36,19 @@ _existing = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("--address", metavar="URL", default="", help="Where FOLDER is served; default: links "
               "are relative to it.")  # fmt: skip
 @click.option("--executor", "name", metavar="NAME", default=GROUP, show_default=True,
-              help="What the CI knows this executor as.")  # fmt: skip
+              help="Name of this executor in the CI.")  # fmt: skip
 @click.option("--suite", "suites", type=click.Choice(SUITES), multiple=True,
               help="Only this suite; repeatable.")  # fmt: skip
 @click.option("--every", "every_s", type=click.FloatRange(min=0), default=60.0, show_default=True,
-              metavar="S", help="Seconds from one look at BRANCHES to the next.")  # fmt: skip
+              metavar="S", help="Seconds between two looks at BRANCHES.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N",
-              help="End after N looks; default: it goes on until it is ended.")  # fmt: skip
+              help="End after N looks; default: run until stopped.")  # fmt: skip
 @click.option("--limit", "limit_min", type=click.FloatRange(min=1), default=60.0,
               show_default=True, metavar="MIN", help="Minutes that a branch may take.")  # fmt: skip
 @click.option("--reference", type=_existing, metavar="DIR",
-              help="A git tree here with the kernel's history; it spares fetching.")  # fmt: skip
+              help="Local git tree with the kernel's history, to save downloads.")  # fmt: skip
 @click.option("--packetdrill", type=_existing, metavar="FOLDER",
-              help=f"The source of packetdrill, as {VARIABLE} has it.")  # fmt: skip
+              help=f"Source of packetdrill, instead of {VARIABLE}.")  # fmt: skip
 @pass_services
 def watch_command(
     services: Services,
@@ -67,8 +67,8 @@ def watch_command(
     """Test each new branch of a kernel's CI, and publish the results as static files.
 
     BRANCHES is a list such as netdev's branches.json: a URL or a file.  FOLDER gets results.json,
-    and a file and a folder for each branch.  What is worse than on the branch's base is traced to
-    its commit.
+    and a file and a folder for each branch.  The commit of each result that is worse than on the
+    branch's base is searched.
 
     Exit code, with --rounds: 0 no branch is worse than its base, 1 one is.
     """

@@ -36,7 +36,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @_json
 @click.pass_context
 def links(context: click.Context, as_json: bool) -> None:
-    """Profiles of links by name, and delays by interval (docs/links.md); alone it lists."""
+    """Link profiles, and delays by interval (docs/links.md); without a verb, list the profiles."""
     if context.invoked_subcommand is None:
         _list(as_json)
 
@@ -44,7 +44,7 @@ def links(context: click.Context, as_json: bool) -> None:
 @links.command("list")
 @_json
 def list_command(as_json: bool) -> int:
-    """List every profile, with what its numbers come to, by arithmetic alone."""
+    """List every profile, with what follows from its numbers."""
     _list(as_json)
     return EXIT_OK
 
@@ -53,9 +53,9 @@ def list_command(as_json: bool) -> int:
 @click.argument("name")
 @_json
 def show(name: str, as_json: bool) -> int:
-    """Show a profile, its source and what its numbers come to.
+    """Show a profile, its source and what follows from its numbers.
 
-    NAME is one of those listed, or the path of a file of one's own.
+    NAME is one of those listed, or the path of a file of your own.
     """
     profile = _find(name)
     about = _describe(profile)
@@ -82,9 +82,9 @@ def show(name: str, as_json: bool) -> int:
 @click.option("--until", "until_s", type=click.FloatRange(0.01, 600), default=30.0,
               show_default=True, metavar="S", help="How long a load may take.")  # fmt: skip
 def delays(file: Path, every_ms: int, until_s: float) -> int:
-    """Write one-way delays by interval as what an experiment file says of them.
+    """Turn a file of one-way delays into lines for an experiment file.
 
-    FILE has a delay in ms on each line, as LeoReplayer's have; behind the last the first follows.
+    FILE has a delay in ms on each line, as LeoReplayer's have; after the last it begins again.
     """
     found = read_delays(file)
     click.echo(f"[link]\nrtt_ms = {2 * found[0]:g}")

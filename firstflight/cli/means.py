@@ -27,7 +27,7 @@ MEANS = ("shard", "on", "overlap", "no_store", "verify", "keep")
 
 no_store_option = click.option(
     "--no-store", is_flag=True,
-    help=f"Measure all, and take nothing from the store of results ({VARIABLE}).",
+    help=f"Measure everything; take nothing from the store of results ({VARIABLE}).",
 )  # fmt: skip
 _OPTIONS = (
     click.option("--shard", metavar="K/N",
@@ -35,17 +35,17 @@ _OPTIONS = (
     click.option("--on", metavar="dask://HOST:PORT",
                  help="Run the trials on the workers of this Dask cluster."),
     click.option("--overlap", metavar="PCT",
-                 help="So many trials run on two machines, which must agree to the bit: with "
-                      "--shard so much of the next part, too; with --on by default "
+                 help="Share of trials that two machines run, and that must be equal to the bit: "
+                      "with --shard taken from the next part; with --on by default "
                       f"{OVERLAP_PCT:g}%."),
     no_store_option,
     click.option("--verify", metavar="PCT",
-                 help="So many of the loads that the store has run again, and must be equal to the "
-                      f"bit; default: {VERIFY_PCT:g}%."),
+                 help="Share of the loads taken from the store that run again, and must be equal "
+                      f"to the bit; default: {VERIFY_PCT:g}%."),
     click.option("--keep", metavar="captures=WHICH",
-                 help=f"Of which loads the packet captures are kept: "
-                      f"[{'|'.join(KEPT_LEAST_FIRST)}]; fragile ones did not end well, or waited "
-                      "for a timer.  Default: all."),
+                 help="Which packet captures to keep: "
+                      f"[{'|'.join(KEPT_LEAST_FIRST)}]; fragile are those of loads that failed or "
+                      "waited for a timer.  Default: all."),
 )  # fmt: skip
 
 

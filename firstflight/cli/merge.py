@@ -42,9 +42,9 @@ def merge(
 ) -> int:
     """Put the results in DIR... together in OUT, as one machine would have written them.
 
-    They are the parts of one plan (run --shard), or runs of it that ended early, in one
-    environment.  A trial that several have must be equal to the bit.  What no folder has is
-    listed, and can be run with `run --resume OUT`.
+    They are parts of one plan (run --shard) or interrupted runs of it, in one environment.  A
+    trial in several of them must be equal to the bit.  Missing trials are listed, and
+    `run --resume OUT` runs them.
     """
     refuse_explicit(services.results, output)
     merges = merge_folders(directories, output, services.now())

@@ -55,7 +55,7 @@ def add(
 ) -> int:
     """Make a kernel of your own, under NAME: by patches, a git tree or a configuration.
 
-    It is built and booted once; what cannot be is not kept.  Then --kernel-version NAME runs it,
+    It is built and booted once, and not kept if that fails.  Then --kernel-version NAME runs it,
     and --set 'kernel.versions=["7.3", "NAME"]' compares it with its base.
     """
     kernels = KernelSource(**source).define(name, (*patches, *more))
@@ -144,7 +144,7 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
 def remove(services: Services, /, names: tuple[str, ...]) -> int:
     """Remove kernels of yours, and what was built of them.
 
-    Object trees, which all kernels of a base share, go with ./run.sh clean.
+    ./run.sh clean removes the object trees, which all kernels of a base share.
     """
     pinned = [name for name in names if name in pins()]
     if pinned:

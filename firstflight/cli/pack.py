@@ -52,7 +52,7 @@ _path = click.Path(path_type=Path)
               help="The licence that you share these results under: an SPDX identifier, or its "
                    "address.  Without it the pack says that none is stated.")  # fmt: skip
 @click.option("--with-root", is_flag=True,
-              help="With all that made them, down to root and source.")  # fmt: skip
+              help="Include all that made the results, such as root and source.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def pack(
@@ -66,11 +66,11 @@ def pack(
 ) -> int:
     """Write the results in RESULTS to one file, which any machine can read, check and re-run.
 
-    It is an RO-Crate in a ZIP archive.  The pages that were loaded go with it: look at what of
-    them you may share.
+    It is an RO-Crate in a ZIP archive.  It includes the pages that were loaded: check that you may
+    share them.
 
-    With --with-root it is a TAR archive of that, of what `root export` writes and of the source,
-    from which a machine without a network can repeat the run.
+    With --with-root it is a TAR archive that also has the output of `root export` and the source,
+    so that a machine without a network can repeat the run.
     """
     file = output or Path(f"{results.resolve().name}{_SUFFIXES[with_root]}")
     cache = services.cache()

@@ -53,9 +53,9 @@ def _split(
 @click.option("--name", required=True, help="The page's name, which is that of its folder.")
 @click.option("--title", help="Its title; default: the page's own.")
 @click.option("--wait", "wait_s", type=float, default=2.0, show_default=True, metavar="S",
-              help="Done when nothing was in flight for S seconds after the load.")  # fmt: skip
+              help="End when nothing was in flight for S seconds after the load.")  # fmt: skip
 @click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True, metavar="S",
-              help="Wait no longer than this for all of it.")  # fmt: skip
+              help="Longest time for the whole recording.")  # fmt: skip
 @click.option("--viewport", type=_Viewport(), help="Default: 1366x768, as in replays.")
 @click.option("--user-agent", metavar="UA", help="What the browser calls itself.")
 @click.option("--scroll", is_flag=True, help="Scroll to the end after the load event.")
@@ -66,7 +66,8 @@ def _split(
 @click.option("--replace", is_flag=True, help="Replace the page of this name.")
 @click.option("--resolver-rule", "resolver_rules", multiple=True, metavar="RULE",
               callback=_split,
-              help="For the browser, as 'MAP * 127.0.0.1:8080', or a list of such.")  # fmt: skip
+              help="Host resolver rule of the browser, such as 'MAP * 127.0.0.1:8080', or a "
+                   "list of them.")  # fmt: skip
 @click.option(
     "--allow-private",
     "allowed",
@@ -88,8 +89,8 @@ def record_command(
 ) -> int:
     """Record the page at URL with a fresh headless Chromium.
 
-    Cookies, tokens and the like are removed, but for --keep-secrets. The recorded contents belong
-    to their owners: with --anonymize only numbers and host names are kept.
+    Cookies, tokens and the like are removed, unless you give --keep-secrets.  The recorded contents
+    belong to their owners: with --anonymize only numbers and host names are kept.
     """
     order = RecordOrder(url=url, **options)
     folder = _check(order, name, replace=replace, contents=not anonymize)

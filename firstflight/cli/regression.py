@@ -38,12 +38,12 @@ _folder = click.Path(path_type=Path)
 
 @click.group()
 def baseline() -> None:
-    """Numbers that later runs are held against: update, list, show."""
+    """Results that later runs are compared with: update, list, show."""
 
 
 @baseline.command()
 @click.argument("results", metavar="RESULTS", type=_folder)
-@click.option("--reason", metavar="TEXT", help="Why the numbers are to change; kept with them.")
+@click.option("--reason", metavar="TEXT", help="Why the numbers change; kept with them.")
 @click.option("--name", metavar="NAME", help="The baseline; default: the experiment's name.")
 @click.option("--to", "elsewhere", type=_folder, metavar="DIR",
               help="A folder elsewhere, instead of a baseline by name.")  # fmt: skip
@@ -60,7 +60,7 @@ def update(
 ) -> int:
     """Make RESULTS the baseline of their experiment.
 
-    Shows what changes against the one there was, and asks why unless --reason says it.
+    Shows what changes, and asks for the reason unless --reason gives it.
     """
     if reason is not None or not sys.stdin.isatty():
         reason = _checked(reason)
@@ -88,7 +88,7 @@ def list_baselines(services: Services, /) -> int:
 @click.argument("name")
 @pass_services
 def show(services: Services, /, name: str) -> int:
-    """Say what the baseline NAME is and why it came to be so."""
+    """Show what the baseline NAME is, and the reason of its last update."""
     folder = services.baselines / _checked_name(name)
     if not (folder / REASONS_FILE).is_file():
         raise ConfigurationError(
@@ -116,7 +116,7 @@ _history_option = click.option(
 @history.command()
 @click.argument("results", metavar="RESULTS...", nargs=-1, required=True, type=_folder)
 @click.option("--baseline", "against", type=_folder, metavar="DIR",
-              help="What to hold it against; default: the baseline of its experiment.")  # fmt: skip
+              help="Baseline to compare with; default: that of its experiment.")  # fmt: skip
 @_history_option
 @pass_services
 def add(
@@ -126,9 +126,9 @@ def add(
     against: Path | None,
     database: Path | None,
 ) -> int:
-    """Remember what RESULTS say; the same folder twice is once.
+    """Add RESULTS to the history; adding a folder twice changes nothing.
 
-    Of a run on several kernel versions each is remembered for itself.
+    A run on several kernel versions is added once for each of them.
     """
     lanes = [folder / lane for folder in results for lane in read_lanes(folder) or (".",)]
     for folder in lanes:
@@ -239,16 +239,13 @@ def _refuse_foreign(target: Path) -> None:
 
 def _write(target: Path, draft: Draft, entry: str) -> None:
     try:
-        before = REASONS_HEAD
-        if (target / REASONS_FILE).is_file():
-            before = (target / REASONS_FILE).read_text(encoding="utf-8")
         with new_folder(target, replace=True) as scratch:
             for name, text in draft.files.items():
                 (scratch / name).write_text(text, encoding="utf-8")
             for name, capture in draft.captures.items():
                 (scratch / name).parent.mkdir(parents=True, exist_ok=True)
                 (scratch / name).write_bytes(capture)
-            (scratch / REASONS_FILE).write_text(f"{before}\n{entry}", encoding="utf-8")
+            (scratch / REASONS_FILE).write_text(f"{REASONS_HEAD}\n{entry}", encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"cannot write the baseline {target}: {error.strerror or error}; what was there is "

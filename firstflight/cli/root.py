@@ -78,8 +78,8 @@ def list_roots(services: Services, /, as_json: bool) -> int:
 def assemble(services: Services, /, name: str) -> int:
     """Assemble a root in the cache, and print its folder and the digest of its files.
 
-    Each package is verified by the lock's SHA-256; no privilege, apt or dpkg is needed.  Where a
-    version is gone from all sources, the newest takes its place, and is named; not with --locked.
+    Each package is verified by the lock's SHA-256; no privilege, apt or dpkg is needed.  If no
+    source has a locked version any more, the newest takes its place and is named, unless --locked.
     """
     spec = read_spec(name)
     with places.using_cache(services.cache()), repeating(_log.info) as progress:
@@ -135,10 +135,10 @@ def _resolve(spec: RootSpec, old: Lock | None, taken: str) -> Lock:
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
-    """Write all that a run takes to FILE, for machines without a network.
+    """Write all that a run needs to FILE, for machines without a network.
 
-    It is the root, the default virtual kernel, the C programs and the Python packages; what is
-    not there yet is made first.  To compress them takes some minutes.
+    That is the root, the default virtual kernel, the C programs and the Python packages; what is
+    missing is made first.  Compression takes some minutes.
     """
     cache = services.cache()
     with places.using_cache(cache), repeating(_log.info) as progress, locked_only():

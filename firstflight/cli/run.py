@@ -47,7 +47,7 @@ _log = log.logger(__name__)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
-              help="Go on with this results folder: run what has no ok record.")  # fmt: skip
+              help="Continue this results folder: run what has no ok record.")  # fmt: skip
 @means_options
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
 @metric_option
@@ -123,9 +123,9 @@ def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @click.option("--figures", type=click.Path(path_type=Path), metavar="DIR",
-              help="Write each figure of the reports there, too, as SVG and as PDF.")  # fmt: skip
+              help="Also write each figure of the reports there, as SVG and PDF.")  # fmt: skip
 @click.option("--flent", type=click.Path(path_type=Path), metavar="DIR",
-              help="Write each load that counts there, too, as data that flent draws.")  # fmt: skip
+              help="Also write each proven load there, as data for flent.")  # fmt: skip
 @metric_option
 @pass_services
 def report(
@@ -138,12 +138,13 @@ def report(
 ) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
-    Of a run on several kernels: those of each, compare.json and compare.html (of more than two,
-    compare-NAME for each but the first), and what every cell came to on each: kernels.json, and
-    kernels.md for a mail.  The table is printed as well, by --metric; no file depends on that.
+    For a run on several kernels: these files for each kernel, compare.json and compare.html (for
+    more than two, compare-NAME for each but the first), and the verdicts on all cells:
+    kernels.json, and kernels.md for a mail.  The table is also printed; --metric changes that
+    table alone.
 
-    Of several folders, loads of one experiment on servers: those of each, and lanes.html in the
-    first, with all of them in one figure.
+    For several folders of server loads of one experiment: these files for each folder, and
+    lanes.html in the first, with all of them in one figure.
     """
     for directory in directories:
         compared = write_reports(services, directory, metric)

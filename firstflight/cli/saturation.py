@@ -33,8 +33,8 @@ _log = log.logger(__name__)
 def saturation(services: Services, /, output: Path | None, as_json: bool, **chosen: Any) -> int:
     """Find the greatest rate that the server in CONFIG keeps up with.
 
-    By bisection, with the first condition of the sweep: default, where mechanisms are swept.  What
-    is found is to be the file's saturation_per_s, of which its rates are multiples.
+    It bisects with the first condition of the sweep; if mechanisms are swept, that is default.
+    Write the result into CONFIG as saturation_per_s; its rates are multiples of that.
     """
     # Whatever rates the file has, the search has its own.
     rate = Override(RATE, str(BEGIN), "saturation")

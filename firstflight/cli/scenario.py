@@ -28,10 +28,10 @@ _log = log.logger(__name__)
 @click.option("--kernel", metavar=names_of(KERNELS), default="virtual", show_default=True,
               help="Kind of kernel.")  # fmt: skip
 @click.option("--kernel-version", "versions", metavar="V", multiple=True,
-              help="Which version; repeatable.  By default the newest; for all, 7.3 and 6.1."
+              help="Kernel version; repeatable.  Default: the newest; for all, 7.3 and 6.1."
               )  # fmt: skip
 @locked_option
-@click.option("--host", is_flag=True, help="And on this machine's own kernel, as root.")
+@click.option("--host", is_flag=True, help="Also on this machine's own kernel, as root.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="At once; default: one for each core.")
 @no_store_option
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",

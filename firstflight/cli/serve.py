@@ -29,7 +29,7 @@ _log = log.logger(__name__)
 @click.command()
 @click.argument("page", metavar="PAGE")
 @click.option("--protocol", type=click.Choice(get_args(Protocol)), default="as-recorded",
-              show_default=True, help="What https origins speak.")  # fmt: skip
+              show_default=True, help="Protocol of https origins.")  # fmt: skip
 @click.option("--port", type=click.IntRange(1, LAST_PORT), metavar="N",
               help="First port; each origin takes the next one. Default: free ports.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the site, and its end, as JSON.")

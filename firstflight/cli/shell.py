@@ -48,7 +48,7 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
     """Open Mininet's prompt in the lab of one condition of CONFIG: client, near, far, server.
 
     Lines come from FILE, standard input, or the terminal. In virtual time the clock stands still
-    while a line is awaited (docs/shell.md).
+    while it waits for a line (docs/shell.md).
     """
     catalogue, choice = services.catalogue(), Choice(**chosen)
     live = not script and sys.stdin.isatty()

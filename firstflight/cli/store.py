@@ -31,10 +31,10 @@ _environment = click.option(
 
 @click.group()
 def store() -> None:
-    """Look after the store of results, which runs take from what was measured before.
+    """Manage the store of results, from which runs take what was measured before.
 
-    FIRSTFLIGHT_STORE names it: a folder, s3://BUCKET/FOLDER or ssh://HOST/FOLDER; `none` is none.
-    Without it, it is a folder in the cache.
+    FIRSTFLIGHT_STORE names it: a folder, s3://BUCKET/FOLDER or ssh://HOST/FOLDER; `none` switches
+    it off.  The default is a folder in the cache.
     """
 
 
@@ -66,7 +66,7 @@ def list_(services: Services, /, environment: str, as_json: bool) -> int:
 @click.option("--remove", is_flag=True, help="Remove what is damaged.")
 @pass_services
 def verify(services: Services, /, environment: str, remove: bool) -> int:
-    """Read every entry, and name those that are damaged or not what they are said to be."""
+    """Read every entry, and list those that are damaged or do not match their names."""
     opened = _open(services)
     count = damaged = 0
     for kept in opened.list_kept(environment):
@@ -84,8 +84,8 @@ def verify(services: Services, /, environment: str, remove: bool) -> int:
 
 @store.command()
 @_environment
-@click.option("--older-than", metavar="DAYS", help="What was written before so many days: 30d.")
-@click.option("--most", metavar="SIZE", help="The oldest, until no more than SIZE is left: 10G.")
+@click.option("--older-than", metavar="DAYS", help="Results that are older than this, such as 30d.")
+@click.option("--most", metavar="SIZE", help="The oldest results, until SIZE is left, such as 10G.")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @pass_services
 def prune(

@@ -46,13 +46,14 @@ def test_a_baseline_is_written_with_its_reason(
     assert update(services, slower, "--reason", "the\nlink is   slower now") == 0
     assert "different" in capsys.readouterr().out
     said = (services.baselines / "small" / "REASONS.md").read_text()
-    assert said.index(WHY) < said.index("the link is slower now")
-    assert said.count("\n- 20") == 2
+    assert WHY not in said
+    assert "the link is slower now" in said
+    assert said.count("\n- 20") == 1
     assert said.endswith("\n")
     assert main(["baseline", "list"], services) == 0
     assert capsys.readouterr().out.startswith("small: 8 trials in 8 cells of 2026-11-02")
     assert main(["baseline", "show", "small"], services) == 0
-    assert WHY in capsys.readouterr().out
+    assert "the link is slower now" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [(), ("--reason", ""), ("--reason", "because")])
