@@ -191,7 +191,9 @@ def test_decisions_are_short_notes_with_a_title() -> None:
 def test_documents_that_files_point_to_exist() -> None:
     pointed = {
         target
-        for text in TEXTS.values()
+        for name, text in TEXTS.items()
+        # Pages of a wing name its own as they link them, which is tested above.
+        if name.suffix != ".md" or name.parts[0] != "wings"
         for target in re.findall(r"\b(?:wings/\w+|docs)/[\w/.-]+\.md\b", text)
     }
     assert pointed
