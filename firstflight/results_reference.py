@@ -189,7 +189,8 @@ def render_results() -> dict[str, str]:
         "results/kernels.md": _document(
             "kernels.json", "Of a run on several virtual kernels, in its own folder; "
             "`./run.sh compare DIR --json` prints it as well "
-            "([what it means](../../wings/kernels/README.md#verdicts)).", AttributionDocument, known),
+            "([what it means](../../wings/kernels/README.md#verdicts)).",
+            AttributionDocument, known),
     }  # fmt: skip
     return {path: _linked(path, text, pages) for path, text in pages.items()}
 
@@ -216,7 +217,7 @@ def _linked(path: str, text: str, pages: Mapping[str, str]) -> str:
     if path == INDEX:
         return text
     own = "|".join(page.rpartition("/")[2] for page in pages if page != INDEX)
-    elsewhere = re.sub(rf"\]\((?!{own})((?:\.\./wings/)?[\w/-]+\.md)", r"](../\1", text)
+    elsewhere = re.sub(rf"\]\((?!{own})([\w./-]+\.md)", r"](../\1", text)
     return re.sub(r"\]\(#(\w+)\)", link, elsewhere)
 
 
