@@ -217,7 +217,7 @@ def _linked(path: str, text: str, pages: Mapping[str, str]) -> str:
     if path == INDEX:
         return text
     own = "|".join(page.rpartition("/")[2] for page in pages if page != INDEX)
-    elsewhere = re.sub(rf"\]\((?!{own})([\w./-]+\.md)", r"](../\1", text)
+    elsewhere = re.sub(rf"\]\((?!{own})([\w-]+\.md)", r"](../\1", text)
     return re.sub(r"\]\(#(\w+)\)", link, elsewhere)
 
 
