@@ -50,7 +50,7 @@ notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --po
 	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
 
 .PHONY: labs
-labs: ## Open the teaching labs in JupyterLab, as students get them (docs/teaching.md).
+labs: ## Open the teaching labs in JupyterLab, as students get them (wings/papers/docs/teaching.md).
 	@$(DEVELOP) --labs python -P -m analysis.teaching.hand_out my-labs
 	@$(DEVELOP) --labs python -m jupyterlab $(NOTEBOOK_ARGS) my-labs
 

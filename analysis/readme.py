@@ -31,7 +31,7 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
-from analysis.verdicts.kernels.change_tables import list_packets, tabulate, tabulate_public
+from analysis.verdicts.kernels.change_tables import tabulate, tabulate_public
 from analysis.verdicts.kernels.changes import KEPT
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
@@ -39,7 +39,7 @@ from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-KERNEL_CHANGES = ROOT / "docs" / "kernel-changes.md"
+KERNEL_CHANGES = ROOT / "wings" / "kernels" / "docs" / "changes.md"
 ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
 LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
 """The ladder of the scenario of that name."""
@@ -239,7 +239,6 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
     },
     KERNEL_CHANGES: {
         "public": lambda root: tabulate_public(root / KEPT),
-        "packets": lambda root: list_packets(root / KEPT),
         "bulk": lambda root: tabulate("bulk", root / KEPT),
         "noops": lambda root: tabulate("noops", root / KEPT),
         "plants": lambda root: tabulate("plants", root / KEPT),

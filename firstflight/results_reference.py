@@ -189,7 +189,8 @@ def render_results() -> dict[str, str]:
         "results/kernels.md": _document(
             "kernels.json", "Of a run on several virtual kernels, in its own folder; "
             "`./run.sh compare DIR --json` prints it as well "
-            "([what it means](../kernel-verdicts.md)).", AttributionDocument, known),
+            "([what it means](../../wings/kernels/README.md#verdicts)).",
+            AttributionDocument, known),
     }  # fmt: skip
     return {path: _linked(path, text, pages) for path, text in pages.items()}
 

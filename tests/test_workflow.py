@@ -51,7 +51,7 @@ def test_every_command_is_one(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_path_is_there(paper: str) -> None:
-    named = set(re.findall(r"(?:configs|analysis|docs|tests)/[\w./-]*\w", PAPERS[paper]))
+    named = set(re.findall(r"(?:configs|analysis|docs|tests|wings/\w+)/[\w./-]*\w", PAPERS[paper]))
     assert {"configs/nightly.toml", "analysis/baselines/nightly"} <= named
     made_by_readers = {"configs/mine.toml", "analysis/baselines/mine", "analysis/notebooks"}
     assert [p for p in sorted(named - made_by_readers) if not (ROOT / p).exists()] == []

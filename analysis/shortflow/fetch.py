@@ -3,7 +3,7 @@
 Handshake (RFC 9293; none of its own with a Fast Open cookie, RFC 7413), request, then the response
 in slow start over the bottleneck, segment by segment: when each leaves follows from when earlier
 ones were acknowledged.  Programs and kernels take no time, and nothing is lost: the model holds
-until the buffer overflows, and says when it does.  docs/decisions/published-numbers.md.
+until the buffer overflows, and says when it does.  wings/papers/README.md.
 Over IPv6 each packet has 20 bytes more of header (RFC 8200), which are none of TCP's.
 """
 

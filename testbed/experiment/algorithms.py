@@ -34,5 +34,5 @@ def find_unknown(experiment: Experiment, known: Mapping[str, tuple[str, ...]]) -
                 yield (
                     f"{knob}: the virtual kernel {version} has no {name!r}{near}; "
                     f"allowed: {', '.join(known[version])}, or a kernel of your own that has it "
-                    "(docs/own-kernels.md)"
+                    "(wings/kernels/README.md)"
                 )

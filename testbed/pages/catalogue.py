@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """The facts of a page; the keys of page.toml, see docs/pages.md.
+    """The facts of a page; the keys of page.toml, see wings/pages/README.md.
 
     ``recipe`` is the raw table of a page that is installed from packages, ``table`` that of one
     that has another page's resource table; ``made_up`` says of an imported table that results are

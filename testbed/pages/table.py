@@ -1,6 +1,6 @@
 """The resource table of a page, ``resources.csv``: one row for each recorded exchange, no contents.
 
-The columns are documented in docs/page-tables.md.  Reading reports every mistake at once.
+The columns are documented in wings/pages/docs/tables.md.  Reading reports every mistake at once.
 """
 
 from __future__ import annotations

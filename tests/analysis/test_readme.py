@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readme import DRAWINGS, README, ROOT, TABLES, render_page
+from analysis.readme import DRAWINGS, PAGES, README, ROOT, TABLES, render_page
 from analysis.records.results import read_results
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
@@ -34,7 +34,7 @@ def outside(text: str) -> list[str]:
     return [line for line in kept.splitlines() if re.fullmatch(r"-{3,}(\s+-{3,})+", line)]
 
 
-@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_tables_are_those_of_the_committed_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert render_page(page, text) == text, "make readme writes the tables anew"
@@ -85,10 +85,11 @@ def test_a_table_too_many_or_too_few_is_named() -> None:
 
 
 def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
-    table = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    papers = ROOT / "wings" / "papers"
+    table = (papers / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", table, flags=re.MULTILINE)
     assert len(rows) == 13
-    text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    text = (papers / "docs" / "tcp.md").read_text(encoding="utf-8")
     rows += re.findall(r"\(`([\w-]+)`, (\d+) loads", text)
     assert len(rows) == 14
     for name, loads in rows:

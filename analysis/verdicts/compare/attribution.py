@@ -30,7 +30,7 @@ Attributed = Literal[
     "broken", "slower", "faster", "other packets", "spread", "inconclusive", "phase only",
     "no effect",
 ]  # fmt: skip
-"""What a cell came to on another kernel (docs/kernel-verdicts.md)."""
+"""What a cell came to on another kernel (wings/kernels/README.md)."""
 
 CLOCK_READ_NS = 256
 """What reading the clock costs in virtual time."""
@@ -40,7 +40,7 @@ OLDER_TCP_ALONE = ("graph", "wget2")
 """The clients that were TCP alone before results said so themselves."""
 HARMLESS_PCT = 2.7
 """By so much a change that does nothing moved a cell of Chromium: one more read of the clock for
-each sendmsg moved 9 of the 24 cells of Table 1, this one the most (docs/kernel-verdicts.md)."""
+each sendmsg moved 9 of the 24 cells of Table 1, this one the most (wings/kernels/README.md)."""
 HARMLESS_DRAWN_PCT = 0.1
 """What is less over several seeds of lost packets is nobody's, though its interval leaves out 0."""
 THREADED = "wget2"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.formats.markdown import escape, make_table
-from analysis.verdicts.kernels.changes import ChangeSet, TriedChange, read_kept
+from analysis.verdicts.kernels.changes import KEPT, ChangeSet, TriedChange, read_kept
 from analysis.words import count
 
 PUBLIC = "public.toml"
-HEADS = ["change", "cells by verdict", "largest", "`kernel try` says"]
+HEADS = ["change", "cells by verdict", "largest"]
 LEAST_PCT = 0.005
 """A smaller change is not shown."""
 
@@ -43,36 +43,42 @@ class PublicChange:
 
 
 def tabulate(name: str, folder: Path) -> str:
-    """Return a row for each change of the committed set ``name``, and where it was tried."""
+    """Return a table of the committed set ``name``, and where it was tried.
+
+    Changes that came to the same have one row.
+    """
     kept = read_kept(name, folder)
-    rows = [[_suffix(each).replace("-", " "), *_describe(each)] for each in kept.changes]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for each in kept.changes:
+        alike.setdefault(tuple(_describe(each)), []).append(_suffix(each).replace("-", " "))
+    rows = [["; ".join(names), *described] for described, names in alike.items()]
     return "\n".join([*make_table(HEADS, rows, ["largest"]), "", _origin(kept), ""])
 
 
 def tabulate_public(folder: Path) -> str:
-    """Return a row for each public change, with what its message claims, and where it was tried."""
+    """Return the public changes: a row for each that moved a cell, and a line for each other."""
     tried, origins = _read_public(folder)
-    heads = ["change", "its message says", "with", *HEADS[1:]]
+    heads = ["change", "its message says", "with", *HEADS[1:], "`kernel try` says"]
     changes = read_public(folder)
-    rows = [
-        [change.title, escape(change.claims), f"`{change.words}`" if change.words else "",
-         *_describe(tried[change.name])]
-        for change in changes if not change.why
-    ]  # fmt: skip
-    refused = [f"- {change.title}: {escape(change.why)}." for change in changes if change.why]
+    rows, other, same, refused = [], [], [], []
+    for change in changes:
+        words = f"`{change.words}`" if change.words else ""
+        if change.why:
+            refused.append(change.commit or escape(change.subject))
+        elif (came := tried[change.name]).found:
+            claims, answer = escape(change.claims), escape(came.answer)
+            rows.append([change.title, claims, words, *_describe(came), answer])
+        elif set(came.counts) == {"no effect"}:
+            same.append(f"- {change.title}{words and f', {words}'}")
+        else:
+            other.append(f"- {change.title}{words and f', {words}'}: {_describe(came)[0]}")
     table = make_table(heads, rows, ["largest"])
-    return "\n".join([*table, "", *origins, "", "Not tried:", "", *refused, ""])
-
-
-def list_packets(folder: Path) -> str:
-    """Return the first packet that differs in the cell that each public change moved most."""
-    tried, _ = _read_public(folder)
-    blocks = [
-        f"{c.subject} ({tried[c.name].extreme_cell}):\n\n```\n{packets}\n```\n"
-        for c in read_public(folder) if not c.why
-        if (packets := "\n".join(tried[c.name].differs))
-    ]  # fmt: skip
-    return "\n".join(blocks)
+    return "\n".join([
+        *table, "", "No cell is slower or faster, but packets differ:", "", *other, "",
+        "No effect in any cell, equal to the bit:", "", *same, "", *origins, "",
+        f"Not tried (`{KEPT / PUBLIC}` says why): {', '.join(refused)}.",
+        "",
+    ])  # fmt: skip
 
 
 def read_public(folder: Path) -> list[PublicChange]:
@@ -94,11 +100,10 @@ def _suffix(tried: TriedChange) -> str:
 
 
 def _describe(tried: TriedChange) -> list[str]:
-    """Return the cells of HEADS but the first."""
+    """Return the cells of HEADS but the first: how many cells came to what, and the largest."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(tried.counts.items()))
     largest = f"{tried.extreme_pct:+.2f} %" if abs(tried.extreme_pct) >= LEAST_PCT else "none"
-    says = f"{tried.answer}; it has not {tried.misses}" if tried.misses else tried.answer
-    return [counts, largest, escape(says)]
+    return [f"{counts}; it has not {escape(tried.misses)}" if tried.misses else counts, largest]
 
 
 def _origin(kept: ChangeSet) -> str:

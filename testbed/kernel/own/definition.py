@@ -234,7 +234,7 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     raise ConfigurationError(
         [
             f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
-            "in virtual time, fits this source (docs/older-kernels.md says which ones do)",
+            "in virtual time, fits this source (wings/kernels/docs/patches.md says which ones do)",
             *problems,
         ]
     )

@@ -27,7 +27,7 @@ CHOSEN = frozenset({
     "tls", "udp_splice_checksum", "udpgso.sh", "unicast_extensions.sh",
 })  # fmt: skip
 """Tests of net, beside packetdrill's scripts, that run where nothing is asked for: of sockets, TCP
-and UDP (docs/selftests.md says what is left out, and why)."""
+and UDP (wings/kernels/docs/selftests.md says what is left out, and why)."""
 NEEDS = {
     "cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
     "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES",

@@ -18,7 +18,7 @@ MODULES = (
     "resources",
 )
 """Modules beside this one, in the order in which they are asked; each declares ``IMPORTER``."""
-_ELSEWHERE = "for a Web Page Replay archive see docs/pages.md"
+_ELSEWHERE = "for a Web Page Replay archive see wings/pages/README.md"
 
 
 def importers() -> tuple[Importer, ...]:

@@ -35,7 +35,8 @@ LICENCE_TABLE = (
     "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
 )
 BODIES_TABLE = (
-    "Synthetic, built from resources.csv by testbed/pages; the rules are in docs/page-tables.md."
+    "Synthetic, built from resources.csv by testbed/pages; the rules are in "
+    "wings/pages/docs/tables.md."
 )
 
 _HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}

@@ -1,6 +1,6 @@
 """Rules of redaction, as data, and how they judge names and values.
 
-docs/decisions/importing-and-redaction.md says why these and not others.
+wings/pages/README.md has them in words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bodies for every row of a resource table, of exactly the recorded sizes.
 
-The rules for sizes are listed in docs/page-tables.md under "Sizes".
+The rules for sizes are listed in wings/pages/docs/tables.md under "Sizes".
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def discover(name: str, title: str, rows: Sequence[ResourceRow]) -> Discovery:
                 too_small.append(row.id)
         if not too_small:
             return page
-        # Their references move to the element that loads them; see docs/page-tables.md.
+        # Their references move to the element that loads them; see wings/pages/docs/tables.md.
         bare.update(too_small)
     raise ConfigurationError(
         [f"{name}: rows {', '.join(too_small[:5])} are still too small for what they ask for after "

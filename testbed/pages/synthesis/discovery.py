@@ -1,6 +1,6 @@
 """Discovery of objects by the browser: which bytes name it, and what makes them name it.
 
-The rules are listed in docs/page-tables.md under "Discovery".
+The rules are listed in wings/pages/docs/tables.md under "Discovery".
 """
 
 from __future__ import annotations

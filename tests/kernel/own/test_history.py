@@ -10,7 +10,7 @@ from testbed.base.places import ROOT
 from testbed.kernel.build.patches import read_series
 
 PATCHES = sorted((ROOT / "kernels" / "history").glob("*.patch"))
-DOCUMENT = (ROOT / "docs" / "tcp-history.md").read_text("utf-8")
+DOCUMENT = (ROOT / "wings" / "papers" / "docs" / "tcp.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("file", PATCHES, ids=lambda file: file.stem)

@@ -25,7 +25,8 @@ def test_every_verb_is_on_the_page(actor: str, name: str, verb: Verb) -> None:
 
 
 STATEMENT = re.compile(r"^\| \d+ \| ([\d.]+|all) \| .+ \| (.+) \|$", re.MULTILINE)
-STATEMENTS = STATEMENT.findall((ROOT / "docs" / "rfc-7413.md").read_text("utf-8"))
+RFC_PAGE = (ROOT / "wings" / "papers" / "docs" / "rfc-7413.md").read_text("utf-8")
+STATEMENTS = STATEMENT.findall(RFC_PAGE)
 SOURCES = {
     path.stem: tomllib.loads(path.read_text())["source"] for path in SCENARIOS.glob("*.toml")
 }
@@ -49,5 +50,4 @@ def test_each_statement_of_the_rfc_is_tested_or_it_is_said_why_not(
 def test_each_scenario_of_the_rfc_tests_a_statement() -> None:
     tested = {name for _, names in STATEMENTS for name in re.split(r"[ ,]+", names)}
     assert {name for name, source in SOURCES.items() if "RFC 7413" in source} <= tested
-    page = (ROOT / "docs" / "rfc-7413.md").read_text("utf-8")
-    assert len(STATEMENTS) == page.count("\n|") - 2
+    assert len(STATEMENTS) == RFC_PAGE.count("\n|") - 2

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.verdicts.kernels.change_tables import (
-    list_packets,
-    read_public,
-    tabulate,
-    tabulate_public,
-)
+from analysis.verdicts.kernels.change_tables import read_public, tabulate, tabulate_public
 from analysis.verdicts.kernels.changes import KEPT, condense, read_kept, write_kept
 from bench.verdicts import CHANGES, LEAST_PCT, MOST_FALSE
 from firstflight.cli.reports import Reports
@@ -59,10 +54,28 @@ def test_tables_are_made_of_what_is_kept(run: Path, tmp_path: Path) -> None:
         "| 0123456789ab tcp: be \\*slow\\* | less work | `--reverse` "
         "| 2 other packets, 1 slower | +5.00 % | "
     ) in table
-    assert "\n- tcp: be old: it needs 5.4." in table
+    assert "| slower by" in table
+    assert "says why): tcp: be old.\n" in table
     assert "2 kernels beside 7.3 with `paper-table1.toml`: 9 loads" in table
-    assert list_packets(tmp_path).startswith("tcp: be *slow* (page=wsj rtt_ms=20 tfo=false):\n")
-    assert "| same | 3 phase only | none | " in tabulate("public-7.3", tmp_path)
+    rows = tabulate("public-7.3", tmp_path).splitlines()
+    assert "| same | 3 phase only | none |" in rows
+    assert "| slow | 2 other packets, 1 slower | +5.00 % |" in rows
+
+
+def test_a_change_that_moved_no_cell_has_a_line_and_others_alike_one_row(tmp_path: Path) -> None:
+    kept = read_kept("noops", COMMITTED)
+    names = [each.name.partition("-")[2] for each in kept.changes]
+    write_kept(kept, "public-7.3", tmp_path)
+    (tmp_path / "public.toml").write_text("".join(
+        f'[[change]]\nname = "{name}"\ncommit = ""\nsubject = "{name}"\nclaims = "x"\n'
+        for name in names
+    ))  # fmt: skip
+    lines = tabulate_public(tmp_path).splitlines()
+    assert "- clock-read-in-sendmsg: 3 other packets, 45 phase only" in lines
+    assert [f"- {name}" in lines for name in names].count(True) == len(names) - 1
+    rows = [line for line in tabulate("public-7.3", tmp_path).splitlines() if "no effect" in line]
+    assert len(rows) == 1
+    assert rows[0].count("; ") == len(names) - 2
 
 
 @pytest.mark.parametrize("kind", ["noops", "plants"])
