@@ -31,15 +31,13 @@ from analysis.status import STATUS, render_status
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.baseline import read_facts
-from analysis.verdicts.kernels.change_tables import tabulate, tabulate_public
-from analysis.verdicts.kernels.changes import KEPT
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
+from testbed.base.wings import provided
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-KERNEL_CHANGES = ROOT / "wings" / "kernels" / "docs" / "changes.md"
 ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
 LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
 """The ladder of the scenario of that name."""
@@ -237,14 +235,11 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
         page: {name: partial(_block, shown) for name, shown in shown_there.items()}
         for page, shown_there in TABLES.items()
     },
-    KERNEL_CHANGES: {
-        "public": lambda root: tabulate_public(root / KEPT),
-        "bulk": lambda root: tabulate("bulk", root / KEPT),
-        "noops": lambda root: tabulate("noops", root / KEPT),
-        "plants": lambda root: tabulate("plants", root / KEPT),
-    },
+    **{ROOT / page.name: page.load() for page in provided("document_tables")},
 }
-"""Of each page what is written into it, by name, from what is committed below a root."""
+"""Of each page what is written into it, by name, from what is committed below a root.
+
+Wings provide pages of theirs to the extension point ``document_tables``."""
 
 
 def draw_committed_ladder(root: Path = ROOT) -> str:

@@ -1,6 +1,6 @@
 """Verdicts of ``kernel try``: what it says of patches that do nothing, and of planted regressions.
 
-The patches are of the tests, `tests/kernel/changes`: of the pinned kernel, each tried by the
+The patches are of the tests, `wings/kernels/tests/changes`: of the pinned kernel, each tried by the
 command that a user types.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.verdicts.kernels.changes import TriedChange, read_changes
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import places, proc
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, TestbedError
+from wings.kernels.verdicts.changes import TriedChange, read_changes
 
-CHANGES = places.ROOT / "tests" / "kernel" / "changes"
+CHANGES = places.ROOT / "wings" / "kernels" / "tests" / "changes"
 LEAST_PCT = 2.0
 """A planted regression of so much in some cell must be found."""
 MOST_FALSE = 1

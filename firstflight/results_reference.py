@@ -30,9 +30,9 @@ from analysis.records.kind import records_of
 from analysis.tables.kind import TableKind, tables_of
 from analysis.tables.summary import CellSummary, Summary, TrialSummary
 from analysis.verdicts.compare.schema import ComparisonDocument
-from analysis.verdicts.kernels.document import AttributionDocument
 from testbed.base import errors
 from testbed.base.places import ROOT
+from testbed.base.wings import provided
 from testbed.client.command import KEPT
 from testbed.client.command import OUTPUT_FILE as CLIENT_OUTPUT
 from testbed.kinds import KINDS
@@ -186,12 +186,12 @@ def render_results() -> dict[str, str]:
         "results/compare.md": _document(
             "compare --json", "`./run.sh compare BASE NEW --json` prints this to standard output "
             "([what it means](../compare.md)).", ComparisonDocument, known),
-        "results/kernels.md": _document(
-            "kernels.json", "Of a run on several virtual kernels, in its own folder; "
-            "`./run.sh compare DIR --json` prints it as well "
-            "([what it means](../../wings/kernels/README.md#verdicts)).",
-            AttributionDocument, known),
     }  # fmt: skip
+    for each in provided("documents"):
+        root = each.load()
+        about = (inspect.getdoc(root) or "").partition("\n\n")[2]
+        page = f"results/{each.name.removesuffix('.json')}.md"
+        pages[page] = _document(each.name, " ".join(about.split()), root, known)
     return {path: _linked(path, text, pages) for path, text in pages.items()}
 
 

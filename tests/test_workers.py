@@ -183,11 +183,11 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
         "tests/acceptance/test_neighbours.py::test_older_kernels_have_neighbours",
         "tests/acceptance/test_packs.py::"
         "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none",
-        "tests/analysis/verdicts/kernels/test_virtual.py::test_an_older_kernel_sends_other_packets",
+        "wings/kernels/tests/verdicts/test_virtual.py::test_an_older_kernel_sends_other_packets",
         "tests/kernel/run/test_component.py::test_nginx_of_sid_has_http_3_beside_the_root_s",
-        "tests/kernel/selftests/test_debug.py::"
+        "wings/kernels/tests/selftests/test_debug.py::"
         "test_a_debug_kernel_has_the_verdicts_of_the_plain_one",
-        "tests/kernel/selftests/test_debug.py::"
+        "wings/kernels/tests/selftests/test_debug.py::"
         "test_memory_that_leaks_fails_a_test_of_a_debug_kernel",
     }
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-from analysis.formats.kcidb import write_kcidb
-from analysis.formats.netdev import write_netdev
-from analysis.formats.suites import Suite, write_ktap, write_tap13
+from analysis.formats.suites import Form, write_ktap, write_tap13
+from testbed.base.wings import provided
 
-FORMS: Mapping[str, Callable[[Sequence[Suite]], str]] = {
-    "ktap": write_ktap,
-    "tap13": write_tap13,
-    "netdev": write_netdev,
-    "kcidb": write_kcidb,
+FORMS: Mapping[str, Form] = {
+    "ktap": Form("KTAP as kernel tests print it", write_ktap),
+    "tap13": Form("TAP 13 as netdev's CI reads it", write_tap13),
+    **{form.name: form.load() for form in provided("forms")},
 }
-FORMS_HELP = (
-    "KTAP as kernel tests print it, TAP 13 as netdev's CI reads it, a run for its results.json, or "
-    "KCIDB's JSON"
-)
+"""Those of the engine, and what wings provide to the extension point ``forms``."""
+_WORDS = [form.words for form in FORMS.values()]
+FORMS_HELP = f"{', '.join(_WORDS[:-1])}, or {_WORDS[-1]}"

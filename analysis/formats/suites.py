@@ -7,9 +7,9 @@ a test whose subtests are its cases.  TAP: testanything.org, version 13, which i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from analysis.words import clean, xml_text
@@ -78,6 +78,13 @@ class Suite:
     def count(self, state: State) -> int:
         """Return how many cases ended in ``state``."""
         return sum(case.state == state for case in self.cases)
+
+
+class Form(NamedTuple):
+    """A form of suites for other programs: what it is, in words of help, and what writes it."""
+
+    words: str
+    write: Callable[[Sequence[Suite]], str]
 
 
 def write_junit(title: str, classname: str, suites: Sequence[Suite], *, timed: bool = True) -> str:

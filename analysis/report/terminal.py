@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from analysis.records.cells import Spread, cells_of, describe_absence
+from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import default_beside, is_default
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
-from analysis.records.splats import find_splats
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.kind import report_of
@@ -241,8 +241,8 @@ def _complaints(results: Results) -> list[str]:
     if not (results.identity.kernel_version or "")[:1].isalpha():
         return []
     return [
-        f"The kernel says, in {count(splat.trials, 'trial')}: {splat.title}"
-        for splat in find_splats(results.folder, results.records)[:MAX_REASONS]
+        f"The kernel says, in {count(warning.trials, 'trial')}: {warning.title}"
+        for warning in find_kernel_warnings(results.folder, results.records)[:MAX_REASONS]
     ]
 
 

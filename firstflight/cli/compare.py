@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import click
 
@@ -13,14 +13,19 @@ from analysis.verdicts.compare.comparison import CompareOptions
 from analysis.verdicts.compare.documents import describe_comparison, write_files
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
-from analysis.verdicts.kernels.table import FailOn, FailRule, attribute, attribute_lanes
+from firstflight.cli.kernel_verdicts import find_kernel_verdicts
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
-from firstflight.cli.verdicts import STYLES, STYLES_HELP, show_verdicts
 from testbed.base.errors import ConfigurationError
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _ALPHA = 0.05
+_VERDICTS = find_kernel_verdicts()
+
+
+def _kernel_options(command: Any) -> Any:
+    """Give ``command`` the options of verdicts on kernels, where there are any."""
+    return _VERDICTS.add_options(command) if _VERDICTS else command
 
 
 @click.command()
@@ -35,12 +40,7 @@ _ALPHA = 0.05
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
               help="Smallest change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
 @click.option("--allow-faster", is_flag=True, help="Count a faster cell as the same.")
-@click.option("--fail-on", type=click.Choice(get_args(FailOn)),
-              help="For virtual kernels: give each cell a verdict, and exit with 1 if one is "
-                   "slower (by --min-effect) or has any other packet; default for a run: "
-                   "slower.")  # fmt: skip
-@click.option("--style", type=click.Choice(STYLES),
-              help=f"For virtual kernels. {STYLES_HELP}")  # fmt: skip
+@_kernel_options
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
@@ -54,13 +54,12 @@ def compare(
     alpha: float,
     min_effect_pct: float | None,
     allow_faster: bool,
-    fail_on: FailOn | None,
-    style: str | None,
     metric: Metric,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
     html: Path | None,
+    **of_kernels: Any,
 ) -> int:
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
@@ -73,14 +72,14 @@ def compare(
     """
     names = tuple(name.strip() for option in across for name in option.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
-    if new is None or fail_on is not None or style is not None:
+    if _VERDICTS and (new is None or any(each is not None for each in of_kernels.values())):
         _refuse_unused(options, html)
-        attribution = (
-            attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
-        )
-        rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
-        show_verdicts(attribution, rule, style or STYLES[0], as_json, junit, markdown)
-        return attribution.exit_code(rule)
+        return _VERDICTS.compare(
+            base, new, metric, min_effect_pct, as_json=as_json, junit=junit, markdown=markdown,
+            **of_kernels,
+        )  # fmt: skip
+    if new is None:
+        raise ConfigurationError(["name two results folders, BASE and NEW"])
     compared = compare_results(base, new, options)
     write_files(compared, junit, markdown, html)
     text = (

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.formats.forms import FORMS
 from analysis.records.metric import PLT, Metric
+from firstflight.cli.kernel_verdicts import find_kernel_verdicts
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 from testbed.base.whole_file import write_whole
 from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
     from analysis.records.results import Results
-    from analysis.verdicts.compare.comparison import Comparison
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
 REPORT_FILE = "report.html"
-KERNELS_DOCUMENT = "kernels.json"
-KERNELS_MAIL = "kernels.md"
 LANES_PAGE = "lanes.html"
 PROMISES_PAGE = "promises.html"
 STYLES = ("table", "markdown", *FORMS)
@@ -113,30 +111,15 @@ class Reports:
             metric_options = replace(options, metric=metric)
             shown = [compare_results(base, folder_new, metric_options) for folder_new in further]
         texts = [render_text(comparison, read_width()) for comparison in shown]
-        kernels = None
+        kernels, verdicts = None, find_kernel_verdicts()
         of_kernels = all(comparison.kernels is not None for comparison in comparisons)
-        if of_kernels and all(
+        if verdicts and of_kernels and all(
             cell.attribution for comparison in comparisons for cell in comparison.cells
-        ):
-            kernels, text = self._write_kernels(folder, comparisons, shown)
+        ):  # fmt: skip
+            kernels, text = verdicts.write(folder, comparisons, shown)
             texts = texts if len(texts) == 1 else [text]
         alone = documents[0] if len(documents) == 1 else None
         return Presented("\n".join(texts), alone, code, kernels)
-
-    def _write_kernels(
-        self, folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
-    ) -> tuple[Mapping[str, Any], str]:
-        """Write the ``comparisons`` by kernel; return that document, and ``shown`` as text."""
-        from analysis.verdicts.kernels.document import describe_attribution
-        from analysis.verdicts.kernels.table import FailRule, tabulate
-        from analysis.verdicts.kernels.terminal import render_markdown, render_text
-
-        rule, table = FailRule(), tabulate(comparisons)
-        document = describe_attribution(table, rule)
-        remedy = f"make room or check the permissions of {folder}, then compare again"
-        write_whole(folder / KERNELS_DOCUMENT, _write_json(document), remedy)
-        write_whole(folder / KERNELS_MAIL, render_markdown(table, rule), remedy)
-        return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
     def write_figures(self, folder: Path, figures: Path) -> int:
         """Write each figure of a report as SVG and PDF into ``figures``; return how many."""
@@ -189,7 +172,7 @@ class Reports:
         if junit is not None:
             write_whole(junit, render_junit(table), f"check that {junit.parent} can be written")
         if style in FORMS:
-            text = FORMS[style](suites_of(table))
+            text = FORMS[style].write(suites_of(table))
         elif style == "markdown":
             text = render_markdown(table)
         else:

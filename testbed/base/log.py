@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-ROOTS = ("firstflight", "testbed")
+ROOTS = ("firstflight", "testbed", "wings")
 _PREFIX = {logging.DEBUG: "debug: ", logging.INFO: "", logging.WARNING: "warning: "}
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from testbed.base import log, places
+from testbed.base import log
 from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.wings import provided
 
 if TYPE_CHECKING:
     from testbed.kernel.build.cache import KernelBuild
     from testbed.kernel.build.pin import Pin
-    from testbed.kernel.own.definition import OwnKernel
     from testbed.kernel.run.interface import Kernel
 
 Progress = Callable[[str], None]
@@ -27,7 +27,6 @@ Opener = Callable[[str, "KernelPlace"], "Kernel"]
 _log = log.logger(__name__)
 
 _ALGORITHM = re.compile(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", re.MULTILINE)
-_DEFAULTS_FILE = "sysctls.json"
 REGULAR_VERSIONS = ("7.3", "6.1")
 """Virtual kernels that run where all are asked for, and that continuous integration builds from
 nothing.  Others are pinned as bases for patches; only who names one builds it."""
@@ -48,6 +47,21 @@ class KernelPlace:
     bundle: Path
     usr: Path
     progress: Progress
+
+
+class FurtherKernels(Protocol):
+    """Virtual kernels beside the pinned ones: what a wing provides to the point ``kernels``."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the versions that an experiment may ask for by them."""
+        ...
+
+    def ensure(self, name: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
+        """Return the build of one of them, made now unless the cache has it.
+
+        ``usr`` is the user land that a new one is booted with.
+        """
+        ...
 
 
 def open_kernel(name: str, version: str, place: KernelPlace) -> Kernel:
@@ -84,9 +98,9 @@ def _open_virtual(version: str, place: KernelPlace) -> Kernel:
 
 
 def ensure_build(version: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
-    """Return the build of a pinned kernel or of the user's own, made now unless the cache has it.
+    """Return the build of a pinned kernel or of a wing's, made now unless the cache has it.
 
-    ``usr`` is the user land that one of the user's own is booted with.
+    ``usr`` is the user land that a wing's is booted with.
 
     Raises:
         ConfigurationError: there is no such kernel, or a patch of it does not apply.
@@ -95,66 +109,24 @@ def ensure_build(version: str, cache: Path, usr: Path, progress: Progress) -> Ke
     """
     from testbed.kernel.build.cache import ensure_kernel
     from testbed.kernel.build.pin import pins, read_pin
-    from testbed.kernel.own.definition import read_own
 
     if version not in pins():
-        return ensure_own_build(read_own(version, places.data()), cache, usr, progress)
+        for kernels in _further():
+            if version in kernels.names():
+                return kernels.ensure(version, cache, usr, progress)
     pin = read_pin(version)
     build = ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
-    _say_newer(build, pin, progress)
+    say_newer(build, pin, progress)
     return build
 
 
-def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
-    """Return the build of a kernel of the user's, made and booted now unless the cache has it.
-
-    Raises:
-        As ``ensure_build``.
-    """
-    from testbed.kernel.build.native import ensure_native
-    from testbed.kernel.own.build import ensure_own
-    from testbed.kernel.run.virtual import boot_once
-
-    def check(build: KernelBuild) -> str | None:
-        init = ensure_native(cache, progress) / "init"
-        held = find_confinement()
-        booted = boot_once(own.name, build.binary, build.boot, init, usr, confinement=held)
-        text = json.dumps(booted.other_defaults()) + "\n"
-        (build.binary.parent / _DEFAULTS_FILE).write_text(text)
-        return booted.problem
-
-    build = ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
-    if own.git is None:
-        _say_newer(build, own.pin, progress)
-    for name, (value, ours) in _read_defaults(build).items():
-        _log.warning(
-            "kernel %s has %s %r by itself, and before each load both ends are set to %r as on "
-            "every kernel: that change has no effect; change what it does, or ask for the value: "
-            "--set 'tcp.sysctl.%s=%s'",
-            own.name, name, value, ours, name.removeprefix("net.ipv4."), json.dumps(value),
-        )  # fmt: skip
-    return build
-
-
-def _say_newer(build: KernelBuild, pin: Pin, progress: Progress) -> None:
+def say_newer(build: KernelBuild, pin: Pin, progress: Progress) -> None:
     """Say so where a build is of another source than the pin's, which was gone."""
     if build.identity.source_sha256 != pin.tarball_sha256:
         progress(
             f"kernel {build.identity.version}: {pin.package} {build.identity.package_version} is "
             f"newer than the pinned {pin.package_version}, which was gone when it was built"
         )
-
-
-def _read_defaults(build: KernelBuild) -> dict[str, tuple[str, str]]:
-    """Return the sysctls that a kernel of the user's has by itself otherwise than loads set them.
-
-    What came in a pack was booted on another machine, and says nothing.
-    """
-    try:
-        text = (build.binary.parent / _DEFAULTS_FILE).read_text()
-    except FileNotFoundError:
-        return {}
-    return {name: (value, ours) for name, (value, ours) in json.loads(text).items()}
 
 
 def find_confinement() -> str:
@@ -223,9 +195,12 @@ def kernel_versions(name: str) -> tuple[str, ...]:
     if name == "host":
         return (os.uname().release,)
     from testbed.kernel.build.pin import pins
-    from testbed.kernel.own.definition import own_kernels
 
-    return (*pins(), *own_kernels(places.data()))
+    return (*pins(), *(version for kernels in _further() for version in kernels.names()))
+
+
+def _further() -> Iterator[FurtherKernels]:
+    return (each.load() for each in provided("kernels"))
 
 
 def pinned_algorithms() -> dict[str, tuple[str, ...]]:

@@ -41,7 +41,7 @@
 #define NEW "/mnt"
 #define STAGE "/proc/self/cwd/"
 #define READY 3
-#define LEAKS "looking for leaked memory" /* as testbed/base/splat.py has it */
+#define LEAKS "looking for leaked memory" /* as testbed/base/kernel_warning.py has it */
 
 /*
  * The loader looks into other folders on each level of x86-64, and so makes another number of

@@ -23,9 +23,8 @@ KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
 @pytest.fixture(autouse=True)
 def one_toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels in whichever cache are built by the toolchain that development keeps."""
-    for module in ("build.cache", "own.build", "own.definition"):
-        name = f"testbed.kernel.{module}.ensure_toolchain"
-        monkeypatch.setattr(name, lambda *_asked: find_toolchain())
+    name = "testbed.kernel.build.cache.ensure_toolchain"
+    monkeypatch.setattr(name, lambda *_asked: find_toolchain())
 
 
 @pytest.fixture(scope="session")

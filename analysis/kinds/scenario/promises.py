@@ -10,8 +10,8 @@ from typing import Literal
 
 from analysis.kinds.scenario.records import KIND
 from analysis.records.cells import experiment_of
+from analysis.records.kernel_warnings import KernelWarning, find_kernel_warnings
 from analysis.records.results import Identity, Results, judge, read_results
-from analysis.records.splats import Splat, find_splats
 from analysis.words import clean, lines
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.experiment.lanes import read_lanes
@@ -147,7 +147,7 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     texts: dict[Key, None] = {}
     for each in results:
         texts |= dict.fromkeys(_keys(each))
-    known = find_splats(results[0].folder, results[0].records) if len(results) > 1 else ()
+    known = find_kernel_warnings(results[0].folder, results[0].records) if len(results) > 1 else ()
     rows = (
         PromiseRow(
             clean(key[0]),
@@ -180,20 +180,22 @@ def _read(key: Key) -> Promise:
         ) from error
 
 
-def _find(results: Results, key: Key, known: Sequence[Splat]) -> Finding:
-    """Return the gravest of what all repetitions came to; ``known`` are another kernel's splats."""
+def _find(results: Results, key: Key, known: Sequence[KernelWarning]) -> Finding:
+    """Return the gravest of what all repetitions came to; another kernel warns of ``known``."""
     findings = (
-        _judge(record, find_splats(results.folder, [record]), known)
+        _judge(record, find_kernel_warnings(results.folder, [record]), known)
         for record in results.records
         if key_of(record) == key
     )
     return min(findings, key=lambda each: GRAVITY.index(each.state), default=Finding("not run"))
 
 
-def _judge(record: Record, splats: Iterable[Splat], known: Sequence[Splat]) -> Finding:
-    for splat in splats:
-        if not any(splat.is_like(other) for other in known):
-            said = (f"the kernel says: {splat.title}", *splat.lines[1:])
+def _judge(
+    record: Record, warnings: Iterable[KernelWarning], known: Sequence[KernelWarning]
+) -> Finding:
+    for warning in warnings:
+        if not any(warning.is_like(other) for other in known):
+            said = (f"the kernel says: {warning.title}", *warning.lines[1:])
             return Finding("broken", said, record)
     outcome, reason = judge(record)
     result = record.measured_as(ScenarioResult)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from analysis.records.cells import Cell
+from analysis.records.kernel_warnings import KernelWarning
 from analysis.records.kind import records_of
 from analysis.records.metric import Metric
-from analysis.records.splats import Splat
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.captures import Pair
@@ -102,9 +102,9 @@ class CellAttribution:
     exact."""
     tcp_alone: bool = True
     """Whether its client asks as the network lets it, so that any difference is TCP's."""
-    splats: tuple[Splat, ...] = ()
+    kernel_warnings: tuple[KernelWarning, ...] = ()
     """What the new kernel complained of on its console and the base did not."""
-    base_splats: tuple[Splat, ...] = ()
+    base_kernel_warnings: tuple[KernelWarning, ...] = ()
     """What the base complained of itself, which is not the new kernel's doing."""
 
     @property
@@ -161,10 +161,10 @@ def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str])
 
 
 def blame(
-    attribution: CellAttribution, base: Sequence[Splat], new: Sequence[Splat]
+    attribution: CellAttribution, base: Sequence[KernelWarning], new: Sequence[KernelWarning]
 ) -> CellAttribution:
     """Return ``attribution`` with what both kernels complained of; what only NEW did breaks it."""
-    own = tuple(splat for splat in new if not any(splat.is_like(each) for each in base))
+    own = tuple(warning for warning in new if not any(warning.is_like(each) for each in base))
     if own:
         often = f"{own[0].title}, in {count(own[0].trials, 'trial')} of NEW"
         lost = attribution.verdict == "broken"
@@ -172,7 +172,7 @@ def blame(
             attribution, verdict="broken",
             reason=f"{often}; {attribution.reason}" if lost else f"{often} and none of BASE",
         )  # fmt: skip
-    return replace(attribution, splats=own, base_splats=tuple(base))
+    return replace(attribution, kernel_warnings=own, base_kernel_warnings=tuple(base))
 
 
 def _ended(record: Record) -> str:

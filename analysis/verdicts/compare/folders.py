@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
+from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import records_of
 from analysis.records.results import Results, no_collection, read_results
-from analysis.records.splats import find_splats
 from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, blame, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
@@ -202,12 +202,12 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
 
     alone = tcp_alone(base.manifest) & tcp_alone(new.manifest)
     attribution = attribute_cell((match.base, match.new), read, alone)
-    splats = (
-        find_splats(results.folder, side.records)
+    warnings = (
+        find_kernel_warnings(results.folder, side.records)
         for results, side in ((base, match.base), (new, match.new))
     )
-    attribution = blame(attribution, *splats)
-    if attribution.splats:  # whatever became of the loads
+    attribution = blame(attribution, *warnings)
+    if attribution.kernel_warnings:  # whatever became of the loads
         cell = replace(cell, verdict="different", reason=attribution.reason)
     return replace(cell, attribution=attribution)
 

@@ -1,0 +1,1 @@
+"""Verbs of kernels: the group ``kernel``, and what ``compare`` says of several kernels."""
