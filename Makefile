@@ -47,11 +47,11 @@ kernel: ## Build the virtual kernels (KERNELS=6.12 for one that only patches nee
 
 .PHONY: notebooks
 notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --port 8890').
-	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
+	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) wings/papers/notebooks
 
 .PHONY: labs
 labs: ## Open the teaching labs in JupyterLab, as students get them (wings/papers/docs/teaching.md).
-	@$(DEVELOP) --labs python -P -m analysis.teaching.hand_out my-labs
+	@$(DEVELOP) --labs python -P -m wings.papers.teaching.hand_out my-labs
 	@$(DEVELOP) --labs python -m jupyterlab $(NOTEBOOK_ARGS) my-labs
 
 write_readme = $(DEVELOP) --without-kernel python -P -m analysis.readme

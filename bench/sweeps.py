@@ -16,7 +16,7 @@ LIMIT_S = 900.0
 # With --quick or without --full: one run of the twelve, whose number is that of the config's loads.
 ONE_OF_TWELVE = ("-n", "1")
 TWELVE = 12
-NOTEBOOKS = "tests/analysis/notebooks/test_notebooks.py"
+NOTEBOOKS = "wings/papers/tests/notebooks/test_notebooks.py"
 NOTEBOOKS_LIMIT_S = 180.0
 
 

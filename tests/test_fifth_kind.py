@@ -252,7 +252,7 @@ SHOW = """\
 import json, shutil, sys
 from pathlib import Path
 from analysis.kinds.number.records import METRICS
-from analysis.notebooks.show import describe_results
+from wings.papers.notebooks.show import describe_results
 from analysis.records.frame import request_frame, trial_frame
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_so_far, render_table

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis import plot, words
-from analysis.published.bibtex import cite
-from analysis.published.names import refuse_unknown
-from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.results import Results, no_collection, read_results
 from analysis.report.drawings import Drawing, make_sections
@@ -22,18 +19,21 @@ from analysis.report.evidence import (
     trial_lines,
 )
 from analysis.report.kind import report_of
-from analysis.report.provenance import command_of, manifest_sections, origins_of, revision_of
+from analysis.report.provenance import (
+    cite_tool,
+    command_of,
+    manifest_sections,
+    origins_of,
+    revision_of,
+)
+from analysis.report.publications import Publication, Rebuilt, find_publication, rebuild
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
-from analysis.reproductions import rebuild
-from analysis.reproductions.rebuilt import Rebuilt
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
-from testbed.base import places
 from testbed.base.whole_file import write_whole
-from testbed.model import in_real_time
 
 SCRIPTS = ("waterfall.js", "tables.js")
 NO_WATERFALLS: dict[str, list[Any]] = {"urls": [], "loads": []}
@@ -62,9 +62,9 @@ def write_reports(results_dir: Path) -> Results:
 
 def _render(results: Results) -> dict[str, str]:
     """Return every file as text, by name; the rebuilt ones first."""
-    reference = find_reference(results)
+    reference = find_publication(results)
     table = make_table(cells_of(results), reference)
-    rebuilt = rebuild(results, reference)
+    rebuilt = rebuild(results)
     return {
         **(rebuilt.files if rebuilt else {}),
         "table.csv": render_csv(table),
@@ -73,30 +73,10 @@ def _render(results: Results) -> dict[str, str]:
     }
 
 
-def find_reference(results: Results) -> Reference | None:
-    """Return the published table that the experiment names, if it names one.
-
-    Of results in real time it has no reasons that are of a model's making.
-
-    Raises:
-        ConfigurationError: it names one that does not exist, or that names no page there is.
-    """
-    experiment = experiment_of(results.manifest)
-    name = experiment.get("reference")
-    reference = read_reference(str(name)) if name else None
-    if reference is not None:
-        pages = {str(cell.axes.get("page")) for cell in cells_of(results)}
-        pages |= {folder.name for folder in places.PAGES.iterdir()}
-        refuse_unknown(reference, {"page": pages})
-    if reference is None or not in_real_time(str(experiment.get("kernel"))):
-        return reference
-    return reference.in_real_time()
-
-
 def render_html(
     results: Results,
     table: ResultTable,
-    reference: Reference | None,
+    reference: Publication | None,
     rebuilt: Rebuilt | None,
 ) -> str:
     """Return the report as one page without external resources; equal records, equal page."""
@@ -133,9 +113,10 @@ def render_html(
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
             origins=origins_of(results.manifest),
-            citations=list(
-                cite(revision_of(results.manifest), reference.name if reference else None)
-            ),
+            citations=[
+                cite_tool(revision_of(results.manifest)),
+                *([reference.entry] if reference and reference.entry else []),
+            ],
             folder=words.clean(results.folder.resolve().name),
             style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
             script=script,

@@ -11,9 +11,8 @@ from analysis.formats.pdf import print_page
 from analysis.plot.chart import Plot, draw
 from analysis.records.cells import cells_of
 from analysis.records.results import Results
-from analysis.report.document import find_reference
 from analysis.report.drawings import make_sections
-from analysis.reproductions import rebuild
+from analysis.report.publications import find_publication, rebuild
 from analysis.tables.table import make_table
 from testbed.base.errors import StorageError
 from testbed.base.whole_file import write_whole
@@ -49,11 +48,10 @@ def write_figures(results: Results, folder: Path) -> tuple[str, ...]:
 
 def _charts(results: Results) -> Iterator[tuple[str, Plot]]:
     """Yield what the report draws, in its order, by the names of files."""
-    reference = find_reference(results)
-    rebuilt = rebuild(results, reference)
+    rebuilt = rebuild(results)
     for figure in rebuilt.figures if rebuilt else ():
         yield figure.name, figure.chart
-    for section in make_sections(make_table(cells_of(results), reference)):
+    for section in make_sections(make_table(cells_of(results), find_publication(results))):
         for place, drawing in enumerate(section.drawings, start=1):
             title = re.sub(r"[^a-z0-9]+", "-", drawing.title.lower()).strip("-")
             yield "-".join(filter(None, (section.anchor, str(place), title))), drawing.chart

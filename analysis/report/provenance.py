@@ -20,6 +20,12 @@ TITLES = {
     ("experiment",): "Experiment as asked",
     (): "The run",
 }
+ENTRY = """\
+@software{firstflight,
+  author = {{The Firstflight authors}},
+  title = {Firstflight: a reproducible page-load testbed},
+  version = {0.1.0}"""
+"""Of BibTeX, without its end."""
 
 
 def manifest_sections(manifest: Mapping[str, Any]) -> list[Section]:
@@ -87,3 +93,8 @@ def _text(value: object) -> str:
     if len(value) > MAX_LISTED or any(isinstance(item, (Mapping, list, tuple)) for item in value):
         return count(len(value), "entry", "entries")
     return ", ".join(clean(str(item)) for item in value)
+
+
+def cite_tool(revision: str | None) -> str:
+    """Return the BibTeX entry of Firstflight itself, at a ``revision``."""
+    return ENTRY + (f",\n  note = {{Revision {revision}}}" if revision else "") + "\n}"

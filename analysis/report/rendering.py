@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import words
-from analysis.reproductions.rebuilt import Grid
+from analysis.report.publications import Grid
 from analysis.words import MINUS, MISSING, clean
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -32,10 +32,13 @@ DIGITS = 5
 MAX_PLACES = 6
 
 
-def open_templates() -> Environment:
-    """Return the templates: all is escaped, nothing undefined, JSON the same for equal values."""
+def open_templates(*folders: Path) -> Environment:
+    """Return the templates: all is escaped, nothing undefined, JSON the same for equal values.
+
+    ``folders`` have further ones.
+    """
     environment = Environment(
-        loader=FileSystemLoader((TEMPLATES, OF_KINDS)),
+        loader=FileSystemLoader((TEMPLATES, OF_KINDS, *folders)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,12 +12,11 @@ from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import default_beside, is_default
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
-from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.kind import report_of
 from analysis.report.provenance import origins_of
+from analysis.report.publications import find_publication, rebuild
 from analysis.report.verdict import findings
-from analysis.reproductions import rebuild
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.columns import Column, render_columns
 from analysis.tables.table import Pair, ResultTable, make_table
@@ -119,10 +118,10 @@ def table_columns(table: ResultTable) -> list[Column]:
 
 def _claims(results: Results) -> list[str]:
     """Say how many claims of an experiment of our own hold, and which do not."""
-    reference = find_reference(results)
+    reference = find_publication(results)
     if reference is None or reference.stated:
         return []  # of a publication the report tells: there its reasons are
-    rebuilt = rebuild(results, reference)
+    rebuilt = rebuild(results)
     assert rebuilt is not None  # noqa: S101 - whatever is referred to is rebuilt
     checks = [check for check in rebuilt.checks if check.agreement != "not measured"]
     others = [check for check in checks if check.agreement != "agrees"]
@@ -133,7 +132,7 @@ def _claims(results: Results) -> list[str]:
 
 
 def _make_table(results: Results, metric: Metric) -> ResultTable:
-    reference = find_reference(results) if metric == PLT else None
+    reference = find_publication(results) if metric == PLT else None
     return make_table(cells_of(results, metric), reference)
 
 

@@ -6,11 +6,11 @@ with the mechanism, and the improvement in percent of the time without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
-from analysis.published.reference import Published, Reference
 from analysis.records.cells import (
     Axes,
     Cell,
@@ -31,6 +31,27 @@ from analysis.words import name_axes
 from testbed.model import DEFAULT_KIND
 
 PAIR_AXIS = "tfo"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One published row: load times in seconds, improvement in percent, and its place.
+
+    ``deviation_pct`` bounds the standard deviation of its load times, in percent of the average.
+    """
+
+    plt_off_s: float
+    plt_on_s: float
+    improvement_pct: float
+    source: str
+    deviation_pct: float | None = None
+
+
+class PublishedRows(Protocol):
+    """Rows that were published, to stand beside ours."""
+
+    def find(self, axes: Mapping[str, Any]) -> Published | None:
+        """Return the published row for these axes; ``None`` where nothing was published."""
 
 
 @dataclass(frozen=True)  # no slots, as a Cell: what is asked for often is worked out once
@@ -186,7 +207,7 @@ def kind_of_cells(cells: Sequence[Cell]) -> str:
     return cells[0].kind if cells else DEFAULT_KIND
 
 
-def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTable:
+def make_table(cells: Sequence[Cell], reference: PublishedRows | None) -> ResultTable:
     """Arrange ``cells`` as rows.
 
     The axes are those that their kind always shows, whatever else varies, and what the kind shows
@@ -207,7 +228,7 @@ def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTabl
     return ResultTable(tuple(cells), pairs if paired else (), axes)
 
 
-def _pairs(cells: Sequence[Cell], reference: Reference | None) -> tuple[Pair, ...]:
+def _pairs(cells: Sequence[Cell], reference: PublishedRows | None) -> tuple[Pair, ...]:
     arms: dict[Key, dict[bool, Cell]] = {}
     for cell in cells:
         key = key_of(cell.axes, without=(PAIR_AXIS,))

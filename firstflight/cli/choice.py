@@ -140,9 +140,10 @@ class Choice:
             raise ConfigurationError(problems)
         if experiment.reference is not None:
             # Imported here: who compares with no publication does not pay for it.
-            from analysis.reproductions import check_reference
+            from analysis.report.publications import publications
 
-            check_reference(experiment.reference, experiment.kind, catalogue.names())
+            if known := publications():
+                known.check(experiment.reference, experiment.kind, catalogue.names())
         return experiment if self.only is None else select(experiment, self.only)
 
     def extend(self, experiment: Experiment) -> Experiment:

@@ -11,6 +11,7 @@ from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_com
 from firstflight.cli.services import Services
 from testbed.base import log
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK
+from testbed.base.wings import provided
 from testbed.experiment.lanes import read_lanes
 from testbed.results.manifest import load_manifest
 from testbed.results.tally import Tally
@@ -41,7 +42,7 @@ def list_pages(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     if len(reports) == 1:
         return reports
     on_one_page = tables_of(lanes[0].manifest.experiment.kind).on_one_page
-    joint = [folder / LANES_PAGE] if on_one_page else []
+    joint = [folder / LANES_PAGE] if on_one_page and any(provided("lanes")) else []
     names = [lane.name for lane in lanes]
     compared = [folder / f"{name_comparison(names, name)}.html" for name in names[1:]]
     return [*reports, *compared, *joint]

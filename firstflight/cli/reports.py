@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,12 @@ from analysis.records.metric import PLT, Metric
 from firstflight.cli.kernel_verdicts import find_kernel_verdicts
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 from testbed.base.whole_file import write_whole
+from testbed.base.wings import provided
 from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
     from analysis.records.results import Results
+    from analysis.report.publications import Rebuilt
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
@@ -135,18 +137,22 @@ class Reports:
 
         return write_flent(read_results(folder), files)
 
-    def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
+    def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str | None:
         """Write a page with the loads of all ``folders`` in one figure; return its story.
+
+        Without a wing that provides ``lanes`` there is no page, and no story.
 
         Raises:
             ConfigurationError: they are not the loads of one experiment on servers.
             StorageError: a folder cannot be read, or the page not be written.
         """
         from analysis.records.results import read_results
-        from analysis.report.lanes import write_lanes_page
 
-        drawn = write_lanes_page(page, [read_results(folder) for folder in folders])
-        return "\n".join(drawn.story)
+        write: Callable[[Path, Sequence[Results]], Rebuilt]
+        for drawing in provided("lanes"):
+            write = drawing.load()
+            return "\n".join(write(page, [read_results(folder) for folder in folders]).story)
+        return None
 
     def present_promises(
         self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None

@@ -161,8 +161,10 @@ def report(
             _log.info("%d files of flent: %s", services.reports.write_flent(folder, place), place)
     if len(directories) > 1:
         page = directories[0] / LANES_PAGE
-        click.echo(services.reports.draw_lanes(page, folders))
-        _log.info("side by side: %s", page)
+        story = services.reports.draw_lanes(page, folders)
+        if story is not None:
+            click.echo(story)
+            _log.info("side by side: %s", page)
     return EXIT_OK
 
 

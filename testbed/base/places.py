@@ -22,7 +22,6 @@ PAGES = ROOT / "pages"
 PROFILES = ROOT / "profiles"
 TRACES = ROOT / "traces"
 SCENARIOS = ROOT / "scenarios"
-REFERENCES = ROOT / "analysis" / "published" / "reference"
 RESULTS = ROOT / "results"
 PATIENCE_S = 5.0
 DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"

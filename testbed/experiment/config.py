@@ -60,6 +60,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Catalogue:
     """The names that exist here: pages, clients, references, and each kernel's versions.
 
+    Without ``references`` nobody knows any here, and an experiment may name whichever it likes.
     The first version of a kernel is its default.  ``libraries`` are, of the kinds of trial whose
     conditions are files, the texts of those files by name.
     ``regular`` are the versions of kernels that run where all are asked for; of a kernel that has
@@ -69,7 +70,7 @@ class Catalogue:
 
     pages: frozenset[str]
     clients: frozenset[str]
-    references: frozenset[str]
+    references: frozenset[str] | None
     kernels: Mapping[str, tuple[str, ...]]
     libraries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     regular: tuple[str, ...] = ()
@@ -82,7 +83,7 @@ class Catalogue:
         return {
             "page": self.pages,
             "client": self.clients,
-            "reference": self.references,
+            **({} if self.references is None else {"reference": self.references}),
             "root": self.roots,
             "kernel": frozenset(self.kernels),
             **{kind: frozenset(texts) for kind, texts in self.libraries.items()},

@@ -113,9 +113,12 @@ def _numbers(each: Declared, plain: type | UnionType) -> str:
 
 
 def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
-    """Return a name from the catalogue that validation is given as its context."""
+    """Return a name from the catalogue that validation is given as its context.
+
+    Any goes of what the catalogue does not have at all.
+    """
     names: Mapping[str, frozenset[str]] = info.context or {}
-    valid = names.get(what, frozenset())
+    valid = names.get(what, frozenset({name}))
     if name in valid:
         return name
     problem = f"no {what} is named {name!r}{did_you_mean(name, valid)}"

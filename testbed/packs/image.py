@@ -30,7 +30,7 @@ USER, GROUP = 1000, 0
 """An image's user, and the group that a user by another id is in (``--user ID:0``)."""
 HOME = Path("/var/lib/firstflight")
 _TESTS = ("lib/*/site-packages/*/tests",)
-_PRECOMPILED = ("analysis", "firstflight", "testbed")
+_PRECOMPILED = ("analysis", "firstflight", "testbed", "wings")
 _WARM_S = 600.0
 
 Progress = Callable[[str], None]

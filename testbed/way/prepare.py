@@ -12,6 +12,7 @@ from testbed.archive.reading import read_archive
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.base.sources import digest_sources, imported_sources
+from testbed.base.wings import provided
 from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
@@ -56,7 +57,7 @@ def read_catalogue() -> Catalogue:
     return Catalogue(
         pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
         clients=frozenset(CLIENTS),
-        references=frozenset(path.stem for path in places.REFERENCES.iterdir()),
+        references=list_references(),
         kernels={name: kernel_versions(name) for name in KERNELS},
         libraries={
             kind.name: read_library(places.ROOT / kind.library)
@@ -68,6 +69,12 @@ def read_catalogue() -> Catalogue:
         algorithms=pinned_algorithms(),
         honours={name: client.honours for name, client in CLIENTS.items()},
     )
+
+
+def list_references() -> frozenset[str] | None:
+    """Return the publications that wings have; ``None`` if there is no wing that has any."""
+    folders: list[Path] = [each.load() for each in provided("references")]
+    return frozenset(file.stem for each in folders for file in each.iterdir()) if folders else None
 
 
 def read_library(folder: Path) -> dict[str, str]:

@@ -1,16 +1,11 @@
-"""Results folders for the tests of the analysis, and a Jupyter for its notebooks."""
+"""Results folders for the tests of the analysis."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from analysis.notebooks.show import SAMPLES, VARIABLE
-from testbed.base import places
 from tests.analysis.sample import write_sample
 
 
@@ -18,24 +13,3 @@ from tests.analysis.sample import write_sample
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Table 1 with five seeds; three trials went wrong and one did not run."""
     return write_sample(tmp_path_factory.mktemp("sample"), seeds=5)
-
-
-@pytest.fixture(scope="session")
-def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Jupyter that reads and writes nothing of the user's, and knows the tests' own Python."""
-    home = tmp_path_factory.mktemp("jupyter")
-    spec = home / "data" / "kernels" / "python3"
-    spec.mkdir(parents=True)
-    argv = [sys.executable, "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.joinpath("kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Python 3 (ipykernel)", "language": "python"})
-    )
-    names = {"JUPYTER_DATA_DIR": "data", "JUPYTER_CONFIG_DIR": "config",
-             "JUPYTER_RUNTIME_DIR": "run", "IPYTHONDIR": "ipython"}  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("JUPYTER_PATH", raising=False)
-        patch.setenv(VARIABLE, str(SAMPLES))
-        for name, folder in names.items():
-            patch.setenv(name, str(home / folder))
-        patch.setenv("PYTHONPATH", str(places.ROOT))
-        yield home

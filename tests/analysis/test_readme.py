@@ -1,102 +1,15 @@
-"""The README shows what the committed results give, to the letter, and no table beside it."""
+"""The committed results are measured anew as one, and their drawings are in the documents."""
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from analysis.readme import DRAWINGS, PAGES, README, ROOT, TABLES, render_page
-from analysis.records.results import read_results
+from analysis.readme import list_drawings
 from testbed.base import proc
-from testbed.base.errors import ConfigurationError
-from testbed.base.places import CONFIGS
-from testbed.experiment.config import load_experiment
-from testbed.way.prepare import read_catalogue
-
-TEXT = README.read_text(encoding="utf-8")
-SHOWN = [(page, name) for page, tables in TABLES.items() for name in tables]
-
-
-def copy_committed(folder: Path, page: Path) -> Path:
-    """The committed results that a page shows, to be changed."""
-    for shown in TABLES[page].values():
-        shutil.copytree(ROOT / shown.folder, folder / shown.folder)
-    return folder
-
-
-def outside(text: str) -> list[str]:
-    """Rules of fenced tables that no program writes."""
-    kept = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.DOTALL)
-    return [line for line in kept.splitlines() if re.fullmatch(r"-{3,}(\s+-{3,})+", line)]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_tables_are_those_of_the_committed_results(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert render_page(page, text) == text, "make readme writes the tables anew"
-
-
-@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.stem)
-def test_every_table_says_where_it_is_from(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for shown in TABLES[page].values():
-        results = read_results(ROOT / shown.folder)
-        facts = results.manifest["environment"]["facts"]
-        caption = next(line for line in text.splitlines() if f"`{shown.folder}`" in line)
-        assert facts["git_revision"][:12] in caption
-        assert str(results.identity.environment) in caption
-        for version in results.identity.clients.values():
-            assert version in caption
-
-
-def test_no_table_of_results_is_written_by_hand() -> None:
-    assert outside(TEXT) == []
-    assert outside(f"{TEXT}\n```\npage    off s\n------  -----\nwsj     1.0\n```\n")
-
-
-@pytest.mark.parametrize(("page", "name"), SHOWN, ids=lambda of: getattr(of, "stem", of))
-def test_another_number_is_found_on_either_side(page: Path, name: str, tmp_path: Path) -> None:
-    text, root = page.read_text(encoding="utf-8"), copy_committed(tmp_path, page)
-    assert render_page(page, text, root) == text
-    block = text.partition(f"<!-- table: {name} -->")[2].partition("<!-- end -->")[0]
-    number = re.findall(r"\d\.\d{3}\b", block)[0]
-    typed = text.replace(block, block.replace(number, "9.999", 1))
-    assert typed != text
-    assert render_page(page, typed, root) == text
-    path = root / TABLES[page][name].folder / "records.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    for record in records:
-        record["load"]["plt_ms"] *= 1.02
-    path.write_text("".join(json.dumps(one) + "\n" for one in records))
-    assert render_page(page, text, root) != text
-
-
-def test_a_table_too_many_or_too_few_is_named() -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        render_page(README, TEXT.replace("table: tum-website", "table: tum-webcite"))
-    assert refused.value.problems == [
-        "README: no table is called tum-webcite",
-        "README: the table tum-website is missing",
-    ]
-
-
-def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
-    papers = ROOT / "wings" / "papers"
-    table = (papers / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", table, flags=re.MULTILINE)
-    assert len(rows) == 13
-    text = (papers / "docs" / "tcp.md").read_text(encoding="utf-8")
-    rows += re.findall(r"\(`([\w-]+)`, (\d+) loads", text)
-    assert len(rows) == 14
-    for name, loads in rows:
-        asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
-        kernels = len(asked.kernel_versions) or 1
-        assert len(asked.conditions) * asked.repetitions * kernels == int(loads), name
-
+from testbed.base.places import ROOT
 
 STUB = """#!/bin/sh
 printf '%s\\n' "$*" >> "$CALLS"
@@ -139,7 +52,6 @@ def test_all_is_measured_before_any_of_it_is_kept(tmp_path: Path) -> None:
     ]
     assert sorted(folders) == sorted(committed)
     assert measured == kept == len(folders)
-    assert {TABLES[page][name].folder for page, name in SHOWN} <= set(folders)
     assert all(words[-4:] == ["a", "reason", "to", "try"] for words in calls[measured:-1])
     (first,) = (words for words in calls if "analysis/baselines/nightly" in words)
     assert first[:3] == ["baseline", "update", calls[1][calls[1].index("-o") + 1]]
@@ -158,6 +70,6 @@ def test_results_are_not_measured_without_a_reason() -> None:
     assert "REASON=" in refused.stderr
 
 
-@pytest.mark.parametrize("path", DRAWINGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_drawings(), ids=lambda path: path.stem)
 def test_the_drawings_of_the_documents_are_those_of_the_samples(path: Path) -> None:
-    assert path.read_text("utf-8") == DRAWINGS[path](), "run `make readme`"
+    assert path.read_text("utf-8") == list_drawings()[path](), "run `make readme`"

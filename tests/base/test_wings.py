@@ -33,6 +33,9 @@ def test_what_wings_provide_comes_by_extension_point(house: Path) -> None:
     assert [(each.wing, each.name) for each in wings.provided("verbs")] == [("left", "sing")]
     assert [each.load() for each in wings.provided("verbs")] == ["la"]
     assert [each.load() for each in wings.provided("importers")] == [1]
+    add_wing(house, "right", "{'printers': {'whole': 'wings.right.press'}}")
+    (house / "right" / "press.py").write_text("ink = 'black'\n")
+    assert [each.load().ink for each in wings.provided("printers")] == ["black"]
     assert not list(wings.provided("sections"))
 
 

@@ -215,12 +215,12 @@ LABS = ("bootstrap/develop.sh", "--labs")
 
 
 def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> None:
-    done = notebooks.run(*LABS, "python", "-P", "-m", "analysis.teaching.hand_out", "my-labs")
+    done = notebooks.run(*LABS, "python", "-P", "-m", "wings.papers.teaching.hand_out", "my-labs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "building" not in done.stderr
     assert done.stdout.count(": new") == 8
     assert notebooks.shell("head -c 5 my-labs/1-handshake/sheet.pdf") == "%PDF-"
-    lab = "analysis/teaching/source/5-buffer/5-buffer.ipynb"
+    lab = "wings/papers/teaching/source/5-buffer/5-buffer.ipynb"
     done = notebooks.run(
         *(*LABS, "python", "-m", "nbconvert", "--to", "notebook", "--execute", lab),
         *("--output-dir", "results"),
@@ -240,7 +240,7 @@ def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> No
 def test_its_jupyterlab_starts(notebooks: Container) -> None:
     argv = "bootstrap/develop.sh --notebooks python -m jupyterlab --no-browser --ip=127.0.0.1"
     said = notebooks.shell(
-        f"{argv} analysis/notebooks >/tmp/said 2>&1 & for i in $(seq 900); do "
+        f"{argv} wings/papers/notebooks >/tmp/said 2>&1 & for i in $(seq 900); do "
         "grep -q 'lab?token=' /tmp/said && break; sleep 0.2; done; kill $!; wait; cat /tmp/said"
     )
     assert "http://127.0.0.1:" in said and "lab?token=" in said, said

@@ -18,7 +18,7 @@ from firstflight.cli.services import Services
 from testbed.base.errors import ConfigurationError, StorageError, worst_exit
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.lanes import name_lanes, read_lanes, split, write_lanes
+from testbed.experiment.lanes import name_lanes, read_lanes, split
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.kernel.run.interface import RawResult
@@ -26,7 +26,6 @@ from testbed.model import Outcome, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from tests.analysis.reproductions.test_lanes import lane, overload
 from tests.fake_kernel import FakeKernel
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_means, make_services
 
@@ -85,17 +84,6 @@ def test_as_many_kernels_as_wanted(tmp_path: Path, capsys: pytest.CaptureFixture
     assert list(json.loads(out)["lanes"]) == names
     assert f"{folder / 'compare-mine-2.html'}, {folder / 'compare-6.1.html'}" in err
     assert main(["run", "--resume", str(folder)], services) == 0
-
-
-def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> None:
-    versions = ("6.1", "7.3")
-    for version in versions:
-        lane(tmp_path / version, overload(), "virtual", version)
-    write_lanes(tmp_path, versions)
-    assert main(["report", str(tmp_path)], make_services(tmp_path)) == 0
-    assert {p.name for p in tmp_path.iterdir()} == {
-        *versions, "lanes.json", "compare.html", "lanes.html"
-    }  # fmt: skip
 
 
 def test_they_are_never_read_as_one_result(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 """Kernels: for who changes one, from a patch of it to the verdict on page load times."""
 
 PROVIDES = {
-    "document_tables": {
-        "wings/kernels/docs/changes.md": "wings.kernels.verdicts.change_tables:TABLES",
-    },
+    "document_tables": {"kernels": "wings.kernels.verdicts.change_tables"},
     "documents": {"kernels.json": "wings.kernels.verdicts.document:AttributionDocument"},
     "forms": {
         "netdev": "wings.kernels.formats.netdev:FORM",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.published.reference import read_reference
 from analysis.records.cells import cells_of
 from analysis.records.results import read_results
+from analysis.report.publications import find_publication
 from analysis.report.verdict import findings
 from analysis.tables.table import make_table
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
@@ -26,7 +26,8 @@ def said_of(folder: Path, gains: dict[str, tuple[float, ...]]) -> list[str]:
         for c in asked
     ]
     write_results(folder, records, experiment(1, conditions=asked))
-    return findings(make_table(cells_of(read_results(folder)), read_reference("fastopen-table1")))
+    results = read_results(folder)
+    return findings(make_table(cells_of(results), find_publication(results)))
 
 
 def test_every_step_has_to_grow(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from analysis.report.publications import Grid
 from analysis.report.rendering import format_grid
-from analysis.reproductions.rebuilt import Grid
 from analysis.words import MINUS, MISSING
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from analysis import plot
 from analysis.report import document as report
 from analysis.report.document import write_reports
-from analysis.reproductions.rebuilt import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Check, Figure, Grid, Rebuilt
 from analysis.words import MISSING
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution
@@ -374,7 +374,7 @@ def test_what_was_rebuilt_is_in_the_report_and_beside_it(
         ),
         files={"table_results.csv": "page,plt\na,1\n"},
     )
-    monkeypatch.setattr(report, "rebuild", lambda results, reference: built)
+    monkeypatch.setattr(report, "rebuild", lambda results: built)
     folder = write_twelve(tmp_path)
     text = text_of(folder)
     assert "1 of 2 stated values that were measured agree; 1 was not measured here." in text

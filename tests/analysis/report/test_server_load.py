@@ -19,7 +19,6 @@ from analysis.report.terminal import render_table
 from analysis.verdicts.compare.comparison import CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
-from tests.analysis.reproductions.overloads import load_at, point, rebuilt
 from tests.analysis.served import RATES, loads, served_record, write_served
 
 
@@ -93,22 +92,6 @@ def test_the_report_says_where_prices_are_from(folder: Path) -> None:
 
 def _page(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
-
-
-def test_the_report_of_a_publication_begins_with_its_story(tmp_path: Path) -> None:
-    records = [
-        point(load_at("default", multiple), replies, response_ms)
-        for multiple, replies, response_ms in ((0.7, 700.0, 5.0), (1.0, 999.0, 20.0),
-                                               (1.5, 700.0, 900.0))
-    ]  # fmt: skip
-    made = tmp_path / "run"
-    rebuilt(made, "overload-establishment", records)
-    write_reports(made)
-    page = (made / "report.html").read_text()
-    story, _, rest = page.partition('<p class="story">')[2].partition("</p>")
-    assert story.startswith("The server keeps up with 1,000 connections a second")
-    assert page.index('class="story"') < page.index('class="findings"')
-    assert "with another kernel and another server" in rest and "another browser" not in rest
 
 
 def test_a_smaller_throughput_is_a_difference_and_a_larger_one_may_be_allowed(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.published.reference import read_reference
 from analysis.records.cells import Cell, cells_of, flatten, varying_axes
 from analysis.records.results import read_results
+from analysis.report.publications import find_publication
 from analysis.tables.rows import render_csv, trimmed
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
@@ -22,8 +22,8 @@ OFF, ON = conditions(["amazon"], [100.0])
 def table_of(
     folder: Path, records: list[Record], asked: tuple[Condition, ...], n: int
 ) -> ResultTable:
-    write_results(folder, records, experiment(n, conditions=asked))
-    return make_table(cells_of(read_results(folder)), read_reference("fastopen-table1"))
+    results = read_results(write_results(folder, records, experiment(n, conditions=asked)))
+    return make_table(cells_of(results), find_publication(results))
 
 
 def rows_of(table: ResultTable) -> list[dict[str, str]]:

@@ -1,0 +1,215 @@
+"""Tables and drawings of published and committed results in the README and the documents."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.plot.chart import draw
+from analysis.records.cells import cells_of
+from analysis.records.kind import find_metric
+from analysis.records.results import Results, read_results
+from analysis.report.terminal import table_columns
+from analysis.tables.columns import Column, align, render_columns
+from analysis.tables.table import ResultTable, make_table
+from analysis.verdicts.baseline import read_facts
+from analysis.words import MISSING, axis_value, count, number, seconds
+from testbed.base.places import ROOT
+from wings.papers.publications import find
+from wings.papers.reproductions import mechanisms
+from wings.papers.reproductions.cs244_reuse import average_pairs
+from wings.papers.reproductions.sweep import plain, proven_loads
+from wings.papers.reproductions.tum_website import MECHANISMS, NEITHER, medians, with_savings
+
+README = ROOT / "README.md"
+ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
+OPENED = ROOT / "docs" / "images" / "early-data.svg"
+"""How connections of a visit were opened, by mechanisms with early data."""
+WIDTH = 100
+"""Characters of a table that a page shows without scrolling."""
+SHOWN_RTT_MS = 100.0
+"""The round trip of what a document shows in detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table of the README: the folder with its results, its lines, and a sentence on them."""
+
+    folder: str
+    lines: Callable[[Results], list[str]]
+    sentence: Callable[[Results], str] = lambda _: ""
+
+
+def _block(shown: Shown, root: Path) -> str:
+    results = read_results(root / shown.folder)
+    lines = "\n".join(shown.lines(results))
+    sentence = shown.sentence(results)
+    caption = f"{describe_origin(results)}: `{shown.folder}`."
+    return f"```\n{lines}\n```\n\n{f'{sentence} ' if sentence else ''}{caption}\n"
+
+
+def describe_origin(results: Results) -> str:
+    """Return how many loads there are, and the revision and environment that gave them."""
+    facts: Mapping[str, str] = dict(read_facts(results.manifest))
+    changed = " with changes" if facts.get("git_dirty") == "yes" else ""
+    known = results.identity
+    clients = ", ".join(f"{name} {version}" for name, version in known.clients.items())
+    return (
+        f"{count(len(results.records), 'load')} at revision "
+        f"{facts.get('git_revision', 'unknown')[:12]}{changed}, environment {known.environment}, "
+        f"Linux {known.kernel_version}, {clients}"
+    )
+
+
+def _table(results: Results) -> ResultTable:
+    return make_table(cells_of(results), find(results))
+
+
+def _whole_table(results: Results) -> list[str]:
+    return render_columns(table_columns(_table(results)), WIDTH)
+
+
+def _mean_gain(results: Results) -> str:
+    pairs = _table(results).pairs
+    ours = [pair.improvement_pct.median for pair in pairs if pair.improvement_pct]
+    stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
+    paints = [
+        pair.improvement_pct.median
+        for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
+        if pair.improvement_pct
+    ]
+    return (
+        f"The mean gain is {number(statistics.fmean(ours), 1)} %, in the paper "
+        f"{number(statistics.fmean(stated), 1)} %. A visitor gains more: the first contentful "
+        f"paint comes {number(min(paints), 1)} to {number(max(paints), 1)} % sooner, on average "
+        f"{number(statistics.fmean(paints), 1)} % ([how](docs/visitor.md))."
+    )
+
+
+def _website(results: Results) -> list[str]:
+    """Return a row for each RTT: the load time with neither, and what each mechanism saves."""
+    arms = medians(with_savings(proven_loads(results)))
+    table = arms.pivot(index="rtt_ms", columns="mechanism", values=["plt_s", "improvement"])
+    saved = table["improvement"]
+    return align([
+        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in table.index]),
+        Column(NEITHER, [f"{value:.3f} s" for value in table["plt_s", NEITHER]]),
+        *(Column(name, [f"{number(value, 1)} %" for value in saved[name]]) for name in MECHANISMS),
+    ])  # fmt: skip
+
+
+def _reuse(results: Results) -> list[str]:
+    """Return a row for each page and RTT: seconds off and on, and gain, by resources."""
+    rows = average_pairs(_table(results).pairs)
+    rows = rows.assign(place=rows.groupby(["page", "rtt_ms"], sort=False).ngroup())
+    first = rows.drop_duplicates("place")
+    columns = [
+        Column("page", list(first["page"]), left=True),
+        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"]]),
+    ]
+    for reuse, chosen in rows.sort_values("place", kind="stable").groupby("reuse"):
+        columns += [
+            Column(head, [number(plain(value), places) for value in chosen[name]])
+            for head, name, places in (
+                (f"{reuse:g}: off s", "off_s", 3),
+                ("on s", "on_s", 3),
+                ("gain %", "improvement_pct", 1),
+            )
+        ]
+    return align(columns)
+
+
+def _zero_rtt(results: Results) -> list[str]:
+    """Return a row for each mechanism: seconds by key share and RTT."""
+    found = mechanisms.medians(results)
+    columns = [_mechanisms()]
+    for share, words in mechanisms.KEY_SHARES.items():
+        chosen = found[found["key_share"] == share]
+        for place, (rtt_ms, rows) in enumerate(chosen.groupby("rtt_ms")):
+            head = axis_value("rtt_ms", rtt_ms)
+            texts = _by_mechanism(rows, "plt_ms", seconds)
+            columns.append(Column(f"{words}: {head}" if place == 0 else head, texts))
+    return align(columns)
+
+
+def _zero_rtt_in_detail(results: Results) -> list[str]:
+    """Return a row for each mechanism at one RTT: seconds, and what opening connections took."""
+    found = mechanisms.medians(results)
+    found = found[found["rtt_ms"] == SHOWN_RTT_MS]
+    shares = {share: found[found["key_share"] == share] for share in mechanisms.KEY_SHARES}
+    large = shares[mechanisms.LARGE]
+    return align([
+        _mechanisms(),
+        *(Column(f"{mechanisms.KEY_SHARES[share]} s", _by_mechanism(rows, "plt_ms", seconds))
+          for share, rows in shares.items()),
+        Column("connections", _by_mechanism(large, "connections", partial(number, places=0))),
+        Column("bytes of hellos", _by_mechanism(large, "hello_bytes", "{:,.0f}".format)),
+        Column("round trips", _by_mechanism(large, "round_trips", partial(number, places=1))),
+    ])  # fmt: skip
+
+
+def _mechanisms() -> Column:
+    return Column("mechanism", list(mechanisms.MECHANISMS.values()), left=True)
+
+
+def _by_mechanism(rows: pd.DataFrame, column: str, text: Callable[[float], str]) -> list[str]:
+    """Return a text for each mechanism, in their order."""
+    values = rows.set_index("mechanism")[column].dropna()
+    names = mechanisms.MECHANISMS.values()
+    return [text(values[name]) if name in values else MISSING for name in names]
+
+
+def _zero_rtt_sentence(results: Results) -> str:
+    return (
+        f"Load time of the second visit to {_page(results)} in seconds by RTT: medians of "
+        f"{_seeds(results)} seeds. Chromium's key shares are post-quantum (X25519MLKEM768); with "
+        "X25519 alone it is a *modified browser*."
+    )
+
+
+def _detail_sentence(results: Results) -> str:
+    return (
+        f"Second visits to {_page(results)} at a round trip of {SHOWN_RTT_MS:g} ms: medians of "
+        f"{_seeds(results)} seeds. The three columns on the right are with post-quantum keys; "
+        "round trips are those before the first request, with one for the name look-up."
+    )
+
+
+def _page(results: Results) -> str:
+    return str(cells_of(results)[0].axes["page"])
+
+
+def _seeds(results: Results) -> int:
+    return max(len(cell.by_seed) for cell in cells_of(results))
+
+
+TABLES: Mapping[Path, Mapping[str, Shown]] = {
+    README: {
+        "paper-table1": Shown("analysis/baselines/paper-table1", _whole_table, _mean_gain),
+        "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt, _zero_rtt_sentence),
+        "tum-website": Shown("analysis/samples/tum-website", _website),
+        "cs244-reuse": Shown("analysis/samples/cs244-reuse", _reuse),
+    },
+    ZERO_RTT: {
+        "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt_in_detail, _detail_sentence)
+    },
+}
+"""Of each page its tables of results."""
+PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
+    page: {name: partial(_block, shown) for name, shown in shown_there.items()}
+    for page, shown_there in TABLES.items()
+}
+
+
+def draw_committed_openings(root: Path = ROOT) -> str:
+    """Return how connections were opened with early data, by the results below ``root``."""
+    results = read_results(root / "analysis" / "samples" / "zero-rtt")
+    return draw(mechanisms.draw_early(results, SHOWN_RTT_MS)) + "\n"
+
+
+DRAWINGS: Mapping[Path, Callable[[], str]] = {OPENED: draw_committed_openings}

@@ -1,0 +1,1 @@
+"""Figures of one visit: its requests, and how its connections began."""

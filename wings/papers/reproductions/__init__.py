@@ -1,0 +1,1 @@
+"""Published tables and figures, rebuilt from the records of their experiments."""

@@ -1,0 +1,1 @@
+"""Tests of publications, trends, site, notebooks and labs."""
