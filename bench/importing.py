@@ -18,8 +18,8 @@ import brotli  # type: ignore[import-untyped]
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import proc
-from testbed.pages.importing.registry import read_recording
-from testbed.pages.importing.writing import Manner, write_page
+from wings.pages.importing.registry import read_recording
+from wings.pages.importing.writing import Manner, write_page
 
 REQUESTS = 500
 BODY_BYTES = 20_000_000

@@ -10,7 +10,7 @@ from testbed.base.places import ROOT
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- rooms -->\n", "<!-- end -->"
-PACKAGES = ("firstflight", "testbed", "analysis")
+PACKAGES = ("firstflight", "testbed", "analysis", "wings")
 
 
 def render_rooms(text: str) -> str:
@@ -28,9 +28,11 @@ def render_rooms(text: str) -> str:
 
 
 def list_rooms() -> Iterator[tuple[str, str]]:
-    """Yield each package and the one sentence that its docstring begins with."""
+    """Yield each package and the one sentence that its docstring begins with; of wings no tests."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("__init__.py")):
+            if "tests" in file.relative_to(ROOT).parts:
+                continue
             docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
             sentence = docstring.partition("\n\n")[0].replace("``", "`")
             yield str(Path(file).parent.relative_to(ROOT)), " ".join(sentence.split())

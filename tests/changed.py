@@ -69,13 +69,14 @@ def _importers(graph: grimp.ImportGraph, module: str) -> set[str]:
 
 def is_test(file: str) -> bool:
     """Return whether pytest takes it for a file of tests."""
-    return file.startswith("tests/") and Path(file).name.startswith("test_")
+    return "tests" in Path(file).parts and Path(file).name.startswith("test_")
 
 
 def naming(root: Path, files: Iterable[str]) -> list[str]:
     """Return the files of tests that name one of ``files``."""
     names = [name for file in files for name in (file, f'"{Path(file).name}"')]
-    tests = sorted((root / "tests").rglob("test_*.py"))
+    folders = (root / "tests", *root.glob("wings/*/tests"))
+    tests = sorted(path for folder in folders for path in folder.rglob("test_*.py"))
     texts = {str(path.relative_to(root)): path.read_text() for path in tests if names}
     return [test for test, text in texts.items() if any(name in text for name in names)]
 

@@ -19,7 +19,7 @@ from testbed.root.cache import Root
 from tests.measured import load_of
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("analysis", "bench", "configs", "docs", "firstflight", "pages", "testbed")
+COPIED = ("analysis", "bench", "configs", "docs", "firstflight", "pages", "testbed", "wings")
 Change = tuple[str, str, str]
 """A file, a text in it, and what it is replaced by."""
 
@@ -266,8 +266,8 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.importer import Claim, Importer, Reading
-from testbed.pages.importing.notes import Notes
+from wings.pages.importing.importer import Claim, Importer, Reading
+from wings.pages.importing.notes import Notes
 
 
 def read_lines(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
@@ -303,7 +303,7 @@ http://www.b.test/a.css text/css p{}
 IMPORT = """\
 import json, sys
 from click.testing import CliRunner
-from firstflight.cli.import_page import import_command
+from wings.pages.verbs.import_page import import_command
 from testbed.archive.reading import read_archive
 from testbed.base import places
 def run(*words):
@@ -531,14 +531,14 @@ def test_a_published_table_is_its_csv_alone(tree: Path, tmp_path: Path) -> None:
 
 
 def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: Path) -> None:
-    folder = tree / "testbed" / "pages" / "importing"
+    folder = tree / "wings" / "pages" / "importing"
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     (folder / "lines.py").write_text(IMPORTER)
     apply(
         tree,
         (
             (
-                "testbed/pages/importing/registry.py",
+                "wings/pages/importing/registry.py",
                 '    "resources",\n',
                 '    "resources",\n    "lines",\n',
             ),

@@ -30,7 +30,7 @@ USER, GROUP = 1000, 0
 """An image's user, and the group that a user by another id is in (``--user ID:0``)."""
 HOME = Path("/var/lib/firstflight")
 _TESTS = ("lib/*/site-packages/*/tests",)
-_PRECOMPILED = ("analysis", "firstflight", "testbed")
+_PRECOMPILED = ("analysis", "firstflight", "testbed", "wings")
 _WARM_S = 600.0
 
 Progress = Callable[[str], None]
@@ -124,7 +124,7 @@ def warm(cache: Path, progress: Progress) -> None:
     make_bundle(cache, ensure_native(cache, progress), root)
     for folder in list_pages(places.PAGES):
         if read_kind(folder) != "recipe":  # whose packages would have to be downloaded
-            build_page(folder, cache / "pages")
+            build_page(folder, cache)
 
 
 def open_folders(cache: Path) -> None:

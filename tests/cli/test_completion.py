@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.cli.main import VERBS
 from firstflight.completion import (
     ARGUMENT_PLACES,
     OPTION_PLACES,
     complete,
 )
+from firstflight.reference import list_verbs
 from firstflight.usage import REFERENCE, parse_reference, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS
@@ -21,6 +21,7 @@ from testbed.experiment.knobs import SWEPT
 from testbed.kernel import KERNELS
 from testbed.kernel.build.pin import pins
 
+VERBS = {" ".join(words) for words, _ in list_verbs() if words}
 SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
 
 

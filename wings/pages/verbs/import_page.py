@@ -1,0 +1,50 @@
+"""The verb ``pages import``: a recording of another tool becomes a page of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from testbed.base import places
+from testbed.base.errors import EXIT_OK
+from testbed.pages.catalogue import name_page
+from wings.pages.importing.registry import known_formats, read_recording
+from wings.pages.importing.writing import Manner, write_page
+from wings.pages.verbs.written import report_page
+
+
+class _Import(click.Command):
+    """Lists the known formats in its help, and imports no importer for anything else."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"FILE is {known_formats()}. Its content says which.")
+
+
+@click.command("import", cls=_Import)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--name", required=True, help="The page's name, which is that of its folder.")
+@click.option("--title", help="Its title; default: as recorded.")
+@click.option("--url", help="The URL that begins the page; default: the first document's.")
+@click.option("--page", metavar="ID", help="The page, if the file has several; default: the first.")
+@click.option("--anonymize", is_flag=True, help="Keep numbers and host names only, no contents.")
+@click.option("--keep-secrets", is_flag=True, help="Keep cookies, tokens and the like.")
+@click.option("--licence", metavar="TEXT", help="Under what terms the contents may be used.")
+@click.option("--replace", is_flag=True, help="Replace the page of this name.")
+def import_command(
+    file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
+) -> int:
+    """Make a page of what another tool recorded.
+
+    Secrets are taken out as far as they can be told: those of headers and URLs everywhere, others
+    in bodies only where their form says what they are, such as private keys and ghp_ tokens.
+    Names, messages and passwords in a body stay: look at what you share, or give --anonymize.
+    """
+    folder = name_page(places.PAGES, name, replace=replace)
+    recording = read_recording(file, url=url, page=page)
+    report_page(folder, write_page(folder, recording, Manner(replace=replace, **manner)))
+    return EXIT_OK
