@@ -8,7 +8,7 @@
 
 import { createHash } from 'node:crypto';
 
-import { within } from './navigation.mjs';
+import { within } from './page.mjs';
 
 const BUFFER_BYTES = 2 ** 30;
 const ANSWER_MS = 10_000;
@@ -26,44 +26,33 @@ export class Observation {
   requests = [];
   sockets = [];
   frames = new Map();
-  mainFrame = null;
 
   /** Observes `session` from now on. */
   constructor(session) {
     this.#session = session;
-    const on = (name, act) => session.on(name, act);
-    on('Network.requestWillBeSent', (event) => this.#sent(event));
-    on('Network.requestServedFromCache', ({ requestId }) => {
-      this.#of(requestId, (request) => {
-        request.source = 'memory cache';
+    const on = (name, act) => {
+      session.on(`Network.${name}`, (event) => {
+        const request = this.#current.get(event.requestId);
+        if (request) {
+          act(request, event);
+        }
       });
+    };
+    session.on('Network.requestWillBeSent', (event) => this.#sent(event));
+    on('requestServedFromCache', (request) => Object.assign(request, { source: 'memory cache' }));
+    on('responseReceived', (request, { response }) => respond(request, response));
+    on('loadingFinished', (request, { timestamp }) => {
+      request.ended_s = timestamp;
     });
-    on('Network.responseReceived', ({ requestId, response }) => {
-      this.#of(requestId, (request) => respond(request, response));
+    on('loadingFailed', (request, { timestamp, errorText, canceled, blockedReason }) => {
+      request.ended_s = timestamp;
+      request.error = blockedReason ?? errorText;
+      request.cancelled = Boolean(canceled);
     });
-    on('Network.loadingFinished', ({ requestId, timestamp }) => {
-      this.#of(requestId, (request) => {
-        request.ended_s = timestamp;
-      });
-    });
-    on('Network.loadingFailed', ({ requestId, timestamp, errorText, canceled, blockedReason }) => {
-      this.#of(requestId, (request) => {
-        request.ended_s = timestamp;
-        request.error = blockedReason ?? errorText;
-        request.cancelled = Boolean(canceled);
-      });
-    });
-    on('Network.webSocketCreated', ({ url }) => this.sockets.push(url));
-    on('Page.frameAttached', ({ frameId, parentFrameId }) => {
+    session.on('Network.webSocketCreated', ({ url }) => this.sockets.push(url));
+    session.on('Page.frameAttached', ({ frameId, parentFrameId }) => {
       this.frames.set(frameId, parentFrameId);
     });
-  }
-
-  #of(requestId, act) {
-    const request = this.#current.get(requestId);
-    if (request) {
-      act(request);
-    }
   }
 
   #sent({ requestId, request, type, timestamp, initiator, frameId, redirectResponse, documentURL }) {
@@ -109,8 +98,7 @@ export class Observation {
 
   async #readBody(requestId) {
     try {
-      const given = { requestId };
-      const answer = this.#session.send('Network.getResponseBody', given);
+      const answer = this.#session.send('Network.getResponseBody', { requestId });
       const { body, base64Encoded } = await within(ANSWER_MS, 'no answer', answer);
       const bytes = Buffer.from(body, base64Encoded ? 'base64' : 'utf8');
       const sha256 = createHash('sha256').update(bytes).digest('hex');

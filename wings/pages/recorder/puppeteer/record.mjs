@@ -18,21 +18,21 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { launch } from 'puppeteer-core';
 
+import { BUFFERS, Observation } from './observation.mjs';
 import {
-  answerDialogs,
   evaluate,
   LoadError,
   navigate,
-  readMetrics,
   readPage,
+  readStart,
+  scrollToEnd,
+  Traffic,
   within,
-} from './navigation.mjs';
-import { BUFFERS, Observation } from './observation.mjs';
-import { Traffic } from './quiet.mjs';
-import { scrollToEnd } from './scroll.mjs';
+} from './page.mjs';
 
 const TIMED_OUT = 3;
 const NOT_LOADED = 4; // then the result says why
@@ -59,13 +59,29 @@ class Recorder {
   async observe(session, kind = 'page') {
     this.observations.push(new Observation(session));
     this.traffic.watch(session);
-    answerDialogs(session, (type) => this.dialogs.push(type));
+    // Each is accepted: one that stays open stops the page's scripts, and nobody is there.
+    session.on('Page.javascriptDialogOpening', ({ type }) => {
+      this.dialogs.push(type);
+      // A page that is gone has no dialog either.
+      session.send('Page.handleJavaScriptDialog', { accept: true }).catch(() => undefined);
+    });
     session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
       this.targets.push({ type: targetInfo.type, url: targetInfo.url });
-      this.#join(session.connection().session(sessionId), targetInfo.type);
+      const started = session.connection().session(sessionId);
+      // Not every target has every domain, and some are gone at once; the network log has it all.
+      this.observe(started, targetInfo.type).catch(() => undefined);
     });
-    const wishes = [session.send('Network.enable', BUFFERS), ...this.#pin(session, kind)];
-    if (kind === 'page' || kind === 'iframe') {
+    const wishes = [session.send('Network.enable', BUFFERS)];
+    const hasDocument = kind === 'page' || kind === 'iframe';
+    const source = this.#order.pinned;
+    if (source !== null) {
+      wishes.push(
+        hasDocument
+          ? session.send('Page.addScriptToEvaluateOnNewDocument', { source })
+          : session.send('Runtime.evaluate', { expression: source }),
+      );
+    }
+    if (hasDocument) {
       wishes.push(session.send('Page.enable'));
     }
     wishes.push(
@@ -84,16 +100,6 @@ class Recorder {
     await Promise.all(wishes);
   }
 
-  #pin(session, kind) {
-    const source = this.#order.pinned;
-    if (source === null) {
-      return [];
-    }
-    return kind === 'page' || kind === 'iframe'
-      ? [session.send('Page.addScriptToEvaluateOnNewDocument', { source })]
-      : [session.send('Runtime.evaluate', { expression: source })];
-  }
-
   /** When the first request was made, which is a moment after navigationStart. */
   get startedAt() {
     return this.observations[0].requests[0].sent_s;
@@ -103,11 +109,6 @@ class Recorder {
   async readBodies() {
     const reading = this.observations.map((one) => one.readBodies().catch(() => undefined));
     await Promise.all(reading);
-  }
-
-  #join(session, kind) {
-    // Not every target has every domain, and some are gone at once; the network log has it all.
-    this.observe(session, kind).catch(() => undefined);
   }
 }
 
@@ -159,8 +160,7 @@ async function watch(session, recorder, order) {
   // A page may be busy for ever, or already be another one.
   const asking = async (answer, otherwise) =>
     within(ANSWER_MS, 'no answer', answer).catch(() => otherwise);
-  const started = readMetrics(session).then(({ NavigationStart: start }) => start);
-  const start = await asking(started, recorder.startedAt);
+  const start = await asking(readStart(session), recorder.startedAt);
   const page = await asking(evaluate(session, readPage), { plt_ms: null, title: '' });
   const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
   const scrolled = order.scroll ? await scroll() : null;
@@ -193,9 +193,7 @@ async function flushLog(session, order) {
     const given = { name: order.mark, value: 'x', url: 'http://firstflight.invalid/' };
     const marks = Array.from({ length: MARKS }, () => session.send('Network.setCookie', given));
     await within(deadline - performance.now(), 'no answer', Promise.all(marks));
-    await new Promise((resolve) => {
-      setTimeout(resolve, POLL_MS);
-    });
+    await sleep(POLL_MS);
     if (readTail(order.netlog).includes(order.mark)) {
       return;
     }
