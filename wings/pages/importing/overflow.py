@@ -21,7 +21,7 @@ _LARGEST_GROWTH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Relief:
+class RelievedRows:
     """Rows whose document holds what it must, how many moved to a script, and bytes added."""
 
     rows: list[ResourceRow]
@@ -29,7 +29,7 @@ class Relief:
     added_bytes: int = 0
 
 
-def relieve_document(rows: Sequence[ResourceRow]) -> Relief:
+def relieve_document(rows: Sequence[ResourceRow]) -> RelievedRows:
     """Move the last children of the page's document to its largest script, as few as need be.
 
     What is still too small then, as it has no script, is made larger.
@@ -37,7 +37,7 @@ def relieve_document(rows: Sequence[ResourceRow]) -> Relief:
     try:
         page = Discovery(rows)
     except ConfigurationError:  # no document at all: building says so better
-        return Relief(list(rows))
+        return RelievedRows(list(rows))
     relief = _move(rows, page)
     added = max(_fixed_bytes(Discovery(relief.rows)) - _room(page.root), 0)
     grown = _grow(relief, page.root, added)
@@ -48,7 +48,7 @@ def relieve_document(rows: Sequence[ResourceRow]) -> Relief:
     return grown
 
 
-def _move(rows: Sequence[ResourceRow], page: Discovery) -> Relief:
+def _move(rows: Sequence[ResourceRow], page: Discovery) -> RelievedRows:
     root = page.root
     scripts = [
         row
@@ -56,7 +56,7 @@ def _move(rows: Sequence[ResourceRow], page: Discovery) -> Relief:
         if row.parent == root.id and row.status == 200 and page.role(row) == "script"
     ]
     if not scripts or _fixed_bytes(page) <= _room(root):
-        return Relief(list(rows))
+        return RelievedRows(list(rows))
     script = max(scripts, key=lambda row: row.transfer_bytes)
     movable = [row.id for row in rows if row.parent == root.id and row.how != "redirect"]
     movable = [name for name in movable if name != script.id]
@@ -67,16 +67,16 @@ def _move(rows: Sequence[ResourceRow], page: Discovery) -> Relief:
             high = middle
         else:
             low = middle + 1
-    return Relief(_moved(rows, movable, low, script), low)
+    return RelievedRows(_moved(rows, movable, low, script), low)
 
 
-def _grow(relief: Relief, root: ResourceRow, shortage: int) -> Relief:
+def _grow(relief: RelievedRows, root: ResourceRow, shortage: int) -> RelievedRows:
     if not shortage:
         return relief
     # Not compressed: what so small a document names can hardly be compressed.
     larger = replace(root, transfer_bytes=root.transfer_bytes + shortage, body_bytes=None)
     rows = [larger if row.id == root.id else row for row in relief.rows]
-    return Relief(rows, relief.moved, shortage)
+    return RelievedRows(rows, relief.moved, shortage)
 
 
 def _can_be_built(rows: Sequence[ResourceRow]) -> bool:

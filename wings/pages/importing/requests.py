@@ -31,7 +31,7 @@ _MADE_GET = "The page's own request had another method, made GET"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRequest:
     """A claim that can be replayed, with its clean URL and the status to send."""
 
     claim: Claim
@@ -39,9 +39,9 @@ class Kept:
     status: int
 
 
-def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
+def keep(claims: Sequence[Claim], notes: Notes) -> list[KeptRequest]:
     """Return the claims that can be replayed; what is left out or repaired is noted."""
-    kept: list[Kept] = []
+    kept: list[KeptRequest] = []
     answered: set[tuple[str, str]] = set()
     schemes: dict[tuple[str, int], str] = {}
     for claim in claims:
@@ -65,7 +65,7 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
     return kept
 
 
-def _keep(claim: Claim, notes: Notes) -> Kept | None:
+def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
     """Return the claim if the lab can serve it; what is wrong is noted."""
     try:
         url = clean_url(claim.url)
@@ -85,7 +85,7 @@ def _keep(claim: Claim, notes: Notes) -> Kept | None:
         return None
     if has_user(claim.url):
         notes.add("URLs without their user information", url)
-    return Kept(_sane(claim, url, notes), url, status)
+    return KeptRequest(_sane(claim, url, notes), url, status)
 
 
 def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
@@ -120,7 +120,7 @@ def time_ms(ms: float | None) -> float | None:
     return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
 
 
-def find_extent(requests: Sequence[Kept], reading: Reading) -> list[Kept]:
+def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptRequest]:
     """Return the requests of one load in the order of their starts, the page's own first.
 
     Requests without a time stay where they were, or are in the file's order.  A proxy records a
@@ -157,13 +157,13 @@ def find_extent(requests: Sequence[Kept], reading: Reading) -> list[Kept]:
     return load
 
 
-def find_documents(requests: Sequence[Kept]) -> list[Kept]:
+def find_documents(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
     """Return the requests that were answered by a document, those with GET first."""
     documents = [item for item in requests if _is_document(item.claim)]
     return sorted(documents, key=lambda item: item.claim.method != "GET")
 
 
-def _by_start(requests: Sequence[Kept]) -> list[Kept]:
+def _by_start(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
     times, latest = [], 0.0
     for item in requests:
         latest = latest if item.claim.start_ms is None else item.claim.start_ms
@@ -171,7 +171,7 @@ def _by_start(requests: Sequence[Kept]) -> list[Kept]:
     return [requests[index] for index in sorted(range(len(requests)), key=times.__getitem__)]
 
 
-def _find_root(requests: Sequence[Kept], url: str | None) -> int:
+def _find_root(requests: Sequence[KeptRequest], url: str | None) -> int:
     if url is None:
         # Redirects come before the document that they lead to.
         if requests[0].claim.method == "GET" and 300 < requests[0].status < 309:
@@ -197,11 +197,11 @@ def _is_document(claim: Claim) -> bool:
     return claim.is_frame or mime in DOCUMENT_TYPES
 
 
-def _is_before(item: Kept, start: float) -> bool:
+def _is_before(item: KeptRequest, start: float) -> bool:
     return item.claim.start_ms is not None and item.claim.start_ms < start
 
 
-def _shifted(item: Kept, start: float) -> Kept:
+def _shifted(item: KeptRequest, start: float) -> KeptRequest:
     start_ms = item.claim.start_ms
     return (
         item
@@ -210,7 +210,7 @@ def _shifted(item: Kept, start: float) -> Kept:
     )
 
 
-def _until_pause(requests: Sequence[Kept], notes: Notes) -> list[Kept]:
+def _until_pause(requests: Sequence[KeptRequest], notes: Notes) -> list[KeptRequest]:
     end = 0.0
     for index, item in enumerate(requests):
         start = item.claim.start_ms
@@ -223,6 +223,6 @@ def _until_pause(requests: Sequence[Kept], notes: Notes) -> list[Kept]:
     return list(requests)
 
 
-def _note(notes: Notes, what: str, items: Sequence[Kept]) -> None:
+def _note(notes: Notes, what: str, items: Sequence[KeptRequest]) -> None:
     for item in items:
         notes.add(what, item.url)

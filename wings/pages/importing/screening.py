@@ -20,7 +20,7 @@ from wings.pages.importing.bodies import new_budget, settle_body
 from wings.pages.importing.importer import Claim, Reading, media_type
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.references import lead, settle_redirects
-from wings.pages.importing.requests import Kept, find_documents, find_extent, keep, time_ms
+from wings.pages.importing.requests import KeptRequest, find_documents, find_extent, keep, time_ms
 from wings.pages.importing.sanitiser import clean_headers, replayed_protocol
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ENTRIES, HOSTS
@@ -81,7 +81,7 @@ def is_whole(recording: Recording) -> bool:
     return all(exchange.body is not None for exchange in recording.exchanges)
 
 
-def _check_size(requests: Sequence[Kept]) -> None:
+def _check_size(requests: Sequence[KeptRequest]) -> None:
     hosts = {urlsplit(item.url).hostname for item in requests}
     problems = []
     if len(requests) > ENTRIES:
@@ -96,7 +96,7 @@ def _check_size(requests: Sequence[Kept]) -> None:
         raise ConfigurationError(problems)
 
 
-def _document(requests: Sequence[Kept]) -> Kept:
+def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
     """Return what the page's first URL leads to, maybe back to itself, by way of a cookie."""
     item, waiting = requests[0], list(requests[1:])
     while target := redirect_target(item.url, item.status, item.claim.headers):
@@ -108,8 +108,11 @@ def _document(requests: Sequence[Kept]) -> Kept:
 
 
 def _as_table(
-    requests: Sequence[Kept], document: Kept, usable: Sequence[Kept], notes: Notes
-) -> list[Kept]:
+    requests: Sequence[KeptRequest],
+    document: KeptRequest,
+    usable: Sequence[KeptRequest],
+    notes: Notes,
+) -> list[KeptRequest]:
     """Return the requests of a page that is numbers only, whose document has to be one.
 
     ``usable`` are all requests of the file that could be replayed, for the remedy.
@@ -145,14 +148,16 @@ def _mime(claim: Claim) -> str:
     return mime if _MIME.fullmatch(mime) else ""
 
 
-def _exchanges(requests: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:
+def _exchanges(
+    requests: Sequence[KeptRequest], notes: Notes, *, with_bodies: bool
+) -> list[PageExchange]:
     """Return what the lab serves for each claim; threads, since compressors need no lock."""
     budget, effort = new_budget(), Effort()
     own_notes = [Notes() for _ in requests]
     # Shared out beforehand, so that a body does not depend on the order of the threads.
     efforts = [effort.take(_coded_bytes(item.claim)) for item in requests]
 
-    def make(item: Kept, own: Notes, effort: int) -> PageExchange:
+    def make(item: KeptRequest, own: Notes, effort: int) -> PageExchange:
         return _exchange(item, budget, own, effort, with_bodies=with_bodies)
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -170,7 +175,7 @@ def _coded_bytes(claim: Claim) -> int:
 
 
 def _exchange(
-    item: Kept, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
+    item: KeptRequest, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
 ) -> PageExchange:
     claim, mime = item.claim, _mime(item.claim)
     headers = clean_headers(claim.headers, item.url, notes)

@@ -13,19 +13,19 @@ from testbed.pages.catalogue import PageFacts
 from wings.pages.exchange import Recording
 from wings.pages.har_export import LICENCE_RECORDED, write_archive
 from wings.pages.importing.importer import ImportedTable
-from wings.pages.importing.screening import is_whole
-from wings.pages.importing.tabulate import (
+from wings.pages.importing.recorded_table import (
     BODIES_TABLE,
     LICENCE_TABLE,
     write_rows,
     write_table,
 )
+from wings.pages.importing.screening import is_whole
 from wings.pages.redaction.redact import redact
 from wings.pages.table import ResourceRow
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class WriteOptions:
     """How to write: without contents, with secrets, under which title and licence."""
 
     title: str | None = None
@@ -36,7 +36,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenPage:
     """What was written; ``size`` is bytes of responses as far as they are known."""
 
     kind: Literal["archive", "table"]
@@ -46,7 +46,9 @@ class Written:
     notes: tuple[str, ...]
 
 
-def write_page(folder: Path, contents: Recording | ImportedTable, manner: Manner) -> Written:
+def write_page(
+    folder: Path, contents: Recording | ImportedTable, options: WriteOptions
+) -> WrittenPage:
     """Write ``contents`` to ``folder``, which appears whole or not at all.
 
     Raises:
@@ -56,26 +58,26 @@ def write_page(folder: Path, contents: Recording | ImportedTable, manner: Manner
     """
     if isinstance(contents, ImportedTable):
         facts = PageFacts(
-            title=manner.title or contents.title,
+            title=options.title or contents.title,
             url=contents.url,
             recorded=contents.recorded,
             source=contents.source,
-            licence=manner.licence or LICENCE_TABLE,
+            licence=options.licence or LICENCE_TABLE,
             bodies=BODIES_TABLE,
             deviations=contents.notes,
         )
-        write_rows(folder, facts, contents.rows, replace=manner.replace)
+        write_rows(folder, facts, contents.rows, replace=options.replace)
         return _count_rows(contents.rows, contents.notes)
-    recording = contents if manner.keep_secrets else redact(contents)
-    if manner.title is not None:
-        recording = dataclasses.replace(recording, title=manner.title)
-    if manner.anonymize or not is_whole(recording):
-        licence = manner.licence or LICENCE_TABLE
-        tabulation = write_table(folder, recording, licence=licence, replace=manner.replace)
-        return _count_rows(tabulation.rows, (*recording.notes, *tabulation.notes))
-    licence = manner.licence or LICENCE_RECORDED
-    notes = write_archive(folder, recording, licence=licence, replace=manner.replace)
-    return Written(
+    recording = contents if options.keep_secrets else redact(contents)
+    if options.title is not None:
+        recording = dataclasses.replace(recording, title=options.title)
+    if options.anonymize or not is_whole(recording):
+        licence = options.licence or LICENCE_TABLE
+        table = write_table(folder, recording, licence=licence, replace=options.replace)
+        return _count_rows(table.rows, (*recording.notes, *table.notes))
+    licence = options.licence or LICENCE_RECORDED
+    notes = write_archive(folder, recording, licence=licence, replace=options.replace)
+    return WrittenPage(
         kind="archive",
         requests=len(recording.exchanges),
         hosts=len({urlsplit(exchange.url).hostname for exchange in recording.exchanges}),
@@ -84,8 +86,8 @@ def write_page(folder: Path, contents: Recording | ImportedTable, manner: Manner
     )
 
 
-def _count_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> Written:
-    return Written(
+def _count_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> WrittenPage:
+    return WrittenPage(
         kind="table",
         requests=len(rows),
         hosts=len({row.host for row in rows}),

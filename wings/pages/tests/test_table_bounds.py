@@ -11,7 +11,7 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.synthesis import bodies as synthesis
 from wings.pages.synthesis import filler as text
 from wings.pages.synthesis.bodies import discover, synthesise
@@ -131,7 +131,7 @@ def test_a_har_whose_chain_has_no_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.har"
     path.write_text(json.dumps(devtools(tuple(site), bodies=False)))
     with pytest.raises(ConfigurationError, match="is more than 100 steps from the root"):
-        write_page(tmp_path / "page", read_recording(path), Manner())
+        write_page(tmp_path / "page", read_recording(path), WriteOptions())
     assert not (tmp_path / "page").exists()
 
 

@@ -9,10 +9,13 @@ import click
 
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
+from testbed.base.units import format_bytes, format_count
 from testbed.pages.catalogue import name_page
+from wings.pages.importing.notes import printable
 from wings.pages.importing.registry import known_formats, read_recording
-from wings.pages.importing.writing import Manner, write_page
-from wings.pages.verbs.written import report_page
+from wings.pages.importing.writing import WriteOptions, WrittenPage, write_page
+
+_NOTE_LENGTH = 500
 
 
 class _Import(click.Command):
@@ -36,7 +39,7 @@ class _Import(click.Command):
 @click.option("--licence", metavar="TEXT", help="Under what terms the contents may be used.")
 @click.option("--replace", is_flag=True, help="Replace the page of this name.")
 def import_command(
-    file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
+    file: Path, name: str, url: str | None, page: str | None, replace: bool, **options: Any
 ) -> int:
     """Make a page of what another tool recorded.
 
@@ -46,5 +49,19 @@ def import_command(
     """
     folder = name_page(places.PAGES, name, replace=replace)
     recording = read_recording(file, url=url, page=page)
-    report_page(folder, write_page(folder, recording, Manner(replace=replace, **manner)))
+    report_page(folder, write_page(folder, recording, WriteOptions(replace=replace, **options)))
     return EXIT_OK
+
+
+def report_page(folder: Path, written: WrittenPage) -> None:
+    """Print the numbers and notes of ``written``, which is in ``folder``."""
+    name = folder.name
+    click.echo(
+        f"{name}: {format_count(written.requests, 'request')} to "
+        f"{format_count(written.hosts, 'host')}, "
+        f"{format_bytes(written.size)}, as {written.kind} in {folder}"
+    )
+    for note in written.notes:
+        click.echo(f"  {printable(note, _NOTE_LENGTH)}")
+    click.echo(f"Check, look, and open it in a browser:\n  ./run.sh pages verify {name}")
+    click.echo(f"  ./run.sh pages show {name}\n  ./run.sh serve {name}")

@@ -17,10 +17,10 @@ from testbed.base import places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.scratch import scratch_folder
 from testbed.pages.catalogue import name_page
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.recorder import RecordOrder, record
 from wings.pages.recorder.driver import set_up_recording
-from wings.pages.verbs.written import report_page
+from wings.pages.verbs.import_page import report_page
 from wings.pages.verify import host_problem
 
 PLAIN_EVERY_S = 2.0
@@ -99,8 +99,8 @@ def record_command(
         scratch.chmod(0o711)
         with telling() as tell:
             recording = record(order, scratch, tell)
-        manner = Manner(title, licence, anonymize, keep_secrets, replace)
-        written = write_page(folder, recording, manner)
+        how = WriteOptions(title, licence, anonymize, keep_secrets, replace)
+        written = write_page(folder, recording, how)
     report_page(folder, written)
     return EXIT_OK
 

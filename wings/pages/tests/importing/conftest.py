@@ -11,7 +11,7 @@ import pytest
 
 from wings.pages.exchange import Recording
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.verify import verify_archive
 
 Import = Callable[..., Recording]
@@ -27,7 +27,9 @@ def imported(tmp_path: Path) -> Import:
         file.write_bytes(data)
         recording = read_recording(file, **options)
         assert isinstance(recording, Recording)
-        written = write_page(tmp_path / "page", recording, Manner(keep_secrets=True, replace=True))
+        written = write_page(
+            tmp_path / "page", recording, WriteOptions(keep_secrets=True, replace=True)
+        )
         if written.kind == "archive":
             assert verify_archive(tmp_path / "page") == []
         return recording

@@ -22,7 +22,7 @@ from typing import Any
 from testbed.base.errors import TestbedError
 from testbed.pages.build import build_page
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.importing.producers import FURTHER, KNOWN
 from wings.pages.tests.importing.site import ROOT, SITE, Sent
 from wings.pages.verify import verify_archive
@@ -88,10 +88,10 @@ def check(data: bytes, chance: random.Random) -> str:
         source, pages = top / "load.har", top / "pages"
         pages.mkdir()
         source.write_bytes(data)
-        manner = Manner(anonymize=chance.random() < 0.2, keep_secrets=chance.random() < 0.2)
+        options = WriteOptions(anonymize=chance.random() < 0.2, keep_secrets=chance.random() < 0.2)
         try:
             recording = read_recording(source, url=ROOT if chance.random() < 0.1 else None)
-            kind = write_page(pages / "page", recording, manner).kind
+            kind = write_page(pages / "page", recording, options).kind
         except TestbedError as error:
             assert str(error).strip(), "an error says what is wrong"
             assert list(pages.iterdir()) == [], "nothing is half-written"

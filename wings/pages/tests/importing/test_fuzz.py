@@ -19,7 +19,7 @@ from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ServerOptions, configuration
 from tests.server.test_nginx import tokens
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.table import read_table
 from wings.pages.tests.importing.mutations import members
 from wings.pages.tests.importing.site import SITE, browsertime, devtools, firefox, webpagetest
@@ -115,7 +115,7 @@ def check(data: bytes, *, folder: bool = False) -> None:
             source.write_bytes(data)
         try:
             found = read_recording(source)
-            kind = write_page(pages / "page", found, Manner(keep_secrets=True)).kind
+            kind = write_page(pages / "page", found, WriteOptions(keep_secrets=True)).kind
         except ConfigurationError as error:
             assert error.problems
             assert all(problem.strip() for problem in error.problems)

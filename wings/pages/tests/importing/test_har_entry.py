@@ -14,7 +14,7 @@ from testbed.pages.build import build_page
 from wings.pages.exchange import Recording
 from wings.pages.har_export import TRANSFERRED, export_har, write_archive
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.conftest import NAMES
 from wings.pages.tests.recordings import ROOT_URL, make_exchange, make_recording
 
@@ -40,7 +40,7 @@ def come_back(text: str, folder: Path) -> tuple[Recording, Archive]:
     file.write_text(text, encoding="utf-8")
     recording = read_recording(file)
     assert isinstance(recording, Recording)
-    written = write_page(folder / "again", recording, Manner(keep_secrets=True))
+    written = write_page(folder / "again", recording, WriteOptions(keep_secrets=True))
     assert written.kind == "archive"
     return recording, read_archive(folder / "again")
 

@@ -10,7 +10,7 @@ from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Recording
 from wings.pages.importing.mahimahi import message_class
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.importing.site import ROOT, SITE, Sent
 from wings.pages.verify import verify_archive
 
@@ -75,7 +75,7 @@ def test_a_folder_comes_out_as_served_the_page_first(tmp_path: Path, chunked: bo
     order = [exchange.url for exchange in found.exchanges]
     assert order.index(ROOT) < order.index(ROOT + "style.css")
     assert order.index(SITE[3].url) < order.index(SITE[6].url)
-    write_page(tmp_path / "page", found, Manner(keep_secrets=True))
+    write_page(tmp_path / "page", found, WriteOptions(keep_secrets=True))
     assert verify_archive(tmp_path / "page") == []
 
 

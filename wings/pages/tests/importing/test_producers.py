@@ -15,7 +15,7 @@ from testbed.pages.build import build_page
 from wings.pages.coding import decode
 from wings.pages.exchange import Recording
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.importing import producers
 from wings.pages.tests.importing.producers import FURTHER, KNOWN, Producer
 from wings.pages.tests.importing.site import ROOT, SITE, playwright
@@ -32,7 +32,7 @@ def imported(data: bytes, folder: Path) -> Recording:
     path.write_bytes(data)
     found = read_recording(path)
     assert isinstance(found, Recording)
-    write_page(folder / "page", found, Manner(replace=True))
+    write_page(folder / "page", found, WriteOptions(replace=True))
     assert verify_archive(build_page(folder / "page", folder / "cache")) == []
     return found
 

@@ -11,7 +11,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from wings.pages.importing.importer import ImportedTable
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 
 PAGES = Path(__file__).parents[4] / "pages"
 FACTS = """\
@@ -34,7 +34,7 @@ def read(path: Path, text: str) -> ImportedTable:
 
 def test_our_own_table_comes_back_as_it_was(tmp_path: Path) -> None:
     found = read(tmp_path / "x", (PAGES / "wsj" / "resources.csv").read_text())
-    write_page(tmp_path / "copy", found, Manner())
+    write_page(tmp_path / "copy", found, WriteOptions())
     original = read_archive(build_page(PAGES / "wsj", tmp_path / "cache"))
     copied = read_archive(build_page(tmp_path / "copy", tmp_path / "cache"))
     assert [x.transfer_bytes for x in copied.entries] == [
@@ -57,7 +57,7 @@ def test_a_list_of_facts_becomes_a_table(tmp_path: Path) -> None:
     assert "Rows left out, not of the load itself: 1 (3, cached-lazyvideo)" in notes
     assert "Statuses sent as 200: 1 (2: Found)" in notes
     assert "Lists that count no heads" in notes
-    write_page(tmp_path / "page", found, Manner(title="Mine"))
+    write_page(tmp_path / "page", found, WriteOptions(title="Mine"))
     assert len(read_archive(build_page(tmp_path / "page", tmp_path / "c")).entries) == 4
 
 

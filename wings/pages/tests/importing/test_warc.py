@@ -18,7 +18,7 @@ from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Recording
 from wings.pages.importing import warc
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.importing.site import CSS, ROOT, SITE, Sent, moment
 from wings.pages.verify import verify_archive
 
@@ -90,7 +90,7 @@ def read(path: Path, data: bytes, **asked: str) -> Recording:
     path.write_bytes(data)
     found = read_recording(path, **asked)
     assert isinstance(found, Recording)
-    written = write_page(path.parent / "page", found, Manner(keep_secrets=True, replace=True))
+    written = write_page(path.parent / "page", found, WriteOptions(keep_secrets=True, replace=True))
     assert written.kind == "archive"
     assert verify_archive(path.parent / "page") == []
     return found

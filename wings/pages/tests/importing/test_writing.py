@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.registry import read_recording
-from wings.pages.importing.writing import Manner, write_page
+from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.tests.importing.site import SITE, browsertime
 
 
@@ -16,7 +16,7 @@ def test_what_changed_on_writing_is_told_as_well(tmp_path: Path) -> None:
     assert SITE[3].protocol == "http/1.1"
     document["log"]["entries"][3]["response"]["headersSize"] = 20
     (tmp_path / "x").write_text(json.dumps(document))
-    written = write_page(tmp_path / "page", read_recording(tmp_path / "x"), Manner())
+    written = write_page(tmp_path / "page", read_recording(tmp_path / "x"), WriteOptions())
     assert any("grow by" in note for note in written.notes)
 
 

@@ -20,8 +20,8 @@ from testbed.model import Replay
 from testbed.pages.catalogue import list_pages, read_kind
 from wings.pages.exchange import Recording
 from wings.pages.har_export import write_archive
-from wings.pages.recipe import build, build_recipe
-from wings.pages.recipe.build import make_canonical
+from wings.pages.recipe import build
+from wings.pages.recipe.build import build_recipe, make_canonical
 from wings.pages.recipe.compare import compare, load_twice
 from wings.pages.recipe.description import read_recipe
 from wings.pages.recipe.packages import install, read_package

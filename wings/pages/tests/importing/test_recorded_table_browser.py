@@ -15,7 +15,7 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
 from wings.pages.exchange import HttpProtocol, PageExchange, Recording
-from wings.pages.importing.tabulate import write_table
+from wings.pages.importing.recorded_table import write_table
 from wings.pages.tests.conftest import HEADER
 from wings.pages.tests.replay import Replay, assert_none_early, browse
 from wings.pages.tests.test_browser import MORE_LOADS, rank_correlation

@@ -13,7 +13,7 @@ from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from wings.pages.exchange import PageExchange, Recording
-from wings.pages.importing.tabulate import LICENCE_TABLE, tabulate, write_table
+from wings.pages.importing.recorded_table import LICENCE_TABLE, make_table, write_table
 from wings.pages.table import ResourceRow, read_table
 
 ROOT = PageExchange(
@@ -55,11 +55,11 @@ def recording(*exchanges: PageExchange, **more: Any) -> Recording:
 
 
 def rows(*exchanges: PageExchange) -> tuple[ResourceRow, ...]:
-    return tabulate(recording(*exchanges)).rows
+    return make_table(recording(*exchanges)).rows
 
 
 def notes(*exchanges: PageExchange) -> tuple[str, ...]:
-    return tabulate(recording(*exchanges)).notes
+    return make_table(recording(*exchanges)).notes
 
 
 def test_numbers_are_kept_and_nothing_else() -> None:
@@ -163,7 +163,7 @@ def test_statuses(recorded: int, held: int) -> None:
 
 def test_a_revalidation_is_left_out_and_told() -> None:
     again = child("https://b.example/1", status=304)
-    made = tabulate(recording(child("https://b.example/1"), again))
+    made = make_table(recording(child("https://b.example/1"), again))
     assert [row.status for row in made.rows] == [200, 200]
     assert "Revalidations, for which a table has no status, left out: 1." in made.notes
 
@@ -242,7 +242,7 @@ def test_a_small_document_without_a_script_grows(tmp_path: Path) -> None:
     assert len(archive.entries) == 5
     assert archive.entries[0].body_size > 191
     added = "Bytes added to the document, which is too small for what it names: "
-    assert any(note.startswith(added) for note in tabulate(page).notes)
+    assert any(note.startswith(added) for note in make_table(page).notes)
 
 
 def test_what_is_written_is_a_page(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_what_is_written_is_a_page(tmp_path: Path) -> None:
     )
     folder = tmp_path / "mine"
     write_table(folder, page, licence=LICENCE_TABLE)
-    assert read_table(folder / "resources.csv") == tabulate(page).rows
+    assert read_table(folder / "resources.csv") == make_table(page).rows
     text = (folder / "page.toml").read_text() + (folder / "resources.csv").read_text()
     for secret in ("secret", "Secret", "private", "q=1"):
         assert secret not in text

@@ -1,4 +1,4 @@
-"""Tabulation of a recording as a resource table: numbers and host names, no contents.
+"""Resource table of a recording: numbers and host names, no contents.
 
 What a table cannot hold is brought to the nearest that it can, and counted in a note.
 """
@@ -34,9 +34,7 @@ from wings.pages.table import (
 LICENCE_TABLE = (
     "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
 )
-BODIES_TABLE = (
-    "Synthetic, built from resources.csv by testbed/pages; the rules are in docs/page-tables.md."
-)
+BODIES_TABLE = "Synthetic, built from resources.csv; the rules are in docs/page-tables.md."
 
 _HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}
 _NEAREST = {205: 204, 401: 403, 407: 403, 502: 503, 504: 503}
@@ -46,7 +44,7 @@ _PATHS = re.compile(r"(https?://[^/?#\s\"'<>]+)[/?#][^\s\"'<>]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Tabulation:
+class RecordedTable:
     """The rows of a table, and one sentence for each thing that the table cannot say."""
 
     rows: tuple[ResourceRow, ...]
@@ -55,7 +53,7 @@ class Tabulation:
 
 def write_table(
     folder: Path, recording: Recording, *, licence: str, replace: bool = False
-) -> Tabulation:
+) -> RecordedTable:
     """Write ``page.toml`` and ``resources.csv`` of ``recording``; return the rows and the notes.
 
     URLs in the recording's own texts lose their paths.
@@ -65,7 +63,7 @@ def write_table(
             ``replace`` is not given.
         StorageError: it cannot be written; what was there before is intact.
     """
-    tabulation = tabulate(recording)
+    table = make_table(recording)
     host = urlsplit(recording.url).hostname or ""
     facts = PageFacts(
         title=host,
@@ -74,10 +72,10 @@ def write_table(
         source=_cut_paths(recording.source),
         licence=licence,
         bodies=BODIES_TABLE,
-        deviations=(*map(_cut_paths, recording.notes), *tabulation.notes),
+        deviations=(*map(_cut_paths, recording.notes), *table.notes),
     )
-    write_rows(folder, facts, tabulation.rows, replace=replace)
-    return tabulation
+    write_rows(folder, facts, table.rows, replace=replace)
+    return table
 
 
 def write_rows(
@@ -95,7 +93,7 @@ def write_rows(
         (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
 
 
-def tabulate(recording: Recording) -> Tabulation:
+def make_table(recording: Recording) -> RecordedTable:
     """Return the rows for ``recording``: what was asked for up to the load event, by start time.
 
     Raises:
@@ -123,7 +121,7 @@ def tabulate(recording: Recording) -> Tabulation:
         "Bytes added to the document, which is too small for what it names": relief.added_bytes,
     }
     notes = (*(f"{what}: {number}." for what, number in counted.items() if number), *lineage.notes)
-    return Tabulation(tuple(rows), notes)
+    return RecordedTable(tuple(rows), notes)
 
 
 def _in_order(exchanges: Sequence[PageExchange]) -> tuple[PageExchange, ...]:
