@@ -10,7 +10,8 @@ matter of the code, not of the machine or the day.  ``--hypothesis-profile=explo
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import signal
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -53,3 +54,11 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if is_ci():
         fail_skipped(report)
     return report
+
+
+@pytest.fixture
+def not_below_nohup() -> Iterator[None]:
+    """SIGHUP is heeded, by what a test starts too, also where nohup(1) has it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -18,8 +18,8 @@ import brotli  # type: ignore[import-untyped]
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import proc
-from testbed.pages.importing.registry import read_recording
-from testbed.pages.importing.writing import Manner, write_page
+from wings.pages.importing.registry import read_recording
+from wings.pages.importing.writing import WriteOptions, write_page
 
 REQUESTS = 500
 BODY_BYTES = 20_000_000
@@ -138,7 +138,7 @@ def _measure_once(path: Path, target: Path) -> dict[str, float]:
 def main(argv: Sequence[str]) -> None:
     """Import ``argv[0]`` as the page ``argv[1]`` and print the most memory that this took."""
     source, target = argv
-    write_page(Path(target), read_recording(Path(source)), Manner())
+    write_page(Path(target), read_recording(Path(source)), WriteOptions())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 

@@ -6,7 +6,7 @@ from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import log, places
 from testbed.pages.catalogue import list_pages, read_kind
-from testbed.pages.recipe.compare import ReplayComparison, compare_recipe
+from wings.pages.recipe.compare import ReplayComparison, compare_recipe
 
 MAX_BYTES_ERROR_PCT = 0.1
 # One small page in both forms, where --quick was asked.

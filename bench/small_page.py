@@ -7,7 +7,7 @@ from pathlib import Path
 
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME
-from testbed.pages.table import COLUMNS
+from wings.pages.table import COLUMNS
 
 HOST = "bench.example"
 # What the first measurements of the virtual kernel fetched, too: head and body of a 10 KB object.

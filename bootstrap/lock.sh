@@ -17,5 +17,5 @@ for name in requirements requirements-{dev,notebooks,artifact,many,cluster}; do
 done
 # There is no wheel of connection-pool, and Snakemake wants it without importing it.
 lock requirements-snakemake --unsafe-package connection-pool "$@"
-cd ../testbed/client/chromium
+cd ../wings/pages/recorder/puppeteer
 npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund

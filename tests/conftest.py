@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,11 +52,3 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def not_below_nohup() -> Iterator[None]:
-    """SIGHUP is heeded, by what a test starts too, also where nohup(1) has it ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)

@@ -161,8 +161,8 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.importer import Claim, Importer, Reading
-from testbed.pages.importing.notes import Notes
+from wings.pages.importing.importer import Claim, Importer, Reading
+from wings.pages.importing.notes import Notes
 
 
 def read_lines(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
@@ -198,7 +198,7 @@ http://www.b.test/a.css text/css p{}
 IMPORT = """\
 import json, sys
 from click.testing import CliRunner
-from firstflight.cli.import_page import import_command
+from wings.pages.verbs.import_page import import_command
 from testbed.archive.reading import read_archive
 from testbed.base import places
 def run(*words):
@@ -357,14 +357,14 @@ def test_a_client_of_an_external_program_touches_two_files(tree: Path, root: Roo
 
 
 def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: Path) -> None:
-    folder = tree / "testbed" / "pages" / "importing"
+    folder = tree / "wings" / "pages" / "importing"
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     (folder / "lines.py").write_text(IMPORTER)
     apply(
         tree,
         (
             (
-                "testbed/pages/importing/registry.py",
+                "wings/pages/importing/registry.py",
                 '    "resources",\n',
                 '    "resources",\n    "lines",\n',
             ),

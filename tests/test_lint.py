@@ -11,7 +11,7 @@ import grimp
 import pytest
 
 from testbed.base import proc
-from testbed.setup.recording import set_up_recording
+from wings.pages.recorder.driver import set_up_recording
 
 ROOT = Path(__file__).parent.parent
 TOOLS = Path(sys.executable).parent

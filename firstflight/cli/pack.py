@@ -81,7 +81,7 @@ def pack(
             )
         else:
             written = pack_results(
-                results, file, places.PAGES, cache / "pages", license_=license_, replace=replace
+                results, file, places.PAGES, cache, license_=license_, replace=replace
             )
     contents = written.contents
     size, count = format_bytes(file.stat().st_size), len(contents.files)

@@ -9,17 +9,19 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Not ast: to parse a guest's eighty files would take each run a fifth of a second.
+WINGS = PACKAGE.parent / "wings"
+_NAME = r"(?:testbed|wings)\b"
 _STATEMENT = (
-    rf"(?:from (?P<package>{PACKAGE.name}[\w.]*) import (?P<names>\([^)]*\)|[^(\n]*)"
-    rf"|import (?P<module>{PACKAGE.name}[\w.]*))"
+    rf"(?:from (?P<package>{_NAME}[\w.]*) import (?P<names>\([^)]*\)|[^(\n]*)"
+    rf"|import (?P<module>{_NAME}[\w.]*))"
 )
-_IMPORTED = re.compile(rf'^[ \t]*{_STATEMENT}|"(?P<text>{PACKAGE.name}(?:\.\w+)+)"', re.MULTILINE)
+_IMPORTED = re.compile(rf'^[ \t]*{_STATEMENT}|"(?P<text>{_NAME}(?:\.\w+)+)"', re.MULTILINE)
 _IMPORTED_AT_ONCE = re.compile(rf"^{_STATEMENT}(?P<text>)", re.MULTILINE)
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 
 
 def imported_sources(*modules: str, at_once: bool = False) -> tuple[Path, ...]:
-    """Return the files of ``modules`` and of what they import of ``testbed``, sorted.
+    """Return the files of ``modules`` and of what they import of the engine and wings, sorted.
 
     Imports within functions count, and so do names of modules in text, which a registry imports
     when they are asked for; neither do if ``at_once``, which is what an import of ``modules``
@@ -52,9 +54,10 @@ def digest_sources(files: Iterable[Path]) -> str:
 
 def _source(module: str) -> Path | None:
     """Return the file of ``module``; ``None`` if it is none of ours."""
-    if module.partition(".")[0] != PACKAGE.name:
+    package, *names = module.split(".")
+    if package not in ("testbed", "wings"):
         return None
-    path = PACKAGE.joinpath(*module.split(".")[1:])
+    path = (PACKAGE if package == "testbed" else WINGS).joinpath(*names)
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return file if file.is_file() else None
 

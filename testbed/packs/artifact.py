@@ -55,7 +55,7 @@ def pack_artifact(
     refuse_existing(file, replace=replace)
     with TemporaryDirectory(prefix=f".{file.name}-", dir=file.absolute().parent) as scratch:
         results, source = Path(scratch) / RESULTS_MEMBER, Path(scratch) / SOURCE_MEMBER
-        written = pack_results(folder, results, places.PAGES, cache / "pages", license_=license_)
+        written = pack_results(folder, results, places.PAGES, cache, license_=license_)
         lanes = written.contents.lanes
         _refuse_machine(folder, lanes)
         experiments = [lane.manifest.experiment for lane in lanes]

@@ -124,7 +124,7 @@ def warm(cache: Path, progress: Progress) -> None:
     make_bundle(cache, ensure_native(cache, progress), root)
     for folder in list_pages(places.PAGES):
         if read_kind(folder) != "recipe":  # whose packages would have to be downloaded
-            build_page(folder, cache / "pages")
+            build_page(folder, cache)
 
 
 def open_folders(cache: Path) -> None:

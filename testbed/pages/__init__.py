@@ -1,1 +1,1 @@
-"""Pages: catalogue, import, recording, recipes, resource tables, and the archives built of them."""
+"""Pages: the catalogue of them, and the archives that are built for a run."""

@@ -1,63 +1,77 @@
 """Page builds: the archive of a page in the cache, once for each state of its inputs and code.
 
 A build that is found there is compared with its checksums, and made again where it is damaged.
-
-``python -m testbed.pages.build [NAME...]`` builds pages (all by default) and prints where they are.
+Archives are built here; what other kinds of pages are built by, wings provide.
 """
 
 from __future__ import annotations
 
-import argparse
+import glob
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from testbed.archive.reading import HAR_NAME, Entry, read_archive
 from testbed.base import log
 from testbed.base.checksums import damaged_files, write_checksums
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.base.whole_folder import new_folder
+from testbed.base.wings import provided
 from testbed.pages.authority import TLS_FOLDER, make_authority
-from testbed.pages.catalogue import (
-    FACTS_NAME,
-    TABLE_NAME,
-    Kind,
-    PageFacts,
-    find_page,
-    list_pages,
-    read_facts,
-    read_kind,
-)
-from testbed.pages.har_export import TABLE_CREATOR, make_har, write_content
-from testbed.pages.synthesis.bodies import synthesise
-from testbed.pages.synthesis.page import place_exchanges
-from testbed.pages.table import PROTOCOLS, read_table
+from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, list_sources, read_kind
 
+Tell = Callable[[str], None]
+Fill = Callable[[Path], None]
+"""Writes an archive into an empty folder."""
+Builder = Callable[[Path, Path, Tell], Path]
+"""What wings provide to ``page_builders`` by the kind of page: as ``build_page`` for that kind."""
 _log = log.logger(__name__)
 
 
-def build_page(folder: Path, cache: Path) -> Path:
-    """Build the page in ``folder``, a table or an archive, below ``cache`` unless it is there.
+def build_page(folder: Path, cache: Path, tell: Tell = _log.info) -> Path:
+    """Build the page in ``folder`` in ``cache/pages`` unless it is there.
 
-    A page with https origins gets their certificates beside it.  The built folder, which is
-    returned, appears whole or not at all, also when two processes build it at once; one whose
+    The built folder, which is returned, is an archive, with certificates beside it if it has https
+    origins.  It appears whole or not at all, also when two processes build it at once; one whose
     files are not those that were built is replaced.
 
     Raises:
         ConfigurationError: the page's files are wrong; every problem is named.
+        MissingError: what builds it cannot be had.
         StorageError: the cache cannot be written.
     """
     kind = read_kind(folder)
-    if kind == "recipe":
-        raise ConfigurationError(
-            [f"{folder}: a recipe is installed from packages: `./run.sh pages build {folder.name}`"]
-        )
-    fill = _FILLS[kind](folder)
-    target = cache / f"{folder.name}-{_inputs_digest(folder, _inputs(folder, kind))[:16]}"
+    if kind == "archive":
+        return build_archive(folder, folder, cache)
+    for builder in provided("page_builders"):
+        if builder.name == kind:
+            build: Builder = builder.load()
+            return build(folder, cache, tell)
+    return _find_build(folder, cache, kind)
+
+
+def build_archive(folder: Path, archive: Path, cache: Path) -> Path:
+    """Build the page in ``folder`` of the folder ``archive``; raises what ``build_page`` does."""
+    sources = (archive / FACTS_NAME, archive / HAR_NAME)
+    return cached_build(folder, cache, sources, __name__, _fill_from_archive(archive))
+
+
+def cached_build(
+    folder: Path, cache: Path, sources: Sequence[Path], module: str, fill: Fill
+) -> Path:
+    """Return the build of the page in ``folder``, which ``fill`` makes unless it is there.
+
+    ``sources`` are the files that it is made of, a HAR for the bodies that it names by their
+    hashes, and ``module`` is what makes it; both decide which build it is.
+
+    Raises:
+        ConfigurationError, StorageError: as ``build_page``.
+    """
+    code = imported_sources(module)
+    digest = hashlib.sha256(f"{folder.name}\0{digest_sources([*sources, *code])}".encode())
+    target = cache / "pages" / f"{_build_prefix(folder)}{digest.hexdigest()[:16]}"
     damaged = damaged_files(target) if target.is_dir() else ()
     if target.is_dir() and not damaged:
         return target
@@ -77,6 +91,30 @@ def build_page(folder: Path, cache: Path) -> Path:
     return target
 
 
+def _build_prefix(folder: Path) -> str:
+    """Return how the names of all builds of the page begin: they differ in the code behind it."""
+    names = (FACTS_NAME, TABLE_NAME, HAR_NAME)
+    files = [source / name for source in list_sources(folder) for name in names]
+    return f"{folder.name}-{digest_sources(file for file in files if file.is_file())[:8]}-"
+
+
+def _find_build(folder: Path, cache: Path, kind: str) -> Path:
+    """Return the newest whole build of a page whose builder is not there.
+
+    Raises:
+        MissingError: there is none.
+    """
+    builds = (cache / "pages").glob(f"{glob.escape(_build_prefix(folder))}*")
+    for build in sorted(builds, key=lambda path: path.stat().st_mtime, reverse=True):
+        if not damaged_files(build):
+            _log.info("%s: nothing here builds a %s; taking %s", folder.name, kind, build)
+            return build
+    raise MissingError(
+        f"{folder}: nothing here builds a {kind}, and {cache / 'pages'} has no build of it: put "
+        "wings/pages back, which has what does, or take an archive (wings/pages/README.md)"
+    )
+
+
 def _certify(folder: Path) -> None:
     hosts = read_archive(folder).tls_hosts
     if hosts:
@@ -85,53 +123,8 @@ def _certify(folder: Path) -> None:
             (folder / TLS_FOLDER / name).write_bytes(data)
 
 
-def _fill_from_table(folder: Path) -> Callable[[Path], None]:
-    """Read and check the page; what is returned writes it to an empty folder."""
-    facts = read_facts(folder / FACTS_NAME)
-    path, protocol = _find_table(folder, facts)
-    rows = tuple(replace(row, protocol=protocol or row.protocol) for row in read_table(path))
-
-    def fill(target: Path) -> None:
-        page = synthesise(folder.name, facts.title, rows)
-        placed = place_exchanges(page)
-        more = {"_made_up": True} if facts.made_up else {}
-        har = make_har(
-            folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR, more=more
-        )
-        (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
-        write_content(target, har, (response.body.data for response in page.responses))
-
-    return fill
-
-
-def _find_table(folder: Path, facts: PageFacts) -> tuple[Path, str | None]:
-    """Return the resource table of a page, and what all its rows speak if that is another page's.
-
-    Raises:
-        ConfigurationError: its ``[table]`` names no such page, or no protocol.
-    """
-    if facts.table is None:
-        return folder / TABLE_NAME, None
-    asked, path = facts.table, folder / FACTS_NAME
-    base, protocol = asked.get("like"), asked.get("protocol")
-    problems = [
-        f"{path}: table.{key}: unknown; it has like and protocol"
-        for key in asked
-        if key not in ("like", "protocol")
-    ]
-    if not isinstance(base, str) or not (folder.parent / base / TABLE_NAME).is_file():
-        problems.append(f"{path}: table.like: there is no page {base!r} with a {TABLE_NAME}")
-    if protocol not in PROTOCOLS:
-        problems.append(
-            f"{path}: table.protocol is {protocol!r}, expected one of {', '.join(PROTOCOLS)}"
-        )
-    if problems:
-        raise ConfigurationError(problems)
-    return folder.parent / str(base) / TABLE_NAME, str(protocol)
-
-
-def _fill_from_archive(folder: Path) -> Callable[[Path], None]:
-    """As ``_fill_from_table``; nothing that is not in the folder itself is read."""
+def _fill_from_archive(folder: Path) -> Fill:
+    """Read and check the archive; what is returned reads nothing that is not in its folder."""
     archive = read_archive(folder)
     problems = [
         f"{folder / name}: is a link; an archive holds its files itself"
@@ -169,42 +162,3 @@ def _copy_body(entry: Entry, target: Path) -> str | None:
         return f"{entry.body}: not the {entry.body_size} bytes that its hash says"
     (target / "bodies" / entry.body.name).write_bytes(data)
     return None
-
-
-_FILLS: dict[Kind, Callable[[Path], Callable[[Path], None]]] = {
-    "table": _fill_from_table,
-    "archive": _fill_from_archive,
-}
-
-
-def _inputs(folder: Path, kind: Kind) -> tuple[Path, ...]:
-    """Return the files that a page is built from; a HAR names the bodies by their hashes."""
-    facts = folder / FACTS_NAME
-    if kind == "table":
-        return facts, _find_table(folder, read_facts(facts))[0]
-    return facts, folder / HAR_NAME
-
-
-def _inputs_digest(folder: Path, paths: Sequence[Path]) -> str:
-    """Return SHA-256 over the page's files and the code that turns them into bodies."""
-    code = imported_sources("testbed.pages.build")
-    content = digest_sources([*paths, *code])
-    return hashlib.sha256(f"{folder.name}\0{content}".encode()).hexdigest()
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Build the named pages."""
-    parser = argparse.ArgumentParser(description="Build pages for development.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="default: every page")
-    parser.add_argument("--pages", type=Path, default=Path("pages"))
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "pages")
-    arguments = parser.parse_args(argv)
-    folders = list_pages(arguments.pages)
-    if arguments.names:
-        folders = tuple(find_page(arguments.pages, name) for name in arguments.names)
-    for folder in folders:
-        print(build_page(folder, arguments.cache))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_bytes
+from testbed.base.wings import provided
 from testbed.kernel import REGULAR_VERSIONS, find_confinement
 from testbed.kernel.build.cache import KernelBuild, find_kernel
 from testbed.kernel.build.native import find_native
@@ -35,7 +36,6 @@ from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import find_root
 from testbed.root.spec import read_spec, root_names
 from testbed.setup.bundle import make_bundle
-from testbed.setup.recording import RECORDING, find_driver
 
 LEAST_DISK = 2 << 30
 _SBIN = "/usr/sbin:/sbin"
@@ -56,7 +56,7 @@ def examine(jobs: int) -> list[MachineCheck]:
     """Look at everything that ``jobs`` guests at once need; makes and changes nothing."""
     checks = [_machine(), _cpuid(), *_roots(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
-    return [*checks, _native(), *_recording(), *_host_kernel()]
+    return [*checks, _native(), *_wings(), *_host_kernel()]
 
 
 def healthy(checks: list[MachineCheck]) -> bool:
@@ -86,7 +86,8 @@ def _cpuid() -> MachineCheck:
     )
 
 
-def _find_tool(name: str) -> str | None:
+def find_tool(name: str) -> str | None:
+    """Return where the program ``name`` is, also if only root has it on PATH."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
 
 
@@ -235,14 +236,11 @@ def _native() -> MachineCheck:
                         needed=False)  # fmt: skip
 
 
-def _recording() -> Iterator[MachineCheck]:
-    """Check what only recordings need."""
-    remedy = "nothing to do: the first recording (`pages record`, a recipe) sets it up"
-    locations = {f"tool {program.name}": _find_tool(program.name) for program in RECORDING}
-    driver = find_driver()
-    locations["part js"] = str(driver) if driver else None
-    for name, where in locations.items():
-        yield MachineCheck(name, where is not None, where or "not there", remedy, needed=False)
+def _wings() -> Iterator[MachineCheck]:
+    """Check what only wings need, by what they provide to ``machine_checks``."""
+    for each in provided("machine_checks"):
+        check: Callable[[], Iterator[MachineCheck]] = each.load()
+        yield from check()
 
 
 def _host_kernel() -> Iterator[MachineCheck]:

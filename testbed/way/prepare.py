@@ -35,7 +35,7 @@ from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.model.trace import Trace
 from testbed.pages.build import build_page
-from testbed.pages.catalogue import find_page, list_pages, read_kind
+from testbed.pages.catalogue import find_page, list_pages
 from testbed.results.environment import Environment, read_environment
 from testbed.results.folder import TRACES_FOLDER
 from testbed.root.cache import Root, ensure_named
@@ -211,16 +211,10 @@ def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
 
     Raises:
         ConfigurationError: there is no such page, or its files are wrong.
-        MissingError: a recipe's package cannot be had.
+        MissingError: what builds it cannot be had.
         StorageError: the cache cannot be written.
     """
-    folder = find_page(home or places.PAGES, name)
-    if read_kind(folder) != "recipe":
-        return build_page(folder, cache / "pages")
-    # Imported here: no other page needs a recorder and a browser to be built.
-    from testbed.pages.recipe import build_recipe
-
-    return build_recipe(folder, cache, _log.info)
+    return build_page(find_page(home or places.PAGES, name), cache)
 
 
 def judging_modules() -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from testbed.model import HAR_FILE, Record
 from testbed.pages.build import build_page
 from testbed.results.folder import read_records
 from tests.measured import load_of
-from tests.pages.recorder.site import Site
+from wings.pages.tests.recorder.site import Site
 
 Plant = Callable[[str, str, str], None]
 """Changes the code that guests run: in a module, a text by another."""
@@ -101,7 +101,7 @@ class House:
 
     def archive(self, name: str) -> Archive:
         """The built page."""
-        return read_archive(build_page(self.pages / name, self.cache / "pages"))
+        return read_archive(build_page(self.pages / name, self.cache))
 
     def _succeed(self, *words: str) -> str:
         code, said = self.command(*words)

@@ -12,8 +12,8 @@ from testbed.base.errors import EXIT_OK
 from testbed.model import Condition
 from testbed.pages.catalogue import read_kind
 from tests.acceptance.house import House, Ran, assert_exact
-from tests.pages.importing.site import browsertime, devtools, firefox, webpagetest
-from tests.pages.recorder.site import API, STATIC, WWW, make_site, serving, typed
+from wings.pages.tests.importing.site import browsertime, devtools, firefox, webpagetest
+from wings.pages.tests.recorder.site import API, STATIC, WWW, make_site, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

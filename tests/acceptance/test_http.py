@@ -15,7 +15,7 @@ import pytest
 from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact
 from tests.measured import load_of
-from tests.pages.recorder.site import Answer, Site, png, serving, typed, zipped
+from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed, zipped
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

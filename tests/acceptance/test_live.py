@@ -11,7 +11,7 @@ from testbed.model import HAR_FILE
 from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
-from tests.pages.recorder.site import Answer, Site, png, serving, typed
+from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

@@ -10,7 +10,7 @@ import pytest
 from testbed.base.errors import EXIT_INCOMPLETE
 from tests.acceptance.house import House, Ran, assert_ok
 from tests.measured import load_of
-from tests.pages.recorder.site import Answer, Site, png, serving, typed
+from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

@@ -11,7 +11,7 @@ import pytest
 from testbed.base.errors import EXIT_OK
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
-from tests.pages.recorder.site import Answer, Site, png, serving, typed
+from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

@@ -1,6 +1,6 @@
 """Real pages over HTTP/3 in the lab: exactly their recorded requests, many of them at once.
 
-`tests/pages/recipe/test_pages.py` loads them over HTTP/1.1 and HTTP/2.
+`wings/pages/tests/recipe/test_pages.py` loads them over HTTP/1.1 and HTTP/2.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from testbed.model import VISIT_HARS, Condition
 from tests.acceptance.house import House, Plant, assert_ok
 from tests.measured import load_of
-from tests.pages.recorder.site import Answer, Site, png, serving
+from wings.pages.tests.recorder.site import Answer, Site, png, serving
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

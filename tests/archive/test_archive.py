@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from testbed.archive.reading import ServedOrigin, read_archive, split_url
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
-from testbed.pages.har_export import write_archive
-from testbed.pages.verify import verify_archive
-from tests.pages.recordings import make_recording
+from wings.pages.har_export import write_archive
+from wings.pages.tests.recordings import make_recording
+from wings.pages.verify import verify_archive
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.catalogue import PageFacts, format_facts, read_facts
-from tests.pages.conftest import FACTS
+from wings.pages.tests.conftest import FACTS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -93,7 +93,7 @@ def test_what_only_recordings_take_is_shown_where_it_is_there(
     node = tmp_path / "node"
     node.touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr("testbed.setup.doctor.find_driver", lambda: tmp_path)
+    monkeypatch.setattr("wings.pages.recorder.driver.find_driver", lambda: tmp_path)
     checks = {check.name: check for check in examine(1)}
     assert (checks["tool node"].ok, checks["tool node"].found) == (True, str(node))
     assert (checks["part js"].ok, checks["part js"].found) == (True, str(tmp_path))

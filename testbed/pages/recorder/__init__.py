@@ -1,6 +1,0 @@
-"""The recorder: loads a live page once in a real browser and keeps every byte of it."""
-
-from testbed.pages.recorder.order import RecordError, RecordOrder
-from testbed.pages.recorder.session import record
-
-__all__ = ["RecordError", "RecordOrder", "record"]

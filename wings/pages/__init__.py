@@ -1,0 +1,10 @@
+"""Pages: imported, recorded, made of packages and of resource tables; verified and exported."""
+
+PROVIDES = {
+    "machine_checks": {"recording": "wings.pages.recorder.driver:check_machine"},
+    "page_builders": {
+        "recipe": "wings.pages.recipe.build:build_recipe",
+        "table": "wings.pages.synthesis.build:build_table",
+    },
+    "verbs": {"pages": "wings.pages.verbs.pages:pages"},
+}

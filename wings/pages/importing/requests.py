@@ -1,0 +1,228 @@
+"""Requests of an untrusted recording: which the lab can serve, and where the page's load ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.reading import split_url
+from testbed.base.errors import ConfigurationError
+from wings.pages.exchange import find_header
+from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.notes import Notes, printable
+from wings.pages.importing.sanitiser import (
+    METHODS,
+    UnusableError,
+    clean_url,
+    has_user,
+    replayed_status,
+    status_problem,
+)
+from wings.pages.limits import BODY_BYTES, HEAD_BYTES, mib
+from wings.pages.table import DOCUMENT_TYPES
+
+_LONGEST_MS = 1e8
+PAUSE_MS = 10_000
+"""With nothing in flight for so long, the load is over, where the file has no load event."""
+_EARLIER = "Requests left out, made before the page's own (--url begins elsewhere)"
+_LATER = f"Requests left out, made after a pause of more than {PAUSE_MS // 1000} s (--url)"
+_MADE_GET = "The page's own request had another method, made GET"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """A claim that can be replayed, with its clean URL and the status to send."""
+
+    claim: Claim
+    url: str
+    status: int
+
+
+def keep(claims: Sequence[Claim], notes: Notes) -> list[KeptRequest]:
+    """Return the claims that can be replayed; what is left out or repaired is noted."""
+    kept: list[KeptRequest] = []
+    answered: set[tuple[str, str]] = set()
+    schemes: dict[tuple[str, int], str] = {}
+    for claim in claims:
+        item = _keep(claim, notes)
+        if item is None:
+            continue
+        key = (item.claim.method, item.url)
+        scheme, host, port, _ = split_url(item.url)
+        if claim.status == NOT_MODIFIED and key in answered:
+            notes.add("Revalidations, answered 304 Not Modified again", item.url)
+            kept.append(replace(item, claim=replace(item.claim, body=None), status=NOT_MODIFIED))
+        elif claim.from_cache and key in answered:
+            notes.add("Requests left out, answered by the cache", item.url)
+        elif schemes.setdefault((host, port), scheme) != scheme:
+            notes.add("Requests left out, http and https on one port", item.url)
+        else:
+            if claim.from_cache:
+                notes.add("Responses from the cache, sent as from the network", item.url)
+            answered.add(key)
+            kept.append(item)
+    return kept
+
+
+def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
+    """Return the claim if the lab can serve it; what is wrong is noted."""
+    try:
+        url = clean_url(claim.url)
+    except UnusableError as error:
+        notes.add(f"Requests left out, {error}", claim.url)
+        return None
+    status = replayed_status(claim.status)
+    problem = None
+    if claim.method.upper() not in METHODS:
+        problem = "methods that cannot be replayed"
+    elif status is None:
+        problem = status_problem(claim.status)
+    elif (len(claim.body) if claim.body is not None else claim.body_size or 0) > BODY_BYTES:
+        problem = f"bodies of more than {mib(BODY_BYTES)}"
+    if problem is not None or status is None:
+        notes.add(f"Requests left out, {problem}", f"{claim.method} {claim.status} {url}")
+        return None
+    if has_user(claim.url):
+        notes.add("URLs without their user information", url)
+    return KeptRequest(_sane(claim, url, notes), url, status)
+
+
+def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
+    """Return the claim with sizes that a body can have."""
+    size, decoded, head = claim.body_size, claim.decoded_size, claim.headers_size
+    # Codings make a body hardly larger; one that is half as large again is no coding's work.
+    most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
+    if size is not None and not 0 <= size <= most:
+        notes.add("Sizes that no body has, taken as not recorded", f"{size}: {url}")
+        size = None
+    if decoded is not None and not 0 <= decoded <= BODY_BYTES:
+        notes.add("Sizes that no body has, taken as not recorded", f"{decoded}: {url}")
+        decoded = None
+    if head is not None and not 0 < head <= HEAD_BYTES:
+        notes.add("Sizes that no head has, taken as not recorded", f"{head}: {url}")
+        head = None
+    request = claim.request_body_size or 0
+    return replace(
+        claim,
+        method=claim.method.upper(),
+        body_size=size,
+        decoded_size=decoded,
+        headers_size=head,
+        request_body_size=request if 0 < request <= BODY_BYTES else 0,
+        start_ms=time_ms(claim.start_ms),
+        dur_ms=time_ms(claim.dur_ms),
+    )
+
+
+def time_ms(ms: float | None) -> float | None:
+    """Return ``ms`` if a page load can last so long."""
+    return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
+
+
+def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptRequest]:
+    """Return the requests of one load in the order of their starts, the page's own first.
+
+    Requests without a time stay where they were, or are in the file's order.  A proxy records a
+    session: times count from the page's own request, and a pause ends the load.
+
+    Raises:
+        ConfigurationError: there is no request for the page, or none at all.
+    """
+    notes = reading.notes
+    if not requests:
+        pages = ", ".join(printable(name) for name in reading.other_pages[:20])
+        remedy = [f"other pages of the file have requests: give --page, one of {pages}"]
+        raise ConfigurationError(
+            [
+                "no request is left that can be replayed",
+                *(remedy if pages else []),
+                *notes.sentences(),
+            ]
+        )
+    ordered = list(requests) if reading.is_ordered else _by_start(requests)
+    index = _find_root(ordered, reading.url)
+    root = ordered[index]
+    start = root.claim.start_ms
+    if root.claim.method != "GET":
+        notes.add(_MADE_GET, f"{root.claim.method} {root.url}")
+        root = replace(root, claim=replace(root.claim, method="GET", request_body_size=0))
+    before, after = ordered[:index], ordered[index + 1 :]
+    if start is not None and reading.is_session:
+        _note(notes, _EARLIER, [item for item in before if _is_before(item, start)])
+        before = [item for item in before if not _is_before(item, start)]
+    load = [root, *before, *after]
+    if reading.is_session and start is not None and time_ms(reading.load_ms) is None:
+        load = _until_pause([_shifted(item, start) for item in load], notes)
+    return load
+
+
+def find_documents(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
+    """Return the requests that were answered by a document, those with GET first."""
+    documents = [item for item in requests if _is_document(item.claim)]
+    return sorted(documents, key=lambda item: item.claim.method != "GET")
+
+
+def _by_start(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
+    times, latest = [], 0.0
+    for item in requests:
+        latest = latest if item.claim.start_ms is None else item.claim.start_ms
+        times.append(latest)
+    return [requests[index] for index in sorted(range(len(requests)), key=times.__getitem__)]
+
+
+def _find_root(requests: Sequence[KeptRequest], url: str | None) -> int:
+    if url is None:
+        # Redirects come before the document that they lead to.
+        if requests[0].claim.method == "GET" and 300 < requests[0].status < 309:
+            return 0
+        gets = [item for item in requests if item.claim.method == "GET"]
+        return requests.index(next(iter([*find_documents(requests), *gets, *requests])))
+    try:
+        wanted_url = clean_url(url)
+    except UnusableError as error:
+        raise ConfigurationError([f"--url {printable(url)}: cannot be replayed: {error}"]) from None
+    matches = [item for item in requests if item.url == wanted_url]
+    matches.sort(key=lambda item: item.claim.method != "GET")
+    if matches:
+        return requests.index(matches[0])
+    examples = ", ".join(printable(item.url) for item in requests[:3])
+    raise ConfigurationError(
+        [f"--url {wanted_url}: no request for it; the first ones are {examples}"]
+    )
+
+
+def _is_document(claim: Claim) -> bool:
+    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
+    return claim.is_frame or mime in DOCUMENT_TYPES
+
+
+def _is_before(item: KeptRequest, start: float) -> bool:
+    return item.claim.start_ms is not None and item.claim.start_ms < start
+
+
+def _shifted(item: KeptRequest, start: float) -> KeptRequest:
+    start_ms = item.claim.start_ms
+    return (
+        item
+        if start_ms is None
+        else replace(item, claim=replace(item.claim, start_ms=start_ms - start))
+    )
+
+
+def _until_pause(requests: Sequence[KeptRequest], notes: Notes) -> list[KeptRequest]:
+    end = 0.0
+    for index, item in enumerate(requests):
+        start = item.claim.start_ms
+        if start is None:
+            continue
+        if start > end + PAUSE_MS:
+            _note(notes, _LATER, requests[index:])
+            return list(requests[:index])
+        end = max(end, start + (item.claim.dur_ms or 0.0))
+    return list(requests)
+
+
+def _note(notes: Notes, what: str, items: Sequence[KeptRequest]) -> None:
+    for item in items:
+        notes.add(what, item.url)

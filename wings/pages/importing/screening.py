@@ -1,0 +1,232 @@
+"""Trust boundary for imported pages: turns claims into what can be replayed.
+
+Whatever cannot be replayed is repaired or left out, counted in the recording's notes; what makes
+no page at all is an error, all problems at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from testbed.archive.head import BODILESS
+from testbed.base.errors import ConfigurationError
+from wings.pages.coding import Effort
+from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
+from wings.pages.importing.bodies import new_budget, settle_body
+from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.notes import Notes, printable
+from wings.pages.importing.references import lead, settle_redirects
+from wings.pages.importing.requests import KeptRequest, find_documents, find_extent, keep, time_ms
+from wings.pages.importing.sanitiser import clean_headers, replayed_protocol
+from wings.pages.importing.untrusted import Budget
+from wings.pages.limits import ENTRIES, HOSTS
+from wings.pages.table import DOCUMENT_TYPES
+
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+_LONGEST_TITLE = 300
+_THREADS = 2  # each has one body of up to 64 MiB in the making
+_TABLE_NOTES = {
+    False: "The file has no bodies, so that only numbers are kept, in a table",
+    True: "The page's own document was not recorded, so that only numbers are kept, in a table",
+}
+
+
+def screen(reading: Reading) -> Recording:
+    """Return the recording of ``reading``, every body made whole.
+
+    Where no body at all was recorded, or not that of the page's document, every body is ``None``
+    and ``body_size`` what was recorded: such a page becomes a table.
+
+    Raises:
+        ConfigurationError: no page is left, or it is too large for the lab.
+    """
+    notes = reading.notes
+    usable = keep(reading.claims, notes)
+    requests = find_extent(usable, reading)
+    _check_size(requests)
+    document = _document(requests)
+    with_bodies = document.claim.body is not None and any(item.claim.body for item in requests)
+    if not with_bodies:
+        requests = _as_table(requests, document, usable, notes)
+    exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
+    exchanges = lead(exchanges, [item.claim for item in requests])
+    load_ms = time_ms(reading.load_ms)
+    timed = (
+        _after(exchange, item.claim, load_ms)
+        for exchange, item in zip(exchanges, requests, strict=True)
+    )
+    exchanges = settle_redirects(list(timed), notes)  # a circle of them loses some
+    _note_repeats(exchanges, notes)
+    return Recording(
+        title=_title(reading.title, exchanges[0].url),
+        url=exchanges[0].url,
+        recorded=reading.recorded,
+        source=reading.source,
+        exchanges=(
+            replace(exchanges[0], how="root", initiator=None, after_load=False),
+            *exchanges[1:],
+        ),
+        pinned=reading.pinned,
+        load_ms=load_ms,
+        notes=notes.sentences(),
+    )
+
+
+def is_whole(recording: Recording) -> bool:
+    """Return whether every body is there; else the recording is good for a table only."""
+    return all(exchange.body is not None for exchange in recording.exchanges)
+
+
+def _check_size(requests: Sequence[KeptRequest]) -> None:
+    hosts = {urlsplit(item.url).hostname for item in requests}
+    problems = []
+    if len(requests) > ENTRIES:
+        problems.append(
+            f"{len(requests)} requests, at most {ENTRIES} are taken; import fewer pages"
+        )
+    if len(hosts) > HOSTS:
+        problems.append(
+            f"{len(hosts)} hosts, the lab has addresses for {HOSTS}; import fewer pages"
+        )
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
+    """Return what the page's first URL leads to, maybe back to itself, by way of a cookie."""
+    item, waiting = requests[0], list(requests[1:])
+    while target := redirect_target(item.url, item.status, item.claim.headers):
+        at = next((index for index, each in enumerate(waiting) if each.url == target), None)
+        if at is None:
+            break
+        item = waiting.pop(at)
+    return item
+
+
+def _as_table(
+    requests: Sequence[KeptRequest],
+    document: KeptRequest,
+    usable: Sequence[KeptRequest],
+    notes: Notes,
+) -> list[KeptRequest]:
+    """Return the requests of a page that is numbers only, whose document has to be one.
+
+    ``usable`` are all requests of the file that could be replayed, for the remedy.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    notes.add(_TABLE_NOTES[any(item.claim.body for item in requests)])
+    mime = _mime(document.claim)
+    if mime in DOCUMENT_TYPES and document.status != 204:
+        return list(requests)
+    if not mime and document.status == 200:
+        notes.add("Documents of no known type, taken as text/html", document.url)
+        typed = replace(document, claim=replace(document.claim, mime="text/html"))
+        return [typed if item is document else item for item in requests]
+    others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
+    remedy = (
+        f"begin with a document: --url {printable(others[0], 200)}"
+        if others
+        else "no other request has a document either; if that is wrong, name another by --url"
+    )
+    what = f"{mime or 'of no known type'}, status {document.status}"
+    raise ConfigurationError(
+        [
+            f"{document.url}: the page itself is not text/html ({what}); {remedy}",
+            *notes.sentences(),
+        ]
+    )
+
+
+def _mime(claim: Claim) -> str:
+    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
+    return mime if _MIME.fullmatch(mime) else ""
+
+
+def _exchanges(
+    requests: Sequence[KeptRequest], notes: Notes, *, with_bodies: bool
+) -> list[PageExchange]:
+    """Return what the lab serves for each claim; threads, since compressors need no lock."""
+    budget, effort = new_budget(), Effort()
+    own_notes = [Notes() for _ in requests]
+    # Shared out beforehand, so that a body does not depend on the order of the threads.
+    efforts = [effort.take(_coded_bytes(item.claim)) for item in requests]
+
+    def make(item: KeptRequest, own: Notes, effort: int) -> PageExchange:
+        return _exchange(item, budget, own, effort, with_bodies=with_bodies)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        exchanges = list(pool.map(make, requests, own_notes, efforts))
+    for own in own_notes:
+        notes.join(own)
+    return exchanges
+
+
+def _coded_bytes(claim: Claim) -> int:
+    """Return how much there is to compress, as far as it is known beforehand."""
+    if not find_header(claim.headers, "content-encoding"):
+        return 0
+    return len(claim.body) if claim.body is not None else claim.decoded_size or 0
+
+
+def _exchange(
+    item: KeptRequest, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
+) -> PageExchange:
+    claim, mime = item.claim, _mime(item.claim)
+    headers = clean_headers(claim.headers, item.url, notes)
+    body: bytes | None = None
+    body_size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
+    decoded_size = claim.decoded_size
+    if item.status in BODILESS or claim.method == "HEAD":
+        body, body_size, decoded_size = b"" if with_bodies else None, 0, 0
+        if claim.body:
+            notes.add("Bodies left out of responses that have none", item.url)
+    elif with_bodies:
+        claim = replace(claim, url=item.url)
+        settled = settle_body(claim, mime, headers, budget, notes, effort)
+        body, headers, decoded_size = settled.body, settled.headers, settled.decoded_size
+        body_size = len(body)
+    protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
+    return PageExchange(
+        url=item.url,
+        status=item.status,
+        method=claim.method,
+        protocol=protocol,
+        request_headers=clean_headers(claim.request_headers, item.url, notes),
+        request_body_size=claim.request_body_size or 0,
+        headers=headers,
+        headers_size=None if protocol == "h2" else claim.headers_size,
+        body=body,
+        body_size=body_size,
+        decoded_size=decoded_size,
+        mime=mime,
+        start_ms=claim.start_ms,
+        dur_ms=claim.dur_ms,
+        made_up=bool(body) and (claim.body is None or claim.made_up),
+    )
+
+
+def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageExchange:
+    if claim.after_load is not None:
+        return replace(exchange, after_load=claim.after_load)
+    late = load_ms is not None and exchange.start_ms is not None and exchange.start_ms > load_ms
+    return replace(exchange, after_load=late)
+
+
+def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:
+    requests: set[tuple[str, str, int]] = set()
+    for exchange in exchanges:
+        key = (exchange.method, exchange.url, exchange.request_body_size)
+        if key in requests:
+            notes.add("Requests for the same URL again, kept", exchange.url)
+        requests.add(key)
+
+
+def _title(title: str, url: str) -> str:
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
+    return plain[:_LONGEST_TITLE] or url

@@ -1,0 +1,1 @@
+"""Pages that are made from installable packages: fetched, split over hosts, recorded."""

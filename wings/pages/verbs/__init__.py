@@ -1,0 +1,1 @@
+"""The verb ``pages`` and what is below it."""
