@@ -14,64 +14,34 @@ from testbed.base import places
 from testbed.base.wings import provided
 
 VERBS = {
-    "baseline list": "regression",
-    "baseline show": "regression",
-    "baseline update": "regression",
+    "baseline": "regression",
     "batch": "batch",
     "clean": "machine",
     "compare": "compare",
     "completion": "completion",
     "doctor": "machine",
     "exec": "exec",
-    "history add": "regression",
-    "history list": "regression",
-    "history page": "regression",
+    "history": "regression",
     "import": "root",
-    "kernel add": "kernel",
-    "kernel bisect": "kernel",
-    "kernel bisect-step": "kernel",
-    "kernel build": "kernel",
-    "kernel export": "kernel",
-    "kernel import": "kernel",
-    "kernel list": "kernel",
-    "kernel remove": "kernel",
-    "kernel selftests": "kernel",
-    "kernel watch": "kernel",
-    "kernel show": "kernel",
-    "kernel try": "kernel",
+    "kernel": "kernel",
     "knobs": "knobs",
-    "links delays": "links",
-    "links list": "links",
-    "links show": "links",
+    "links": "links",
     "merge": "merge",
     "pack": "pack",
-    "pages build": "pages",
-    "pages export": "pages",
-    "pages import": "pages",
-    "pages list": "pages",
-    "pages record": "pages",
-    "pages show": "pages",
-    "pages verify": "pages",
+    "pages": "pages",
     "plan": "run",
     "report": "run",
-    "root assemble": "root",
-    "root export": "root",
-    "root import": "root",
-    "root list": "root",
-    "root update": "root",
+    "root": "root",
     "run": "run",
     "saturation": "saturation",
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
     "site": "site",
-    "store list": "store",
-    "store prune": "store",
-    "store verify": "store",
+    "store": "store",
     "unpack": "pack",
 }
-"""The module of each verb that is no wing's."""
-_MODULES = {name.split()[0]: module for name, module in VERBS.items()}
+"""The module of each verb or group of verbs that is no wing's."""
 
 
 class Verbs(click.Group):
@@ -82,12 +52,12 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""
-        return sorted((*_MODULES, *(verb.name for verb in provided("verbs"))))
+        return sorted((*VERBS, *(verb.name for verb in provided("verbs"))))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of that name, if there is one."""
-        if cmd_name in _MODULES and cmd_name not in self.commands:
-            module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
+        if cmd_name in VERBS and cmd_name not in self.commands:
+            module = import_module(f"firstflight.cli.{VERBS[cmd_name]}")
             name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
             self.add_command(getattr(module, name))
         elif cmd_name not in self.commands:
