@@ -14,13 +14,7 @@ from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.results import Results, no_collection, read_results
 from analysis.report.drawings import Drawing, make_sections
-from analysis.report.evidence import (
-    calibrations,
-    cost_lines,
-    ecn_lines,
-    hello_lines,
-    trial_lines,
-)
+from analysis.report.evidence import calibrations, cost_lines, ecn_lines, hello_lines, trial_lines
 from analysis.report.kind import report_of
 from analysis.report.provenance import command_of, manifest_sections, origins_of, revision_of
 from analysis.report.rendering import TEMPLATES, open_templates
@@ -94,10 +88,7 @@ def find_reference(results: Results) -> Reference | None:
 
 
 def render_html(
-    results: Results,
-    table: ResultTable,
-    reference: Reference | None,
-    rebuilt: Rebuilt | None,
+    results: Results, table: ResultTable, reference: Reference | None, rebuilt: Rebuilt | None
 ) -> str:
     """Return the report as one page without external resources; equal records, equal page."""
     lines = trial_lines(table)

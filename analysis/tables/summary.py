@@ -21,15 +21,7 @@ from analysis.stats.estimates import SampleStatistics
 from analysis.tables.kind import tables_of
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
-from testbed.model import (
-    Experiment,
-    LabReading,
-    Outcome,
-    PageLoad,
-    Proof,
-    Record,
-    Replay,
-)
+from testbed.model import Experiment, LabReading, Outcome, PageLoad, Proof, Record, Replay
 from testbed.results.environment import Environment
 from testbed.results.light import whole
 
@@ -151,10 +143,7 @@ def summarise(results: Results, table: ResultTable) -> Summary:
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
-        "identity": {
-            **asdict(results.identity),
-            **_identity_facts(results.manifest),
-        },
+        "identity": {**asdict(results.identity), **_identity_facts(results.manifest)},
         "counts": _counts(table.cells),
         "warm_ups": results.warm_ups,
         "table": table_rows(table),

@@ -76,8 +76,7 @@ def main(arguments: Sequence[str], services: Services) -> int:
 
 
 @click.group(
-    cls=Verbs,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(places.describe_version(), message="%(version)s")
 def testbed() -> None:

@@ -120,11 +120,7 @@ _history_option = click.option(
 @_history_option
 @pass_services
 def add(
-    services: Services,
-    /,
-    results: tuple[Path, ...],
-    against: Path | None,
-    database: Path | None,
+    services: Services, /, results: tuple[Path, ...], against: Path | None, database: Path | None
 ) -> int:
     """Remember what RESULTS say; the same folder twice is once.
 
@@ -162,12 +158,7 @@ def list_runs(services: Services, /, as_json: bool, database: Path | None) -> in
 @_history_option
 @pass_services
 def page(
-    services: Services,
-    /,
-    output: Path | None,
-    last: int,
-    metric: Metric,
-    database: Path | None,
+    services: Services, /, output: Path | None, last: int, metric: Metric, database: Path | None
 ) -> int:
     """Write the trend page: every cell over the runs, as one HTML file."""
     target = output or services.results / TREND_FILE

@@ -16,11 +16,7 @@ from analysis.formats.markdown import escape, escape_html, make_table
 from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
 from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
-from analysis.verdicts.compare.schema import (
-    CellDocument,
-    ComparisonDocument,
-    KernelsDocument,
-)
+from analysis.verdicts.compare.schema import CellDocument, ComparisonDocument, KernelsDocument
 from analysis.verdicts.compare.sentences import (
     columns_of,
     first_packet,
@@ -44,11 +40,7 @@ SIGNS: dict[Verdict, str] = {
     "inconclusive": ":grey_question:",
     "same": ":white_check_mark:",
 }
-STATES: dict[Verdict, State] = {
-    "different": "failed",
-    "inconclusive": "skipped",
-    "same": "passed",
-}
+STATES: dict[Verdict, State] = {"different": "failed", "inconclusive": "skipped", "same": "passed"}
 BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
 MAX_CELLS = 50
 """A comment holds 65536 characters."""

@@ -11,22 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.records.cells import Cell, key_of, varying_axes
-from analysis.stats.draws import (
-    Draws,
-    compare_draws,
-    draws_to_tell,
-    least_chance_of_deals,
-)
+from analysis.stats.draws import Draws, compare_draws, draws_to_tell, least_chance_of_deals
 from analysis.stats.twosample import estimate_unpaired_shift
 from analysis.tables.table import PAIR_AXIS
 from analysis.verdicts.compare.comparison import CellFinding, Chance, Effect, Side
 from analysis.verdicts.compare.exact import pair_trials
-from analysis.verdicts.compare.matching import (
-    BothSides,
-    Match,
-    both_sides,
-    describe_failures,
-)
+from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 from analysis.words import count
 
 DEALS = "permutation"

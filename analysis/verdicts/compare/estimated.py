@@ -27,19 +27,8 @@ from analysis.stats.significance import (
     widening,
 )
 from analysis.stats.twosample import estimate_unpaired_shift
-from analysis.verdicts.compare.comparison import (
-    CellFinding,
-    Chance,
-    Direction,
-    Effect,
-    Verdict,
-)
-from analysis.verdicts.compare.matching import (
-    BothSides,
-    Match,
-    both_sides,
-    describe_failures,
-)
+from analysis.verdicts.compare.comparison import CellFinding, Chance, Direction, Effect, Verdict
+from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 
 RANKS = "mann_whitney"
 DISTANCE = "kolmogorov_smirnov"

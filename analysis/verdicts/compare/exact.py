@@ -12,13 +12,7 @@ from collections.abc import Sequence
 
 from analysis.records.cells import Cell
 from analysis.records.metric import PLT, Metric
-from analysis.verdicts.compare.comparison import (
-    CellFinding,
-    Direction,
-    Effect,
-    TrialPair,
-    Verdict,
-)
+from analysis.verdicts.compare.comparison import CellFinding, Direction, Effect, TrialPair, Verdict
 from analysis.verdicts.compare.matching import Match, both_sides, describe_failures
 from analysis.words import count
 from testbed.model import CAPTURE_FILE, HAR_FILE, Record
