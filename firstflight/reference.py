@@ -7,18 +7,22 @@ table of rooms in CONTRIBUTING.md.
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Mapping
 
 import click
 
 from firstflight.cli.main import testbed
-from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.results_reference import write_results
-from firstflight.rooms_reference import write_rooms
 from firstflight.usage import PROGRAM, ROOT, VERBS_FILE, VerbHelp
+from testbed.experiment.knobs import FileKnob, explain, paths
 
 COMMAND_LINE = ROOT / "docs" / "command-line.md"
+KNOBS_REFERENCE = ROOT / "docs" / "knobs.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+BEGIN, END = "<!-- rooms -->\n", "<!-- end -->"
+PACKAGES = ("firstflight", "testbed", "analysis")
 WIDTH = 90
 _INTRODUCTION = f"""\
 # The command line
@@ -39,6 +43,17 @@ Each verb ends with one of the [exit codes](results.md#exit-codes).
 | `FIRSTFLIGHT_DEBIAN_ARCHIVE` | where packages are had from that have left the mirror: a server laid out as Debian's snapshot service |
 | `FIRSTFLIGHT_LOCKED` | 1: as `--locked`, for every command |
 """  # noqa: E501  rows of a table
+_KNOBS_INTRODUCTION = """\
+# Knobs
+
+This page lists every knob that an experiment may set. It is written by `make reference` from the
+declarations in `testbed/model/`; `./run.sh knobs` prints the same.
+
+An experiment file sets a knob in its table (`[link]`, `[tcp]`, or at the top, before any table),
+`--set NAME=VALUE` sets it on the command line, and a list in `[sweep]` loads every condition with
+each of its values; a knob marked * holds for a whole experiment and cannot be swept.
+*Since* is the first schema of results that has the knob: older results had its default.
+"""
 
 
 def list_verbs(
@@ -92,10 +107,56 @@ def render_command_line(verbs: Mapping[str, VerbHelp]) -> str:
     ))  # fmt: skip
 
 
+def render_knobs() -> str:
+    """Return the whole file."""
+    tables: dict[tuple[str, ...], list[FileKnob]] = {}
+    for knob in paths().values():
+        tables.setdefault(knob.table, []).append(knob)
+    parts = [_KNOBS_INTRODUCTION]
+    for table, knobs in tables.items():
+        heading = f"[{'.'.join(table)}]" if table else "At the top of the file"
+        parts.append(f"## {heading}\n\n" + "\n".join(_rows(knobs)) + "\n")
+    return "\n".join(parts)
+
+
+def _rows(knobs: list[FileKnob]) -> Iterator[str]:
+    yield "| knob | meaning | allowed | default | unit | since |"
+    yield "|---|---|---|---|---|---|"
+    for knob in knobs:
+        about = explain(knob)
+        name = f"`{knob.declared.name}`{'' if about['swept'] else ' *'}"
+        default = f"`{about['default']}`" if about["default"] else ""
+        cells = (name, about["meaning"], about["allowed"], default, about["unit"], about["since"])
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def render_rooms(text: str) -> str:
+    """Return the ``text`` of CONTRIBUTING.md with its table of rooms made from the packages.
+
+    Raises:
+        ValueError: the text has no place for it.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{CONTRIBUTING} has no {BEGIN.strip()} and {END}")
+    rows = (f"| `{room}/` | {sentence} |" for room, sentence in list_rooms())
+    return f"{before}{BEGIN}| room | what is in it |\n|---|---|\n" + "\n".join((*rows, end)) + after
+
+
+def list_rooms() -> Iterator[tuple[str, str]]:
+    """Yield each package and the one sentence that its docstring begins with."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("__init__.py")):
+            docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+            sentence = docstring.partition("\n\n")[0].replace("``", "`")
+            yield str(file.parent.relative_to(ROOT)), " ".join(sentence.split())
+
+
 if __name__ == "__main__":
     verbs = describe_verbs()
     VERBS_FILE.write_text(render_verbs(verbs), encoding="utf-8")
     COMMAND_LINE.write_text(render_command_line(verbs), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
     write_results()
-    write_rooms()
+    CONTRIBUTING.write_text(render_rooms(CONTRIBUTING.read_text("utf-8")), encoding="utf-8")

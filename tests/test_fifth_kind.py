@@ -180,7 +180,7 @@ import json, sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from firstflight.knobs_reference import render_knobs
+from firstflight.reference import render_knobs
 from firstflight.results_reference import render_results
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue, load_experiment

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.rooms_reference import CONTRIBUTING, list_rooms, render_rooms
+from firstflight.reference import CONTRIBUTING, list_rooms, render_rooms
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", "__pycache__", "node_modules", "dist"}

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.cli import main as cli
-from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
-from firstflight.reference import COMMAND_LINE, list_verbs
+from firstflight.reference import COMMAND_LINE, KNOBS_REFERENCE, list_verbs, render_knobs
 from firstflight.usage import (
     COMPLETION,
     PROGRAM,
