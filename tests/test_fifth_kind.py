@@ -297,6 +297,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("fifth") / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copy(ROOT / "pyproject.toml", tree)
     apply(tree, (REGISTRY,))
     for room, files in ROOMS.items():
         (tree / room).mkdir()
