@@ -47,20 +47,10 @@ _ALPHA = 0.05
               help="Write a comment for a pull request as well.")  # fmt: skip
 @click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
 def compare(
-    base: Path,
-    new: Path | None,
-    across: tuple[str, ...],
-    alpha: float,
-    min_effect_pct: float | None,
-    allow_faster: bool,
-    fail_on: FailOn | None,
-    style: str | None,
-    metric: Metric,
-    as_json: bool,
-    junit: Path | None,
-    markdown: Path | None,
-    html: Path | None,
-) -> int:
+    base: Path, new: Path | None, across: tuple[str, ...], alpha: float,
+    min_effect_pct: float | None, allow_faster: bool, fail_on: FailOn | None, style: str | None,
+    metric: Metric, as_json: bool, junit: Path | None, markdown: Path | None, html: Path | None,
+) -> int:  # fmt: skip
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
     Equal environments are compared to the bit, others by the spread of their draws (seeds).
