@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import Interval, SampleStatistics
+from analysis.stats.twosample import estimate_unpaired_shift
 from analysis.verdicts.compare.attribution import CellAttribution
 from analysis.verdicts.compare.kernels import KernelChange, Kernels, Overview, overview_of
 from testbed.base.errors import (
@@ -111,6 +114,14 @@ class Effect:
     """The difference of the means: a stall in a few loads moves it, and no median."""
     interval_ms: Interval | None = None
     """The shift's confidence interval, in real time."""
+
+    @classmethod
+    def unpaired(cls, base: Sequence[float], new: Sequence[float], reference: float) -> Effect:
+        """Return the effect from ``base`` to ``new``, in percent of ``reference``."""
+        shift = estimate_unpaired_shift(base, new)
+        pct = shift.value / reference * 100.0 if reference > 0 else None
+        mean = statistics.fmean(new) - statistics.fmean(base)
+        return cls(shift.value, pct, mean, shift.interval)
 
     @property
     def direction(self) -> Direction:

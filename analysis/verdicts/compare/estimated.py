@@ -7,7 +7,6 @@ within the minimum effect.  Anything else needs more runs.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +25,6 @@ from analysis.stats.significance import (
     runs_to_show,
     widening,
 )
-from analysis.stats.twosample import estimate_unpaired_shift
 from analysis.verdicts.compare.comparison import CellFinding, Chance, Direction, Effect, Verdict
 from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 
@@ -96,14 +94,7 @@ def _test(match: Match) -> _Tested | CellFinding:
     if counts[0][1] or counts[1][1]:
         # Given how many failed in both together, which Fisher's test is about anyway.
         chances[FAILURES] = more_failures(*counts)
-    shift = estimate_unpaired_shift(base, new)
-    effect = Effect(
-        shift.value,
-        shift.value / both.base_ms * 100.0 if both.base_ms > 0 else None,
-        statistics.fmean(new) - statistics.fmean(base),
-        shift.interval,
-    )
-    return _Tested(both, effect, chances)
+    return _Tested(both, Effect.unpaired(base, new, both.base_ms), chances)
 
 
 def _counts(cell: Cell) -> tuple[int, int]:
