@@ -1,8 +1,8 @@
 """Reference of the program, from its own declarations: its verbs, knobs, results and rooms.
 
 ``python -m firstflight.reference`` writes ``firstflight/verbs.json``, which the program answers
-from, and for people docs/command-line.md, docs/knobs.md, docs/results.md, docs/results/ and the
-table of rooms in CONTRIBUTING.md.
+from, and for people docs/command-line.md, docs/knobs.md, docs/results.md and the table of
+rooms in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 from firstflight.cli.main import testbed
-from firstflight.results_reference import write_results
+from firstflight.results_reference import RESULTS_REFERENCE, render_results
 from firstflight.usage import PROGRAM, ROOT, VERBS_FILE, VerbHelp
 from testbed.experiment.knobs import FileKnob, explain, paths
 
@@ -158,5 +158,5 @@ if __name__ == "__main__":
     VERBS_FILE.write_text(render_verbs(verbs), encoding="utf-8")
     COMMAND_LINE.write_text(render_command_line(verbs), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
-    write_results()
+    RESULTS_REFERENCE.write_text(render_results(), encoding="utf-8")
     CONTRIBUTING.write_text(render_rooms(CONTRIBUTING.read_text("utf-8")), encoding="utf-8")

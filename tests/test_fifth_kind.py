@@ -238,7 +238,7 @@ print(json.dumps({
     "said": "".join(said),
     "guest": "testbed.kinds.number.performance" in PROGRAMS,
     "listed": "`factor`" in render_knobs(),
-    "described": "[Number](#number) or null" in "".join(render_results().values()),
+    "described": "[Number](#number) or null" in render_results(),
     "unknown": refused('kind="numbr"'),
     "other": refused("rtt_ms=20"),
     "wrong": refused("factor=10"),
@@ -286,7 +286,7 @@ print(json.dumps({
     "sentences": render_text(more, 120).splitlines(),
     "baseline": sorted(draft_baseline(base, base.parent / "none").files),
     "help": metric_option(lambda **_given: None).__click_params__[0].help,
-    "reference": "".join(render_results().values()),
+    "reference": render_results(),
 }))
 """
 

@@ -131,7 +131,7 @@ class Summary(TypedDict):
     warm_ups: int
     """How many trials were left out because they only warmed the machine up."""
     table: list[dict[str, Any]]
-    """The rows of [table.csv](table.md), by column, not rounded."""
+    """The rows of [table.csv](#tablecsv), by column, not rounded."""
     cells: list[Annotated[_Fields, CellSummary]]
     """Every condition, in the order asked."""
 
