@@ -23,7 +23,7 @@ from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
 from testbed.model import Experiment, LabReading, Outcome, PageLoad, Proof, Record, Replay
 from testbed.results.environment import Environment
-from testbed.results.light import whole
+from testbed.results.lazy import whole
 
 SCHEMA_VERSION = 2
 MOST_TRIALS = 10_000

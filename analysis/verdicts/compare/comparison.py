@@ -131,7 +131,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class Significance:
     """The significance that a test found."""
 
     p: float
@@ -213,12 +213,12 @@ class CellFinding:
     """The verdict on one cell, and why.
 
     ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
-    ``chances`` (by test) on the host's and where environments differ.  ``more_runs`` is how many
-    more on each side would tell, as far as can be said.  ``packets`` is the first packet that
-    differs in the trial with ``seed``
-    ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
-    if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
-    ``attribution`` says what a cell came to on the new one of two virtual kernels.
+    ``significance`` (by test) on the host's and where environments differ.  ``more_runs`` is how
+    many more on each side would tell, as far as can be said.  ``packets`` is the first packet that
+    differs in the trial with seed ``packets_seed``; ``packets_note`` says why none is shown.  Of
+    two kernels ``change`` is there if both are virtual and ``clocks`` if one is not; ``word`` is
+    the tolerance's own verdict, ``attribution`` what a cell came to on the new one of two virtual
+    kernels.
     """
 
     axes: Axes
@@ -228,7 +228,7 @@ class CellFinding:
     new: Side | None
     direction: Direction | None = None
     effect: Effect | None = None
-    chances: dict[str, Chance] = field(default_factory=dict)
+    significance: dict[str, Significance] = field(default_factory=dict)
     more_runs: int | None = None
     trials: tuple[TrialPair, ...] = ()
     packets: PacketDifference | None = None

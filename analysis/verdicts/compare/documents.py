@@ -194,7 +194,7 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
         "reason": cell.reason,
         "more_runs": cell.more_runs,
         "effect": asdict(cell.effect) if cell.effect else None,
-        "tests": {name: asdict(chance) for name, chance in cell.chances.items()},
+        "tests": {name: asdict(found) for name, found in cell.significance.items()},
         "base": _side(comparison, cell.base),
         "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.records.cells import Axes, Block, Cell, key_of, varying_axes
-from analysis.stats.draws import Draws, compare_draws, draws_to_tell, least_chance_of_deals
+from analysis.stats.draws import Draws, compare_draws, draws_to_tell, least_p_of_deals
 from analysis.tables.table import PAIR_AXIS
-from analysis.verdicts.compare.comparison import CellFinding, Chance, Effect, Side
+from analysis.verdicts.compare.comparison import CellFinding, Effect, Side, Significance
 from analysis.verdicts.compare.exact import pair_trials
 from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 from analysis.words import count
@@ -60,15 +60,15 @@ def judge_draws(matches: Sequence[Match], alpha: float, min_effect_pct: float) -
         return Judged([draft for draft in drafts if isinstance(draft, CellFinding)], [], None)
     cells = [draft.draws for draft in drafts if isinstance(draft, _Sampled)]
     test = compare_draws([draft.draws for draft in sampled], len(cells))
-    chances = iter(test.corrected)
+    p_values = iter(test.corrected)
     concluded = [
         draft
         if isinstance(draft, CellFinding)
-        else _conclude(draft, next(chances), alpha, min_effect_pct)
+        else _conclude(draft, next(p_values), alpha, min_effect_pct)
         for draft in (*drafts, *gains)
     ]
     sizes = [max(len(draws[i]) for draws in cells) for i in (0, 1)]
-    uniform = test.uniform if least_chance_of_deals(*sizes) <= alpha else None
+    uniform = test.uniform if least_p_of_deals(*sizes) <= alpha else None
     return Judged(concluded[: len(drafts)], concluded[len(drafts) :], uniform)
 
 
@@ -111,7 +111,7 @@ def _effect(draws: tuple[Draws, Draws], reference: float) -> Effect:
     return Effect.unpaired(base, new, reference)
 
 
-def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: float) -> CellFinding:
+def _conclude(sampled: _Sampled, p: float, alpha: float, min_effect_pct: float) -> CellFinding:
     finding, effect = sampled.finding, sampled.finding.effect
     base, new = ([*side.values()] for side in sampled.draws)
     if sampled.settled or effect is None:
@@ -121,12 +121,12 @@ def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: fl
     if sampled.copied and abs(effect.ms) >= sampled.least:
         reason = "moved, and seeds draw nothing here"
         return replace(finding, verdict="different", reason=reason, direction=effect.direction)
-    finding = replace(finding, chances={DEALS: Chance(chance, chance)})
-    if least_chance_of_deals(len(base), len(new)) > alpha:
+    finding = replace(finding, significance={DEALS: Significance(p, p)})
+    if least_p_of_deals(len(base), len(new)) > alpha:
         return _too_few(finding, base, new, alpha)
-    said = f"(p = {chance:.2g}, corrected)"
+    said = f"(p = {p:.2g}, corrected)"
     ends = max(abs(max(new) - max(base)), abs(min(new) - min(base)))
-    if chance > alpha:
+    if p > alpha:
         return replace(finding, reason=f"within the spread of draws {said}")
     if max(abs(effect.ms), abs(effect.mean_ms), ends) < sampled.least:
         return replace(finding, reason=f"apart {said}, by less than {min_effect_pct:g} %")

@@ -31,7 +31,7 @@ from analysis.verdicts.compare.environments import (
     refuse_unequal,
     split_across,
 )
-from analysis.verdicts.compare.estimated import judge_by_chance
+from analysis.verdicts.compare.estimated import judge_by_tests
 from analysis.verdicts.compare.exact import first_unequal, judge_exactly
 from analysis.verdicts.compare.family import settle
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
@@ -102,7 +102,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
             cells = [_attributed(cell, m, old, later) for cell, m in zip(cells, both, strict=True)]
             cells = [*settle(cells, next((cell.metric for cell in ours), options.metric))]
     else:
-        cells = judge_by_chance(both, options.alpha, least)
+        cells = judge_by_tests(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
     notes = _notes(old, later, matches, len(matches) - len(both) if two else 0)
