@@ -98,7 +98,7 @@ regression: ## Run the nightly sweep, remember it, and compare it with its basel
 	./run.sh compare analysis/baselines/nightly "$$results" --across all
 
 .PHONY: reference
-reference: ## Write docs/command-line.md, knobs.md, results.md and results/ anew, from the code.
+reference: ## Write verbs.json, docs/command-line.md, knobs.md and results.md anew, from the code.
 	@$(DEVELOP) --without-kernel python -P -m firstflight.reference
 
 .PHONY: lock

@@ -1,11 +1,10 @@
 """Completion of command lines: what bash asks at each TAB, by the script that `completion` prints.
 
-The locked Python answers, from ``docs/command-line.md``: no package has to be there for it.
+The locked Python answers, from ``firstflight/verbs.json``: no package has to be there for it.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # -I keeps it out
 
-from firstflight.usage import REFERENCE, ROOT, SHELLS, VerbHelp, parse_reference
-
-_CHOICES = re.compile(r"^  .*?(--[a-z-]+) \[([a-z0-9|-]+)\]", re.MULTILINE)
+from firstflight.usage import ROOT, SHELLS, VerbHelp, read_verbs
 
 
 class Places(NamedTuple):
@@ -64,9 +61,8 @@ def _valid(
 ) -> Iterable[str]:
     section = sections[verb]
     if option:
-        listed = dict(_CHOICES.findall(section.help)).get(option, "")
         place = OPTION_PLACES.get(option)
-        return _names(root, place) if place else listed.split("|")
+        return _names(root, place) if place else section.choices.get(option, ())
     if typed.startswith("-"):
         return section.options
     if section.is_group:
@@ -84,4 +80,4 @@ def _names(root: Path, place: Places | None) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(*complete(sys.argv[1:], parse_reference(REFERENCE.read_text("utf-8"))), sep="\n")
+    print(*complete(sys.argv[1:], read_verbs()), sep="\n")

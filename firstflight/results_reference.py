@@ -1,4 +1,4 @@
-"""Reference of results, ``docs/results.md`` and a page for each file: its fields, from its code.
+"""Reference of results, ``docs/results.md``: each file and its fields, from its code.
 
 What a field means is the string below it in its class, its unit is the end of its name.  A field
 without such a string is an error, so that no field can be added without one.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -55,8 +54,7 @@ from testbed.results.costs import COSTS_FILE
 from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
 
-DOCS = ROOT / "docs"
-INDEX = "results.md"
+RESULTS_REFERENCE = ROOT / "docs" / "results.md"
 UNITS = {
     "ns": "ns",
     "ms": "ms",
@@ -122,16 +120,16 @@ the records in the order of its plan. In virtual time they are equal to the byte
 
 | file | what it is |
 |---|---|
-| [`{MANIFEST_FILE}`](results/manifest.md) | what was asked, in which environment, in which order |
-| [`{RECORDS_FILE}`](results/records.md) | one line for each trial that ended |
+| [`{MANIFEST_FILE}`](#manifestjson) | what was asked, in which environment, in which order |
+| [`{RECORDS_FILE}`](#recordsjsonl) | one line for each trial that ended |
 | `{COSTS_FILE}` | what each of them took of the machine, which no result depends on |
 | [`trials/<trial_id>/`](#trials) | the packet capture, the HAR file and the logs of each trial |
-| [`table.csv`](results/table.md) | the table, a row for each condition or pair of arms |
-| [`summary.json`](results/summary.md) | every number, with its proof |
+| [`table.csv`](#tablecsv) | the table, a row for each condition or pair of arms |
+| [`summary.json`](#summaryjson) | every number, with its proof |
 | `report.html` | all of it for people, in one file |
 
-`compare --json` prints [a document of its own](results/compare.md), a run on several kernels has
-[one more](results/kernels.md), and each verb ends with one of the [exit codes](#exit-codes).
+`compare --json` prints [a document of its own](#compare---json), a run on several kernels has
+[one more](#kernelsjson), and each verb ends with one of the [exit codes](#exit-codes).
 Values are never rounded. A missing value is `null`, in CSV an empty field. A file of another
 `schema` is refused by its number. A *proven* trial is one whose packet capture and TCP counters
 agree that the mechanism under test was at work, or was not.
@@ -159,66 +157,40 @@ def unit_of(name: str) -> str:
     return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
-def render_results() -> dict[str, str]:
-    """Return the pages by their paths in docs/, the index first.
+def render_results() -> str:
+    """Return the whole page.
 
     Raises:
         ValueError: fields without a description, all by name.
     """
     known: set[type] = set()
-    exits = sorted(read_exit_codes().items())
-    pages = {
-        INDEX: "\n".join((
-            _INTRODUCTION,
-            _section("trials/", "`<trial_id>.attemptN/` keeps an earlier attempt. A baseline has "
-                     "no such files.", _rows(("file", "what it is"), _code(TRIAL_FILES))),
-            _section("Exit codes", "", _rows(("code", "meaning"), exits)),
-        )),
-        "results/manifest.md": _document(
-            MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
-        "results/records.md": _document(
+    files = ((f"`{name}`", meaning) for name, meaning in TRIAL_FILES.items())
+    return "\n".join((
+        _INTRODUCTION,
+        _section("trials/", "`<trial_id>.attemptN/` keeps an earlier attempt. A baseline has "
+                 "no such files.", _rows(("file", "what it is"), files)),
+        _section("Exit codes", "", _rows(("code", "meaning"), sorted(read_exit_codes().items()))),
+        _document(MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
+        _document(
             RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends. Its "
             f"`cost` is `null`: that is in `{COSTS_FILE}`, by `trial_id` and `attempt`.",
             Record, known),
-        "results/table.md": _table_csv(),
-        "results/summary.md": _document(
+        _table_csv(),
+        _document(
             "summary.json", "What `table.csv` holds and more, with sorted keys.", Summary, known),
-        "results/compare.md": _document(
+        _document(
             "compare --json", "`./run.sh compare BASE NEW --json` prints this to standard output "
-            "([what it means](../compare.md)).", ComparisonDocument, known),
-    }  # fmt: skip
+            "([what it means](compare.md)).", ComparisonDocument, known),
+        *_of_wings(known),
+    ))  # fmt: skip
+
+
+def _of_wings(known: set[type]) -> Iterator[str]:
+    """Yield the sections of documents that wings write: the point ``documents``."""
     for each in provided("documents"):
         root = each.load()
         about = (inspect.getdoc(root) or "").partition("\n\n")[2]
-        page = f"results/{each.name.removesuffix('.json')}.md"
-        pages[page] = _document(each.name, " ".join(about.split()), root, known)
-    return {path: _linked(path, text, pages) for path, text in pages.items()}
-
-
-def write_results() -> None:
-    """Write the pages into docs/."""
-    for path, text in render_results().items():
-        (DOCS / path).parent.mkdir(exist_ok=True)
-        (DOCS / path).write_text(text, encoding="utf-8")
-
-
-def _linked(path: str, text: str, pages: Mapping[str, str]) -> str:
-    """Return ``text`` of the page ``path`` with links to the page that describes each class."""
-    places = {
-        heading.lower(): page
-        for page, content in pages.items()
-        for heading in re.findall(r"^### (\w+)$", content, re.MULTILINE)
-    }
-
-    def link(match: re.Match[str]) -> str:
-        page = places.get(match[1], path)
-        return f"]({'' if page == path else page.rpartition('/')[2]}#{match[1]})"
-
-    if path == INDEX:
-        return text
-    own = "|".join(page.rpartition("/")[2] for page in pages if page != INDEX)
-    elsewhere = re.sub(rf"\]\((?!{own})([\w-]+\.md)", r"](../\1", text)
-    return re.sub(r"\]\(#(\w+)\)", link, elsewhere)
+        yield _document(each.name, " ".join(about.split()), root, known)
 
 
 @cache
@@ -328,7 +300,7 @@ def _document(title: str, introduction: str, root: type, known: set[type]) -> st
         waiting += [below for field in fields for below in documents_in(field.type)]
         summary = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("``", "`")
         parts.append(f"### {kind.__name__}\n\n{' '.join(summary.split())}\n\n{_fields(fields)}\n")
-    return f"# {title}\n\n{introduction}\n\n" + "\n".join(parts)
+    return f"## {title}\n\n{introduction}\n\n" + "\n".join(parts)
 
 
 def _fields(fields: Iterable[Described]) -> str:
@@ -381,7 +353,7 @@ def _table_csv() -> str:
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
-    parts = [f"# table.csv\n\n{introduction}\n"]
+    parts = [f"## table.csv\n\n{introduction}\n"]
     described = (group for kind in KINDS for group in tables_of(kind).columns.items())
     for title, columns in described:
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
@@ -395,11 +367,6 @@ def _names(axes: Iterable[str]) -> str:
 
 def _section(title: str, introduction: str, body: str) -> str:
     return "\n\n".join(part for part in (f"## {title}", introduction, body) if part) + "\n"
-
-
-def _code(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, meaning in rows.items():
-        yield f"`{name}`", meaning
 
 
 def _rows(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

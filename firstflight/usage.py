@@ -1,12 +1,13 @@
 """Usage answers (help, version, wrong words), given before anything is set up.
 
 A stranger's machine has no Python packages yet, and a typing error must not fetch them.  The verbs
-and their options are read from ``docs/command-line.md``, which ``firstflight.reference`` writes.
-What this lets pass, the program itself still checks.
+and their options are read from ``firstflight/verbs.json``, which ``make reference`` writes.  What
+this lets pass, the program itself still checks.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "command-line.md"
+VERBS_FILE = ROOT / "firstflight" / "verbs.json"
 PROGRAM = "./run.sh"
 DEFAULT_VERB = "run"
 COMPLETION = "completion"
@@ -39,13 +40,14 @@ complete -o bashdefault -o default -F _firstflight run.sh
 
 
 class VerbHelp(NamedTuple):
-    """One verb: its help, its options (and whether each takes a value).
+    """One verb: its help, its options (and whether each takes a value), and what those may be.
 
     Of a group of verbs one must be named, unless the help has it in brackets.
     """
 
     help: str
     options: Mapping[str, bool]
+    choices: Mapping[str, Sequence[str]]
     is_group: bool
 
     @property
@@ -61,29 +63,10 @@ class Answer(NamedTuple):
     code: int = 0
 
 
-def parse_reference(text: str) -> dict[str, VerbHelp]:
-    """Return the help of each verb in the reference, as ``pages list``; ``""`` is the root."""
-    texts = {}
-    for part in text.split(f"\n## {PROGRAM}")[1:]:
-        head, _, fenced = part.partition("\n\n```text\n")
-        texts[head.strip()] = fenced.partition("\n```")[0]
-    groups = {name.rpartition(" ")[0] for name in texts}
-    return {
-        name: VerbHelp(help_text, _parse_options(help_text), name in groups)
-        for name, help_text in texts.items()
-    }
-
-
-def _parse_options(help_text: str) -> dict[str, bool]:
-    """Return the options that a help text lists as ``  -o, --output DIR  What for.``."""
-    options: dict[str, bool] = {}
-    for line in help_text.partition("\nOptions:\n")[2].splitlines():
-        if not line.startswith("  -"):
-            continue
-        words = line[2:].partition("  ")[0].replace(",", "").split()
-        names = [word for word in words if word.startswith("-")]
-        options |= dict.fromkeys(names, len(names) < len(words))
-    return options
+def read_verbs() -> dict[str, VerbHelp]:
+    """Return the help of each verb by its words, as ``pages list``; ``""`` is the root."""
+    listed = json.loads(VERBS_FILE.read_text(encoding="utf-8"))
+    return {name: VerbHelp(**verb) for name, verb in listed.items()}
 
 
 def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer | None:
@@ -156,7 +139,7 @@ def _read_version() -> str:
 
 def answer_first(arguments: Sequence[str]) -> int | None:
     """Print what there is to say of a command line; ``None``: it may go on, else the exit code."""
-    said = answer(arguments, parse_reference(REFERENCE.read_text(encoding="utf-8")))
+    said = answer(arguments, read_verbs())
     if said is None:
         return None
     print(said.text, file=sys.stderr if said.code else sys.stdout)

@@ -65,7 +65,7 @@ from analysis.records.kind import records_of
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_name, axis_value
 from bench.theory import ColdFetch, fetch_ms
-from firstflight.knobs_reference import render_knobs
+from firstflight.reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import explain, paths
@@ -129,7 +129,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from analysis.verdicts.compare.attribution import tcp_alone
 from firstflight.completion import complete
-from firstflight.usage import REFERENCE, parse_reference
+from firstflight.usage import read_verbs
 from testbed.client import CLIENTS
 from testbed.experiment.config import load_experiment
 from testbed.results.environment import Environment
@@ -146,7 +146,7 @@ _, (lane,) = launch.open_lanes(
 print(json.dumps({
     "named": "curl" in CLIENTS, "found": str(find(curl, Path(sys.argv[2]))),
     "wanted": [package for one in programs_of(tuple(CLIENTS)) for package in package_names(one)],
-    "completed": complete(["run", "--client", "cu"], parse_reference(REFERENCE.read_text())),
+    "completed": complete(["run", "--client", "cu"], read_verbs()),
     "alone": sorted(tcp_alone(asdict(lane.manifest))), "older": sorted(tcp_alone({})),
 }))
 """
@@ -249,9 +249,8 @@ from contextlib import redirect_stdout
 from firstflight.cli.main import main
 from firstflight.cli.services import program_services
 from firstflight.completion import complete
-from firstflight.manual import MANUAL
-from firstflight.usage import REFERENCE, answer, parse_reference
-sections = parse_reference(REFERENCE.read_text())
+from firstflight.usage import answer, read_verbs
+sections = read_verbs()
 text = io.StringIO()
 with redirect_stdout(text):
     code = main(["largest", "--json"], program_services())
@@ -260,8 +259,7 @@ print(json.dumps({"said": [code, text.getvalue().strip()],
                   "option": complete(["largest", "--j"], sections),
                   "goes on": answer(["largest"], sections) is None,
                   "help": answer(["largest", "--help"], sections).text,
-                  "wrong": answer(["largets"], sections).text,
-                  "manual": "largest" in MANUAL.read_text()}))
+                  "wrong": answer(["largets"], sections).text}))
 """
 
 
@@ -406,5 +404,4 @@ def test_a_verb_touches_its_module_and_two_lines(tree: Path) -> None:
         "completed": ["largest"],
         "option": ["--json"],
         "goes on": True,
-        "manual": True,
     }

@@ -14,13 +14,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis.status import ENDINGS, STATUS, render_status
-from firstflight.usage import answer, parse_reference
+from firstflight.usage import answer, read_verbs
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT, describe_version
 
 PAPERS = ("INSTALL.md", "README.md", "REQUIREMENTS.md", "STATUS.md")
-SECTIONS = parse_reference((ROOT / "docs" / "command-line.md").read_text())
+SECTIONS = read_verbs()
 
 
 @pytest.fixture(scope="module")

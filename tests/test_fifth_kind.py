@@ -180,7 +180,7 @@ import json, sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from firstflight.knobs_reference import render_knobs
+from firstflight.reference import render_knobs
 from firstflight.results_reference import render_results
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue, load_experiment
@@ -238,7 +238,7 @@ print(json.dumps({
     "said": "".join(said),
     "guest": "testbed.kinds.number.performance" in PROGRAMS,
     "listed": "`factor`" in render_knobs(),
-    "described": "[Number](#number) or null" in "".join(render_results().values()),
+    "described": "[Number](#number) or null" in render_results(),
     "unknown": refused('kind="numbr"'),
     "other": refused("rtt_ms=20"),
     "wrong": refused("factor=10"),
@@ -286,7 +286,7 @@ print(json.dumps({
     "sentences": render_text(more, 120).splitlines(),
     "baseline": sorted(draft_baseline(base, base.parent / "none").files),
     "help": metric_option(lambda **_given: None).__click_params__[0].help,
-    "reference": "".join(render_results().values()),
+    "reference": render_results(),
 }))
 """
 
@@ -297,6 +297,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("fifth") / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copy(ROOT / "pyproject.toml", tree)
     apply(tree, (REGISTRY,))
     for room, files in ROOMS.items():
         (tree / room).mkdir()

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.rooms_reference import CONTRIBUTING, list_rooms, render_rooms
+from firstflight.reference import CONTRIBUTING, list_rooms, render_rooms
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", "__pycache__", "node_modules", "dist"}
 A_USERS = {"results", "my-labs"}
-"""At the top of the work tree; docs/results and testbed/results are ours."""
+"""At the top of the work tree; testbed/results is ours."""
 REQUIREMENTS = sorted((ROOT / "bootstrap").glob("requirements*.txt"))
 PACKAGE_LISTS = sorted((ROOT / "bootstrap").glob("packages-*.txt"))
 

@@ -11,13 +11,4 @@ from analysis.plot.heatmap import heatmap
 from analysis.plot.lines import lines
 from analysis.plot.theme import style_sheet
 
-__all__ = [
-    "Plot",
-    "cdf",
-    "heatmap",
-    "intervals",
-    "lines",
-    "paired",
-    "style_sheet",
-    "to_svg",
-]
+__all__ = ["Plot", "cdf", "heatmap", "intervals", "lines", "paired", "style_sheet", "to_svg"]

@@ -25,16 +25,7 @@ from analysis.plot.scales import (
     text_px,
     wrap_px,
 )
-from analysis.plot.theme import (
-    FONTS,
-    INK,
-    LINE,
-    PANEL_HEIGHT,
-    PANEL_WIDTH,
-    SOFT,
-    TEXT_PX,
-    TITLE_PX,
-)
+from analysis.plot.theme import FONTS, INK, LINE, PANEL_HEIGHT, PANEL_WIDTH, SOFT, TEXT_PX, TITLE_PX
 
 Spec: TypeAlias = dict[str, Any]
 """Vega-Lite: a specification, or a part of one."""

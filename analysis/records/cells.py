@@ -21,6 +21,8 @@ from testbed.model import LinkSpec, Record, Spec, stored_kind
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
+Block = tuple[int, int]
+"""A seed and a repetition: what one load of each cell has."""
 NOT_RUN = "not run"
 _OF_LINK = frozenset(each.name for each in fields(LinkSpec)) - {"profile"}
 
@@ -62,7 +64,12 @@ class Cell:
         return tuple(r for r in self.records if judge(r)[0] == "ok")
 
     @cached_property
-    def by_seed(self) -> dict[tuple[int, int], float]:
+    def records_by_seed(self) -> dict[Block, Record]:
+        """Its records, whatever became of them, by (seed, repetition)."""
+        return {(r.trial.seed, r.trial.repetition): r for r in self.records}
+
+    @cached_property
+    def by_seed(self) -> dict[Block, float]:
         """The metric of each proven trial that has it, by (seed, repetition)."""
         return {
             (r.trial.seed, r.trial.repetition): value

@@ -12,7 +12,7 @@ from typing import Any
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
-from testbed.results.light import read_light_records, whole
+from testbed.results.lazy import read_lazy_records, whole
 from testbed.results.manifest import load_manifest, read_manifest
 from testbed.results.records import plain_record
 
@@ -53,7 +53,7 @@ def read_results(folder: Path) -> Results:
         StorageError: the folder cannot be read, or its manifest is damaged.
     """
     load_manifest(folder)  # its types; what is shown of it are the plain data
-    return gather_results(folder, read_light_records(folder), dict(read_manifest(folder)))
+    return gather_results(folder, read_lazy_records(folder), dict(read_manifest(folder)))
 
 
 @contextmanager

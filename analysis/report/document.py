@@ -11,13 +11,7 @@ from analysis import plot, words
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.results import Results, no_collection, read_results
 from analysis.report.drawings import Drawing, make_sections
-from analysis.report.evidence import (
-    calibrations,
-    cost_lines,
-    ecn_lines,
-    hello_lines,
-    trial_lines,
-)
+from analysis.report.evidence import calibrations, cost_lines, ecn_lines, hello_lines, trial_lines
 from analysis.report.kind import report_of
 from analysis.report.provenance import (
     cite_tool,

@@ -20,16 +20,7 @@ from analysis.report.verdict import findings
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.columns import Column, render_columns
 from analysis.tables.table import Pair, ResultTable, make_table
-from analysis.words import (
-    MISSING,
-    axis_value,
-    axis_word,
-    capitalised,
-    clean,
-    count,
-    number,
-    signed,
-)
+from analysis.words import MISSING, axis_value, axis_word, capitalised, clean, count, number, signed
 from testbed.model import Experiment, Record
 
 MIN_WIDTH = 20

@@ -78,16 +78,14 @@ def _blocks(cells: Sequence[tuple[Draws, Draws]]) -> tuple[list[Block], list[Blo
     return base, new
 
 
-def least_chance_of_deals(n: int, m: int) -> float:
+def least_p_of_deals(n: int, m: int) -> float:
     """Return the least p of ``n`` and ``m`` draws: one deal of all, or two that mirror it."""
     return (2 if n == m else 1) / math.comb(n + m, n)
 
 
 def draws_to_tell(n: int, m: int, alpha: float) -> int:
     """Return how many more draws on each side can show a difference at ``alpha``; 0 for none."""
-    return next(
-        more for more in itertools.count() if least_chance_of_deals(n + more, m + more) <= alpha
-    )
+    return next(more for more in itertools.count() if least_p_of_deals(n + more, m + more) <= alpha)
 
 
 def _deals(n: int, m: int) -> NDArray[Any]:

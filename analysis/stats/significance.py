@@ -44,18 +44,18 @@ def more_failures(base: tuple[int, int], new: tuple[int, int]) -> float:
     return _chance(stats.fisher_exact(table, alternative="greater").pvalue)
 
 
-def correct(chances: Sequence[float]) -> list[float]:
+def correct(p_values: Sequence[float]) -> list[float]:
     """Return Holm's correction: a value of at most alpha errs in a share alpha of families."""
-    order = sorted(range(len(chances)), key=chances.__getitem__)
-    corrected = [1.0] * len(chances)
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    corrected = [1.0] * len(p_values)
     least = 0.0
     for rank, place in enumerate(order):
-        least = max(least, min(1.0, chances[place] * (len(chances) - rank)))
+        least = max(least, min(1.0, p_values[place] * (len(p_values) - rank)))
         corrected[place] = least
     return corrected
 
 
-def least_chance(n: int, m: int) -> float:
+def least_p(n: int, m: int) -> float:
     """Return the least p of ``n`` and ``m`` values: all of one above all of the other."""
     return min(1.0, 2.0 / math.comb(n + m, n))
 
@@ -63,7 +63,7 @@ def least_chance(n: int, m: int) -> float:
 def runs_to_show(tests: int, alpha: float) -> int:
     """Return how many runs on each side show some difference among ``tests`` tests."""
     needed = 1
-    while least_chance(needed, needed) * tests > alpha:
+    while least_p(needed, needed) * tests > alpha:
         needed += 1
     return needed
 

@@ -21,7 +21,7 @@ MOST_FLIPS = 4096
 _ROUNDING = 1e-9
 
 
-def chance_of_signs(cells: Sequence[Mapping[Block, float]]) -> float:
+def p_of_signs(cells: Sequence[Mapping[Block, float]]) -> float:
     """Return the p that signs agree so within ``cells``, each of differences by seed.
 
     1 where nothing differs.  A cell in which nothing does takes no part.

@@ -21,17 +21,9 @@ from analysis.stats.estimates import SampleStatistics
 from analysis.tables.kind import tables_of
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
-from testbed.model import (
-    Experiment,
-    LabReading,
-    Outcome,
-    PageLoad,
-    Proof,
-    Record,
-    Replay,
-)
+from testbed.model import Experiment, LabReading, Outcome, PageLoad, Proof, Record, Replay
 from testbed.results.environment import Environment
-from testbed.results.light import whole
+from testbed.results.lazy import whole
 
 SCHEMA_VERSION = 2
 MOST_TRIALS = 10_000
@@ -139,7 +131,7 @@ class Summary(TypedDict):
     warm_ups: int
     """How many trials were left out because they only warmed the machine up."""
     table: list[dict[str, Any]]
-    """The rows of [table.csv](table.md), by column, not rounded."""
+    """The rows of [table.csv](#tablecsv), by column, not rounded."""
     cells: list[Annotated[_Fields, CellSummary]]
     """Every condition, in the order asked."""
 
@@ -151,10 +143,7 @@ def summarise(results: Results, table: ResultTable) -> Summary:
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
-        "identity": {
-            **asdict(results.identity),
-            **_identity_facts(results.manifest),
-        },
+        "identity": {**asdict(results.identity), **_identity_facts(results.manifest)},
         "counts": _counts(table.cells),
         "warm_ups": results.warm_ups,
         "table": table_rows(table),

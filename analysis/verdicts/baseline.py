@@ -23,7 +23,7 @@ from analysis.verdicts.compare.sentences import label_cell, render_text
 from analysis.words import count
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record
-from testbed.results.light import whole
+from testbed.results.lazy import whole
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.records import RECORDS_FILE, write_record
 

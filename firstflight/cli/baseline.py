@@ -37,14 +37,9 @@ def baseline() -> None:
 @click.option("--drop-cells", is_flag=True, help="Cells that RESULTS lack may go.")
 @pass_services
 def update(
-    services: Services,
-    /,
-    results: Path,
-    reason: str | None,
-    name: str | None,
-    elsewhere: Path | None,
-    drop_cells: bool,
-) -> int:
+    services: Services, /, results: Path, reason: str | None, name: str | None,
+    elsewhere: Path | None, drop_cells: bool,
+) -> int:  # fmt: skip
     """Make RESULTS the baseline of their experiment.
 
     Shows what changes, and asks for the reason unless --reason gives it.

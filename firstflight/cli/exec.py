@@ -37,15 +37,9 @@ _log = log.logger(__name__)
 @click.option("--json", "as_json", is_flag=True, help="Write the outcome as JSON.")
 @pass_services
 def exec(
-    services: Services,
-    /,
-    command: tuple[str, ...],
-    at: str,
-    peer: str,
-    output: Path | None,
-    as_json: bool,
-    **chosen: Any,
-) -> int:
+    services: Services, /, command: tuple[str, ...], at: str, peer: str, output: Path | None,
+    as_json: bool, **chosen: Any,
+) -> int:  # fmt: skip
     """Run COMMAND in the lab of one condition of CONFIG, and print what it prints.
 
     Words such as {url}, {server} or {ca} are replaced (docs/own-client.md).  Exit status 0: COMMAND

@@ -32,14 +32,9 @@ from testbed.setup.doctor import MachineCheck, examine, healthy
 @locked_option
 @pass_services
 def doctor(
-    services: Services,
-    /,
-    as_json: bool,
-    jobs: int | None,
-    determinism: int | None,
-    client: str,
+    services: Services, /, as_json: bool, jobs: int | None, determinism: int | None, client: str,
     kernel_version: str,
-) -> int:
+) -> int:  # fmt: skip
     """Say whether this machine can run trials, and what is missing."""
     jobs = jobs or len(os.sched_getaffinity(0))
     checks = examine(jobs)

@@ -14,9 +14,7 @@ from testbed.base import places
 from testbed.base.wings import provided
 
 VERBS = {
-    "baseline list": "baseline",
-    "baseline show": "baseline",
-    "baseline update": "baseline",
+    "baseline": "baseline",
     "batch": "batch",
     "clean": "machine",
     "compare": "compare",
@@ -25,30 +23,21 @@ VERBS = {
     "exec": "exec",
     "import": "root",
     "knobs": "knobs",
-    "links delays": "links",
-    "links list": "links",
-    "links show": "links",
+    "links": "links",
     "merge": "merge",
     "pack": "pack",
     "plan": "run",
     "report": "run",
-    "root assemble": "root",
-    "root export": "root",
-    "root import": "root",
-    "root list": "root",
-    "root update": "root",
+    "root": "root",
     "run": "run",
     "saturation": "saturation",
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
-    "store list": "store",
-    "store prune": "store",
-    "store verify": "store",
+    "store": "store",
     "unpack": "pack",
 }
-"""The module of each verb that is no wing's."""
-_MODULES = {name.split()[0]: module for name, module in VERBS.items()}
+"""The module of each verb or group of verbs that is no wing's."""
 
 
 class Verbs(click.Group):
@@ -59,12 +48,12 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""
-        return sorted((*_MODULES, *(verb.name for verb in provided("verbs"))))
+        return sorted((*VERBS, *(verb.name for verb in provided("verbs"))))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of that name, if there is one."""
-        if cmd_name in _MODULES and cmd_name not in self.commands:
-            module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
+        if cmd_name in VERBS and cmd_name not in self.commands:
+            module = import_module(f"firstflight.cli.{VERBS[cmd_name]}")
             name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
             self.add_command(getattr(module, name))
         elif cmd_name not in self.commands:
@@ -83,8 +72,7 @@ def main(arguments: Sequence[str], services: Services) -> int:
 
 
 @click.group(
-    cls=Verbs,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(places.describe_version(), message="%(version)s")
 def testbed() -> None:

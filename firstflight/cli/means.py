@@ -61,14 +61,9 @@ class Means:
     """How a run is done, as the command line says; ``None`` is what it does not say."""
 
     def __init__(
-        self,
-        shard: str | None,
-        on: str | None,
-        overlap: str | None,
-        no_store: bool,
-        verify: str | None,
-        keep: str | None,
-    ) -> None:
+        self, shard: str | None, on: str | None, overlap: str | None, no_store: bool,
+        verify: str | None, keep: str | None,
+    ) -> None:  # fmt: skip
         """Read what was typed.
 
         Raises:

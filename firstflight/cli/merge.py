@@ -33,13 +33,9 @@ _MOST_NAMED = 20
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
 @pass_services
 def merge(
-    services: Services,
-    /,
-    directories: tuple[Path, ...],
-    output: Path,
-    metric: Metric,
+    services: Services, /, directories: tuple[Path, ...], output: Path, metric: Metric,
     as_json: bool,
-) -> int:
+) -> int:  # fmt: skip
     """Put the results in DIR... together in OUT, as one machine would have written them.
 
     They are parts of one plan (run --shard) or interrupted runs of it, in one environment.  A

@@ -38,16 +38,10 @@ class NewRun:
 
 
 def run_new(
-    services: Services,
-    experiments: Sequence[Experiment],
-    output: Path | None,
-    *,
-    prepare: Prepare | None = None,
-    jobs: int | None = None,
-    metric: Metric = PLT,
-    no_store: bool = True,
-    copies: bool = True,
-) -> NewRun:
+    services: Services, experiments: Sequence[Experiment], output: Path | None, *,
+    prepare: Prepare | None = None, jobs: int | None = None, metric: Metric = PLT,
+    no_store: bool = True, copies: bool = True,
+) -> NewRun:  # fmt: skip
     """Run a lane for each of ``experiments``, in ``output`` or a new folder of the results.
 
     By default ``jobs`` are as many as there are cores.  Without ``no_store`` trials come from the

@@ -56,14 +56,9 @@ _path = click.Path(path_type=Path)
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def pack(
-    services: Services,
-    /,
-    results: Path,
-    output: Path | None,
-    license_: str | None,
-    with_root: bool,
-    replace: bool,
-) -> int:
+    services: Services, /, results: Path, output: Path | None, license_: str | None,
+    with_root: bool, replace: bool,
+) -> int:  # fmt: skip
     """Write the results in RESULTS to one file, which any machine can read, check and re-run.
 
     It is an RO-Crate in a ZIP archive.  It includes the pages that were loaded: check that you may
@@ -114,15 +109,9 @@ def pack(
               help="With --rerun: trials at once; default: one for each core.")  # fmt: skip
 @pass_services
 def unpack(
-    services: Services,
-    /,
-    file: Path,
-    directory: Path | None,
-    replace: bool,
-    rerun: bool,
-    output: Path | None,
-    jobs: int | None,
-) -> int:
+    services: Services, /, file: Path, directory: Path | None, replace: bool, rerun: bool,
+    output: Path | None, jobs: int | None,
+) -> int:  # fmt: skip
     """Unpack the results in FILE to DIR, by default a folder of its name in results/.
 
     Every name, size and digest is checked, and the folder appears whole or not at all.  It is a
@@ -173,14 +162,9 @@ def _refuse_output(results: Path, output: Path, folder: Path) -> None:
 
 
 def _rerun(
-    services: Services,
-    folder: Path,
-    old: dict[Path, Manifest],
-    prepare: Prepare,
-    output: Path | None,
-    jobs: int,
-    again: str,
-) -> int:
+    services: Services, folder: Path, old: dict[Path, Manifest], prepare: Prepare,
+    output: Path | None, jobs: int, again: str,
+) -> int:  # fmt: skip
     """Run what was unpacked to ``folder`` again, and compare; ``again`` is the command for that."""
     experiments = tuple(manifest.experiment for manifest in old.values())
     run = run_new(services, experiments, output, prepare=prepare, jobs=jobs)

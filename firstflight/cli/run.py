@@ -28,13 +28,7 @@ from testbed.experiment.shards import Shard
 from testbed.model import Experiment, Spec, Trial
 from testbed.results.manifest import planned_trials
 from testbed.results.tally import Tally
-from testbed.way.launch import (
-    RunLane,
-    find_lanes,
-    open_lanes,
-    resume_lanes,
-    run_lanes,
-)
+from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -54,16 +48,9 @@ _log = log.logger(__name__)
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
 @pass_services
 def run(
-    services: Services,
-    /,
-    jobs: int | None,
-    output: Path | None,
-    resume: Path | None,
-    dry_run: bool,
-    metric: Metric,
-    as_json: bool,
-    **chosen: Any,
-) -> int:
+    services: Services, /, jobs: int | None, output: Path | None, resume: Path | None,
+    dry_run: bool, metric: Metric, as_json: bool, **chosen: Any,
+) -> int:  # fmt: skip
     """Run the experiment in CONFIG and print its table."""
     means = Means(**{name: chosen.pop(name) for name in MEANS})
     choice = Choice(**chosen)
@@ -129,13 +116,9 @@ def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
 @metric_option
 @pass_services
 def report(
-    services: Services,
-    /,
-    directories: tuple[Path, ...],
-    figures: Path | None,
-    flent: Path | None,
+    services: Services, /, directories: tuple[Path, ...], figures: Path | None, flent: Path | None,
     metric: Metric,
-) -> int:
+) -> int:  # fmt: skip
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
     For a run on several kernels: these files for each kernel, compare.json and compare.html (for
@@ -179,15 +162,9 @@ def _places(figures: Path, folders: Sequence[Path]) -> list[Path]:
 
 
 def _finish(
-    services: Services,
-    folder: Path,
-    lanes: Sequence[RunLane],
-    tallies: Sequence[Tally],
-    metric: Metric,
-    as_json: bool,
-    *,
-    shown: bool,
-) -> int:
+    services: Services, folder: Path, lanes: Sequence[RunLane], tallies: Sequence[Tally],
+    metric: Metric, as_json: bool, *, shown: bool,
+) -> int:  # fmt: skip
     """Write the reports, print the table or the JSON, and say what is left to do."""
     code = worst_exit(tally.exit_code for tally in tallies)
     compared = None

@@ -41,18 +41,10 @@ _log = log.logger(__name__)
               help=f"Print a table, Markdown, {FORMS_HELP}.")  # fmt: skip
 @pass_services
 def scenario(
-    services: Services,
-    /,
-    names: tuple[str, ...],
-    kernel: str,
-    versions: tuple[str, ...],
-    host: bool,
-    jobs: int | None,
-    no_store: bool,
-    output: Path | None,
-    junit: Path | None,
+    services: Services, /, names: tuple[str, ...], kernel: str, versions: tuple[str, ...],
+    host: bool, jobs: int | None, no_store: bool, output: Path | None, junit: Path | None,
     style: str,
-) -> int:
+) -> int:  # fmt: skip
     """Test promises of TCP packet by packet; without a NAME, list the scenarios.
 
     FILE is a scenario of your own (docs/scenarios.md).  Exit status 1: a promise is broken.

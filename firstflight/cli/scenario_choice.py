@@ -53,13 +53,9 @@ def choose_scenarios(names: Sequence[str], catalogue: Catalogue) -> tuple[Scenar
 
 
 def plan_lanes(
-    conditions: tuple[Scenario, ...],
-    kernel: str,
-    versions: Sequence[str],
-    host: bool,
-    everything: bool,
-    catalogue: Catalogue,
-) -> tuple[Experiment, ...]:
+    conditions: tuple[Scenario, ...], kernel: str, versions: Sequence[str], host: bool,
+    everything: bool, catalogue: Catalogue,
+) -> tuple[Experiment, ...]:  # fmt: skip
     """Return an experiment for each kernel.
 
     Raises:

@@ -17,11 +17,7 @@ from firstflight.cli.in_lab import plan_command, read_text
 from firstflight.cli.services import Services, pass_services
 from firstflight.cli.terminal import relay_by_files, relay_by_socket, terminal_of
 from testbed.base import log, places
-from testbed.base.errors import (
-    EXIT_OK,
-    EXIT_OUT_OF_TOLERANCE,
-    ConfigurationError,
-)
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
@@ -71,12 +67,7 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             Path(folder, "script").write_text(_read_script(script), "utf-8")
         with places.using_cache(services.cache()):
             results, (lane,) = open_lanes(
-                services.prepare,
-                (experiment,),
-                1,
-                services.results,
-                output,
-                services.now,
+                services.prepare, (experiment,), 1, services.results, output, services.now
             )
             trial = plan_trials(experiment)[0]
             out = results / "trials" / trial.id

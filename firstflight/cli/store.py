@@ -89,12 +89,7 @@ def verify(services: Services, /, environment: str, remove: bool) -> int:
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @pass_services
 def prune(
-    services: Services,
-    /,
-    environment: str,
-    older_than: str | None,
-    most: str | None,
-    dry_run: bool,
+    services: Services, /, environment: str, older_than: str | None, most: str | None, dry_run: bool
 ) -> int:
     """Remove results from the store: of one environment, old ones, or the oldest of too many."""
     before, size = _parse_limits(services.now(), older_than, most)

@@ -24,7 +24,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import sync
 from testbed.model import Record
 from testbed.results.costs import COSTS_FILE, write_cost
-from testbed.results.light import LightReader
+from testbed.results.lazy import LazyReader
 from testbed.results.manifest import PARTIAL_FILE, read_manifest
 from testbed.results.records import RECORDS_FILE, read_records, scan_records, write_record
 
@@ -153,7 +153,7 @@ def _point_latest(base: Path, folder: Path) -> None:
 class ResultsFolder:
     """The one writer of a results folder."""
 
-    def __init__(self, directory: Path, records: Sequence[Record], reader: LightReader) -> None:
+    def __init__(self, directory: Path, records: Sequence[Record], reader: LazyReader) -> None:
         """Go on with the folder, whose ``records.jsonl`` has a line for each of ``records``."""
         self.directory = directory
         self._records, self._reader = list(records), reader
@@ -163,11 +163,11 @@ class ResultsFolder:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Every record in the folder, light, in the order of its lines."""
+        """Every record in the folder, lazy, in the order of its lines."""
         return tuple(self._records)
 
     def append(self, record: Record) -> Record:
-        """Write ``record`` as one line and return it when it is on disk, light.
+        """Write ``record`` as one line and return it when it is on disk, lazy.
 
         Raises:
             StorageError: it is not; the records before it are as they were.
@@ -184,7 +184,7 @@ class ResultsFolder:
                 f"{error.strerror}; the {len(self._records)} records before it are intact; "
                 f"free space, then go on with --resume {self.directory}"
             ) from error
-        self._records.append(self._reader.lighten(record, before, len(line) - 1))
+        self._records.append(self._reader.make_lazy(record, before, len(line) - 1))
         self._attempts[record.trial_id] += 1
         return self._records[-1]
 
@@ -232,10 +232,10 @@ class ResultsFolder:
             partial.unlink(missing_ok=True)
             raise StorageError(f"cannot write {path} anew: {error.strerror}") from error
         os.close(self._lines)
-        self._lines, self._reader = _open_lines(path), LightReader(path)
+        self._lines, self._reader = _open_lines(path), LazyReader(path)
         places = accumulate((sizes[number] for number in order), initial=0)
         self._records = [
-            self._reader.lighten(self._records[number], start, sizes[number] - 1)
+            self._reader.make_lazy(self._records[number], start, sizes[number] - 1)
             for number, start in zip(order, places, strict=False)
         ]
 
@@ -291,7 +291,7 @@ def open_folder(directory: Path) -> Iterator[ResultsFolder]:
     """
     with locked(directory):
         path = directory / RECORDS_FILE
-        records, reader = tuple[Record, ...](), LightReader(path)
+        records, reader = tuple[Record, ...](), LazyReader(path)
         if path.exists():
             scan = scan_records(path, reader.read)
             records = scan.records

@@ -30,8 +30,7 @@ pytestmark = [
 
 BUSYBOX = Path("/bin/busybox")
 USER = 61_200
-TREE = ("analysis", "bootstrap", "configs", "docs", "firstflight", "pages", "roots", "scenarios",
-        "testbed")  # fmt: skip
+TREE = ("analysis", "bootstrap", "configs", "firstflight", "pages", "roots", "scenarios", "testbed")
 ENTER = """\
 set -e
 root=$1; shift

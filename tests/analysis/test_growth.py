@@ -20,7 +20,7 @@ from analysis.tables import summary
 from analysis.verdicts.compare.folders import compare_results
 from bench.many_records import sweep, write_many
 from testbed.model import Record
-from testbed.results import light
+from testbed.results import lazy
 from testbed.results.records import parse_record
 from tests import memory
 
@@ -31,8 +31,8 @@ SEEDS = 3
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take these results for large ones: their records are light, and their pages bounded."""
-    monkeypatch.setattr(results, "read_light_records", partial(light.read_light_records, small=0))
+    """Take these results for large ones: their records are lazy, and their pages bounded."""
+    monkeypatch.setattr(results, "read_lazy_records", partial(lazy.read_lazy_records, small=0))
     monkeypatch.setattr(rendering, "MOST_ROWS", 10)
     monkeypatch.setattr(summary, "MOST_TRIALS", 10)
     monkeypatch.setattr(conditions, "MAX_LOOKED_AT", 10)
@@ -81,7 +81,7 @@ def test_a_report_reads_the_requests_of_few_loads(
         read.append(line)
         return parse_record(line)
 
-    monkeypatch.setattr(light, "parse_record", count)
+    monkeypatch.setattr(lazy, "parse_record", count)
     counts = []
     for cells in SIZES[1:]:
         write_reports(write_many(tmp_path / str(cells), sweep(cells, SEEDS)))

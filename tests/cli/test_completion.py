@@ -12,8 +12,7 @@ from firstflight.completion import (
     OPTION_PLACES,
     complete,
 )
-from firstflight.reference import list_verbs
-from firstflight.usage import REFERENCE, parse_reference, render_completion
+from firstflight.usage import read_verbs, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS
 from testbed.client import CLIENTS
@@ -21,8 +20,7 @@ from testbed.experiment.knobs import SWEPT
 from testbed.kernel import KERNELS
 from testbed.kernel.build.pin import pins
 
-VERBS = {" ".join(words) for words, _ in list_verbs() if words}
-SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
+SECTIONS = read_verbs()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def test_what_a_word_may_become(words: list[str], found: list[str]) -> None:
 
 
 def test_nothing_typed_is_every_verb() -> None:
-    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in VERBS})
+    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in SECTIONS if name})
     assert complete([], SECTIONS) == complete([""], SECTIONS)
 
 
@@ -62,7 +60,7 @@ def test_values_are_those_of_the_program() -> None:
     assert complete(["doctor", "--client", ""], SECTIONS) == sorted(CLIENTS)
     assert complete(["run", "--kernel", ""], SECTIONS) == sorted(KERNELS)
     assert complete(["run", "--protocol", ""], SECTIONS) == sorted(SWEPT["protocol"].names)
-    assert set(ARGUMENT_PLACES) <= set(VERBS)
+    assert set(ARGUMENT_PLACES) <= set(SECTIONS)
     for place in (*ARGUMENT_PLACES.values(), *OPTION_PLACES.values()):
         assert (ROOT / place.folder).is_dir()
     assert complete(["serve", ""], SECTIONS) == sorted(path.name for path in PAGES.iterdir())
@@ -106,7 +104,7 @@ def test_another_run_sh_is_neither_completed_nor_started(tmp_path: Path) -> None
 def test_a_tree_whose_path_bash_would_take_apart(tmp_path: Path) -> None:
     tree = tmp_path / 'it\'s "$(touch started)" & *'
     tree.mkdir()
-    for name in ("firstflight", "docs", "testbed"):
+    for name in ("firstflight", "testbed"):
         (tree / name).symlink_to(ROOT / name)
     (tree / "run.sh").touch()
     script = tmp_path / "completion.bash"

@@ -11,7 +11,7 @@ from analysis.words import MISSING
 from bench.theory import ColdFetch, fetch_ms
 from firstflight.cli.links import REQUEST_BYTES, RESPONSE_BYTES
 from firstflight.cli.main import main
-from firstflight.usage import REFERENCE, answer, parse_reference
+from firstflight.usage import answer, read_verbs
 from testbed.base.places import PROFILES
 from testbed.model import LinkSpec
 from tests.hallway import make_services
@@ -33,7 +33,7 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[st
     assert "wolsing-geo *" in out
     assert run(tmp_path, *words, "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == len(names)
-    assert answer(["links", *words], parse_reference(REFERENCE.read_text("utf-8"))) is None
+    assert answer(["links", *words], read_verbs()) is None
 
 
 def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

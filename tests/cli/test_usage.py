@@ -13,23 +13,21 @@ from hypothesis import strategies as st
 
 from firstflight.checks_reference import CHECKS_REFERENCE, render_checks
 from firstflight.cli import main as cli
-from firstflight.cli.main import VERBS as MODULES
-from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
-from firstflight.reference import list_verbs
+from firstflight.reference import COMMAND_LINE, KNOBS_REFERENCE, list_verbs, render_knobs
 from firstflight.usage import (
     COMPLETION,
     PROGRAM,
-    REFERENCE,
+    VERBS_FILE,
     Answer,
     answer,
-    parse_reference,
+    read_verbs,
 )
 from testbed.base import proc
 from testbed.base.places import ROOT, describe_version
-from testbed.base.wings import provided
 
-SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
+SECTIONS = read_verbs()
 VERBS = {" ".join(words): command for words, command in list_verbs()}
+LEAVES = {name for name, command in VERBS.items() if not isinstance(command, click.Group)}
 
 
 def test_the_list_of_knobs_is_what_the_model_declares() -> None:
@@ -43,17 +41,16 @@ def test_the_list_of_checks_is_what_trials_are_held_against() -> None:
 def test_the_reference_is_what_the_verbs_say() -> None:
     # In a process of its own: click keeps the help option of a verb from its first use, and a test
     # that calls a verb without its parent leaves another there.
-    program = "import firstflight.reference as it; print(it.render_reference(), end='')"
+    program = "from firstflight.reference import *; verbs = describe_verbs(); "
+    program += "print(render_verbs(verbs) + render_command_line(verbs), end='')"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     rendered = proc.run((sys.executable, "-P", "-c", program), env=environment).stdout
-    assert REFERENCE.read_text(encoding="utf-8") == rendered, "run make reference"
+    written = VERBS_FILE.read_text(encoding="utf-8") + COMMAND_LINE.read_text(encoding="utf-8")
+    assert written == rendered, "run make reference"
 
 
 def test_the_reference_has_every_verb() -> None:
-    verbs = {name for name, command in VERBS.items() if not isinstance(command, click.Group)}
-    of_wings = {verb.name for verb in provided("verbs")}
-    assert set(MODULES) == {name for name in verbs if name.split()[0] not in of_wings}
-    assert {name for name, each in SECTIONS.items() if not each.is_group} == verbs
+    assert {name for name, each in SECTIONS.items() if not each.is_group} == LEAVES
     assert set(SECTIONS) == set(VERBS)
 
 
@@ -137,7 +134,7 @@ WORDS = sorted({name for each in SECTIONS.values() for name in each.options} - {
 
 
 @given(
-    st.sampled_from(sorted(MODULES.keys() - {COMPLETION})),
+    st.sampled_from(sorted(LEAVES - {COMPLETION})),
     st.lists(st.sampled_from([*WORDS, "--jobs=3", "-n3", "-x", "--", "-", "1", "-1", "a=b"])),
 )
 def test_nothing_is_refused_that_the_program_takes(verb: str, words: list[str]) -> None:

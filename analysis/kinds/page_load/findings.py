@@ -15,12 +15,7 @@ from analysis.words import count, number, signed
 
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
-    said = [
-        *_replayed(table),
-        *describe_fragile(table),
-        *describe_queues(table),
-        *_chosen(table),
-    ]
+    said = [*_replayed(table), *describe_fragile(table), *describe_queues(table), *_chosen(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]

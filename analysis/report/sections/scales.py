@@ -136,12 +136,7 @@ def _draw_lines(
     rows: Sequence[SweepRow], axis: str, lines: Sequence[str], shown: Quantity
 ) -> plot.Plot:
     points: list[dict[str, Any]] = [
-        {
-            **row.axes,
-            CONDITION: name_axes(row.axes, lines),
-            PAIR_AXIS: arm,
-            shown.heading: value,
-        }
+        {**row.axes, CONDITION: name_axes(row.axes, lines), PAIR_AXIS: arm, shown.heading: value}
         for row in rows
         for arm, value in shown.of(row)
     ]

@@ -57,7 +57,6 @@ ASKED = "other packets, the first of them another request of the client,"
 UNREAD = "other captures, which cannot be read,"
 """What captures show, in words."""
 
-Block = tuple[int, int]
 ReadPair = Callable[[Record, Record], Pair | None]
 """From the records of one trial to its captures, if both can be read."""
 
@@ -139,7 +138,7 @@ def attribute_cell(
 
 def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str]) -> CellAttribution:
     before, after = (cell.by_seed for cell in cells)
-    ours, theirs = (_by_block(cell) for cell in cells)
+    ours, theirs = (cell.records_by_seed for cell in cells)
     shared = [block for block in before if block in after]
     percents = [(after[b] - before[b]) / before[b] * 100.0 for b in shared if before[b] > 0]
     pct = estimate_paired_shift(percents) if percents else None
@@ -270,10 +269,6 @@ def _counters(base: Record, new: Record) -> Iterator[CounterChange]:
             base_count, new_count = ours.get(name, 0), theirs.get(name, 0)
             if base_count != new_count:
                 yield CounterChange(end, name, base_count, new_count)
-
-
-def _by_block(cell: Cell) -> dict[Block, Record]:
-    return {(r.trial.seed, r.trial.repetition): r for r in cell.records}
 
 
 def _same_capture(base: Record, new: Record) -> bool:

@@ -15,13 +15,7 @@ from typing import Literal
 from analysis.records.cells import Cell
 from analysis.records.metric import PLT
 from analysis.stats.estimates import LEVEL, Interval, describe_sample
-from analysis.verdicts.compare.comparison import (
-    CellFinding,
-    Clocks,
-    Effect,
-    Timing,
-    Verdict,
-)
+from analysis.verdicts.compare.comparison import CellFinding, Clocks, Effect, Timing, Verdict
 from analysis.verdicts.compare.matching import Match, both_sides
 from testbed.model import PageLoad, Record
 

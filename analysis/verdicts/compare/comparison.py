@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import Interval, SampleStatistics
+from analysis.stats.twosample import estimate_unpaired_shift
 from analysis.verdicts.compare.attribution import CellAttribution
 from analysis.verdicts.compare.kernels import KernelChange, Kernels, Overview, overview_of
 from testbed.base.errors import (
@@ -112,6 +115,14 @@ class Effect:
     interval_ms: Interval | None = None
     """The shift's confidence interval, in real time."""
 
+    @classmethod
+    def unpaired(cls, base: Sequence[float], new: Sequence[float], reference: float) -> Effect:
+        """Return the effect from ``base`` to ``new``, in percent of ``reference``."""
+        shift = estimate_unpaired_shift(base, new)
+        pct = shift.value / reference * 100.0 if reference > 0 else None
+        mean = statistics.fmean(new) - statistics.fmean(base)
+        return cls(shift.value, pct, mean, shift.interval)
+
     @property
     def direction(self) -> Direction:
         """Which way the loads moved."""
@@ -120,7 +131,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class Significance:
     """The significance that a test found."""
 
     p: float
@@ -202,12 +213,12 @@ class CellFinding:
     """The verdict on one cell, and why.
 
     ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
-    ``chances`` (by test) on the host's and where environments differ.  ``more_runs`` is how many
-    more on each side would tell, as far as can be said.  ``packets`` is the first packet that
-    differs in the trial with ``seed``
-    ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
-    if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
-    ``attribution`` says what a cell came to on the new one of two virtual kernels.
+    ``significance`` (by test) on the host's and where environments differ.  ``more_runs`` is how
+    many more on each side would tell, as far as can be said.  ``packets`` is the first packet that
+    differs in the trial with seed ``packets_seed``; ``packets_note`` says why none is shown.  Of
+    two kernels ``change`` is there if both are virtual and ``clocks`` if one is not; ``word`` is
+    the tolerance's own verdict, ``attribution`` what a cell came to on the new one of two virtual
+    kernels.
     """
 
     axes: Axes
@@ -217,7 +228,7 @@ class CellFinding:
     new: Side | None
     direction: Direction | None = None
     effect: Effect | None = None
-    chances: dict[str, Chance] = field(default_factory=dict)
+    significance: dict[str, Significance] = field(default_factory=dict)
     more_runs: int | None = None
     trials: tuple[TrialPair, ...] = ()
     packets: PacketDifference | None = None

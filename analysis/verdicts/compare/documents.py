@@ -16,11 +16,7 @@ from analysis.formats.markdown import escape, escape_html, make_table
 from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
 from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
-from analysis.verdicts.compare.schema import (
-    CellDocument,
-    ComparisonDocument,
-    KernelsDocument,
-)
+from analysis.verdicts.compare.schema import CellDocument, ComparisonDocument, KernelsDocument
 from analysis.verdicts.compare.sentences import (
     columns_of,
     first_packet,
@@ -44,11 +40,7 @@ SIGNS: dict[Verdict, str] = {
     "inconclusive": ":grey_question:",
     "same": ":white_check_mark:",
 }
-STATES: dict[Verdict, State] = {
-    "different": "failed",
-    "inconclusive": "skipped",
-    "same": "passed",
-}
+STATES: dict[Verdict, State] = {"different": "failed", "inconclusive": "skipped", "same": "passed"}
 BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
 MAX_CELLS = 50
 """A comment holds 65536 characters."""
@@ -202,7 +194,7 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
         "reason": cell.reason,
         "more_runs": cell.more_runs,
         "effect": asdict(cell.effect) if cell.effect else None,
-        "tests": {name: asdict(chance) for name, chance in cell.chances.items()},
+        "tests": {name: asdict(found) for name, found in cell.significance.items()},
         "base": _side(comparison, cell.base),
         "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],

@@ -10,23 +10,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.records.cells import Cell, key_of, varying_axes
-from analysis.stats.draws import (
-    Draws,
-    compare_draws,
-    draws_to_tell,
-    least_chance_of_deals,
-)
-from analysis.stats.twosample import estimate_unpaired_shift
+from analysis.records.cells import Axes, Block, Cell, key_of, varying_axes
+from analysis.stats.draws import Draws, compare_draws, draws_to_tell, least_p_of_deals
 from analysis.tables.table import PAIR_AXIS
-from analysis.verdicts.compare.comparison import CellFinding, Chance, Effect, Side
+from analysis.verdicts.compare.comparison import CellFinding, Effect, Side, Significance
 from analysis.verdicts.compare.exact import pair_trials
-from analysis.verdicts.compare.matching import (
-    BothSides,
-    Match,
-    both_sides,
-    describe_failures,
-)
+from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 from analysis.words import count
 
 DEALS = "permutation"
@@ -71,15 +60,15 @@ def judge_draws(matches: Sequence[Match], alpha: float, min_effect_pct: float) -
         return Judged([draft for draft in drafts if isinstance(draft, CellFinding)], [], None)
     cells = [draft.draws for draft in drafts if isinstance(draft, _Sampled)]
     test = compare_draws([draft.draws for draft in sampled], len(cells))
-    chances = iter(test.corrected)
+    p_values = iter(test.corrected)
     concluded = [
         draft
         if isinstance(draft, CellFinding)
-        else _conclude(draft, next(chances), alpha, min_effect_pct)
+        else _conclude(draft, next(p_values), alpha, min_effect_pct)
         for draft in (*drafts, *gains)
     ]
     sizes = [max(len(draws[i]) for draws in cells) for i in (0, 1)]
-    uniform = test.uniform if least_chance_of_deals(*sizes) <= alpha else None
+    uniform = test.uniform if least_p_of_deals(*sizes) <= alpha else None
     return Judged(concluded[: len(drafts)], concluded[len(drafts) :], uniform)
 
 
@@ -119,13 +108,10 @@ def _failing(both: BothSides) -> str:
 
 def _effect(draws: tuple[Draws, Draws], reference: float) -> Effect:
     base, new = ([*side.values()] for side in draws)
-    shift = estimate_unpaired_shift(base, new)
-    pct = shift.value / reference * 100.0 if reference > 0 else None
-    mean = statistics.fmean(new) - statistics.fmean(base)
-    return Effect(shift.value, pct, mean, shift.interval)
+    return Effect.unpaired(base, new, reference)
 
 
-def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: float) -> CellFinding:
+def _conclude(sampled: _Sampled, p: float, alpha: float, min_effect_pct: float) -> CellFinding:
     finding, effect = sampled.finding, sampled.finding.effect
     base, new = ([*side.values()] for side in sampled.draws)
     if sampled.settled or effect is None:
@@ -135,12 +121,12 @@ def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: fl
     if sampled.copied and abs(effect.ms) >= sampled.least:
         reason = "moved, and seeds draw nothing here"
         return replace(finding, verdict="different", reason=reason, direction=effect.direction)
-    finding = replace(finding, chances={DEALS: Chance(chance, chance)})
-    if least_chance_of_deals(len(base), len(new)) > alpha:
+    finding = replace(finding, significance={DEALS: Significance(p, p)})
+    if least_p_of_deals(len(base), len(new)) > alpha:
         return _too_few(finding, base, new, alpha)
-    said = f"(p = {chance:.2g}, corrected)"
+    said = f"(p = {p:.2g}, corrected)"
     ends = max(abs(max(new) - max(base)), abs(min(new) - min(base)))
-    if chance > alpha:
+    if p > alpha:
         return replace(finding, reason=f"within the spread of draws {said}")
     if max(abs(effect.ms), abs(effect.mean_ms), ends) < sampled.least:
         return replace(finding, reason=f"apart {said}, by less than {min_effect_pct:g} %")
@@ -176,13 +162,13 @@ def _too_few(
 
 def _gains(matches: Sequence[Match], min_effect_pct: float) -> list[_Sampled]:
     """Return what the second arm saves in each condition that has both arms in both folders."""
-    whole = [m for m in matches if m.base is not None and m.new is not None]
-    arm = _arm_of([m.base for m in whole if m.base is not None])
+    whole = [(match.axes, match.cells) for match in matches if match.cells is not None]
+    arm = _arm_of([cells[0] for _, cells in whole])
     if arm is None:
         return []
-    pairs: dict[object, dict[bool, Match]] = {}
-    for match in whole:
-        pairs.setdefault(key_of(match.axes, (arm,)), {})[bool(match.axes[arm])] = match
+    pairs: dict[object, dict[bool, tuple[Axes, tuple[Cell, Cell]]]] = {}
+    for axes, cells in whole:
+        pairs.setdefault(key_of(axes, (arm,)), {})[bool(axes[arm])] = axes, cells
     gains = (_gain(arm, pair, min_effect_pct) for pair in pairs.values() if len(pair) == 2)
     return [gain for gain in gains if gain is not None]
 
@@ -197,15 +183,15 @@ def _arm_of(cells: Sequence[Cell]) -> str | None:
     return PAIR_AXIS if PAIR_AXIS in switches else next(iter(switches), None)
 
 
-def _gain(arm: str, pair: Mapping[bool, Match], min_effect_pct: float) -> _Sampled | None:
+def _gain(
+    arm: str, pair: Mapping[bool, tuple[Axes, tuple[Cell, Cell]]], min_effect_pct: float
+) -> _Sampled | None:
     """Return a gain, in the metric's unit: how much less the metric is with the arm, by draw."""
-    off, on = pair[False], pair[True]
-    if off.base is None or off.new is None or on.base is None or on.new is None:
-        return None
-    whole = _saved(off.base, on.base), _saved(off.new, on.new)
+    (axes, off), (_, on) = pair[False], pair[True]
+    whole = _saved(off[0], on[0]), _saved(off[1], on[1])
     if not whole[0] or not whole[1]:
         return None
-    copied = [a.copied and b.copied for a, b in ((off.base, on.base), (off.new, on.new))]
+    copied = [a.copied and b.copied for a, b in zip(off, on, strict=True)]
     draws = tuple(
         dict([*side.items()][:1]) if one else side for side, one in zip(whole, copied, strict=True)
     )
@@ -213,18 +199,17 @@ def _gain(arm: str, pair: Mapping[bool, Match], min_effect_pct: float) -> _Sampl
         Side({"ok": len(side)}, tuple(side.values()), statistics.median(side.values()))
         for side in whole
     ]
-    reference = statistics.median(off.base.by_seed.values())
-    least = max(reference * min_effect_pct / 100.0, off.base.metric.grain)
-    axes = {**off.axes, arm: GAIN}
+    reference = statistics.median(off[0].by_seed.values())
+    least = max(reference * min_effect_pct / 100.0, off[0].metric.grain)
     both = draws[0], draws[1]
     effect = _effect(both, sides[0].median_ms or 0.0)
-    finding = CellFinding(axes, "same", "", sides[0], sides[1], effect=effect)
+    finding = CellFinding({**axes, arm: GAIN}, "same", "", sides[0], sides[1], effect=effect)
     still = whole[0].keys() == whole[1].keys() and all(
         abs(whole[0][block] - whole[1][block]) < least for block in whole[0]
     )
     return _Sampled(finding, both, least, still, all(copied))
 
 
-def _saved(off: Cell, on: Cell) -> dict[tuple[int, int], float]:
+def _saved(off: Cell, on: Cell) -> dict[Block, float]:
     shared = off.by_seed.keys() & on.by_seed.keys()
     return {block: off.by_seed[block] - on.by_seed[block] for block in sorted(shared)}

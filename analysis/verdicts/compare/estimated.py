@@ -7,7 +7,6 @@ within the minimum effect.  Anything else needs more runs.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,27 +18,21 @@ from analysis.stats.significance import (
     MOST_RUNS,
     correct,
     kolmogorov_smirnov,
-    least_chance,
+    least_p,
     mann_whitney,
     more_failures,
     runs_to_narrow,
     runs_to_show,
     widening,
 )
-from analysis.stats.twosample import estimate_unpaired_shift
 from analysis.verdicts.compare.comparison import (
     CellFinding,
-    Chance,
     Direction,
     Effect,
+    Significance,
     Verdict,
 )
-from analysis.verdicts.compare.matching import (
-    BothSides,
-    Match,
-    both_sides,
-    describe_failures,
-)
+from analysis.verdicts.compare.matching import BothSides, Match, both_sides, describe_failures
 
 RANKS = "mann_whitney"
 DISTANCE = "kolmogorov_smirnov"
@@ -61,7 +54,7 @@ class _Tested:
 
     both: BothSides
     effect: Effect
-    chances: dict[str, float]
+    p_values: dict[str, float]
 
     @property
     def n(self) -> tuple[int, int]:
@@ -75,14 +68,14 @@ class _Tested:
         return self.both.cells[0].metric
 
 
-def judge_by_chance(
+def judge_by_tests(
     matches: Sequence[Match], alpha: float, min_effect_pct: float
 ) -> list[CellFinding]:
     """Judge all cells together, since the correction is over all of them; in their order."""
     drafts = [_test(match) for match in matches]
     tests = [(i, name) for i, draft in enumerate(drafts) if isinstance(draft, _Tested)
-             for name in draft.chances]  # fmt: skip
-    raw = [draft.chances[name] for i, name in tests if isinstance(draft := drafts[i], _Tested)]
+             for name in draft.p_values]  # fmt: skip
+    raw = [draft.p_values[name] for i, name in tests if isinstance(draft := drafts[i], _Tested)]
     corrected = dict(zip(tests, correct(raw), strict=True))
     bounds = Bounds(alpha, min_effect_pct, len(tests))
     return [
@@ -90,7 +83,7 @@ def judge_by_chance(
         if isinstance(draft, CellFinding)
         else _conclude(
             draft,
-            {name: Chance(p, corrected[i, name]) for name, p in draft.chances.items()},
+            {name: Significance(p, corrected[i, name]) for name, p in draft.p_values.items()},
             bounds,
         )
         for i, draft in enumerate(drafts)
@@ -102,19 +95,12 @@ def _test(match: Match) -> _Tested | CellFinding:
     if isinstance(both, CellFinding):
         return both
     base, new = (side.values for side in both.sides)
-    chances = {RANKS: mann_whitney(base, new), DISTANCE: kolmogorov_smirnov(base, new)}
+    p_values = {RANKS: mann_whitney(base, new), DISTANCE: kolmogorov_smirnov(base, new)}
     counts = [_counts(cell) for cell in both.cells]
     if counts[0][1] or counts[1][1]:
         # Given how many failed in both together, which Fisher's test is about anyway.
-        chances[FAILURES] = more_failures(*counts)
-    shift = estimate_unpaired_shift(base, new)
-    effect = Effect(
-        shift.value,
-        shift.value / both.base_ms * 100.0 if both.base_ms > 0 else None,
-        statistics.fmean(new) - statistics.fmean(base),
-        shift.interval,
-    )
-    return _Tested(both, effect, chances)
+        p_values[FAILURES] = more_failures(*counts)
+    return _Tested(both, Effect.unpaired(base, new, both.base_ms), p_values)
 
 
 def _counts(cell: Cell) -> tuple[int, int]:
@@ -123,7 +109,7 @@ def _counts(cell: Cell) -> tuple[int, int]:
     return outcomes.count(True), outcomes.count(False)
 
 
-def _conclude(tested: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
+def _conclude(tested: _Tested, found: dict[str, Significance], bounds: Bounds) -> CellFinding:
     effect, metric = tested.effect, tested.metric
     least_ms = max(tested.both.base_ms * bounds.min_effect_pct / 100.0, metric.grain)
 
@@ -131,15 +117,13 @@ def _conclude(tested: _Tested, chances: dict[str, Chance], bounds: Bounds) -> Ce
         verdict: Verdict, reason: str, direction: Direction | None = None, more: int | None = None
     ) -> CellFinding:
         axes, sides = tested.both.axes, tested.both.sides
-        return CellFinding(
-            axes, verdict, reason, *sides, direction, effect, chances, more_runs=more
-        )
+        return CellFinding(axes, verdict, reason, *sides, direction, effect, found, more_runs=more)
 
-    shown = [name for name, chance in chances.items() if chance.corrected <= bounds.alpha]
+    shown = [name for name, test in found.items() if test.corrected <= bounds.alpha]
     if FAILURES in shown:
         failed = describe_failures(tested.both.cells[1].records)
         return finding("different", f"more loads fail in NEW: {failed}", "changed")
-    times = [chances[name].corrected for name in shown]
+    times = [found[name].corrected for name in shown]
     largest = max(effect.ms, effect.mean_ms, key=abs)
     if times and abs(largest) >= least_ms and largest:
         chance = f"chance alone does so at p = {min(times):.2g}"
@@ -150,7 +134,7 @@ def _conclude(tested: _Tested, chances: dict[str, Chance], bounds: Bounds) -> Ce
         seen = Effect(effect.mean_ms, None, 0.0)
         return finding("different", f"{stalled}, and {chance}", seen.direction)
     n, m = tested.n
-    if least_chance(n, m) * bounds.tests > bounds.alpha:
+    if least_p(n, m) * bounds.tests > bounds.alpha:
         more = max(1, runs_to_show(bounds.tests, bounds.alpha) - min(n, m))
         reason = f"{n} and {m} loads cannot show any difference among {bounds.tests} tests"
         return finding("inconclusive", f"{reason}; {more} more on each side can", more=more)

@@ -10,20 +10,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from analysis.records.cells import Cell
+from analysis.records.cells import Block, Cell
 from analysis.records.metric import PLT, Metric
-from analysis.verdicts.compare.comparison import (
-    CellFinding,
-    Direction,
-    Effect,
-    TrialPair,
-    Verdict,
-)
+from analysis.verdicts.compare.comparison import CellFinding, Direction, Effect, TrialPair, Verdict
 from analysis.verdicts.compare.matching import Match, both_sides, describe_failures
 from analysis.words import count
 from testbed.model import CAPTURE_FILE, HAR_FILE, Record
 
-Block = tuple[int, int]
 KEPT = (CAPTURE_FILE, HAR_FILE)
 
 
@@ -36,7 +29,7 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     both = both_sides(match)
     if isinstance(both, CellFinding):
         return both
-    ours, theirs = (_by_block(cell) for cell in both.cells)
+    ours, theirs = (cell.records_by_seed for cell in both.cells)
     before, after = (cell.by_seed for cell in both.cells)
     metric = both.cells[0].metric
     proven = list(before)
@@ -78,17 +71,13 @@ def first_unequal(cell: CellFinding) -> TrialPair | None:
 
 def pair_trials(cells: tuple[Cell, Cell]) -> tuple[TrialPair, ...]:
     """Pair all trials that have a number in both folders."""
-    ours, theirs = (_by_block(cell) for cell in cells)
+    ours, theirs = (cell.records_by_seed for cell in cells)
     after, metric = cells[1].by_seed, cells[0].metric
     return tuple(
         pair_records(ours[block], theirs[block], metric)
         for block in cells[0].by_seed
         if block in after
     )
-
-
-def _by_block(cell: Cell) -> dict[Block, Record]:
-    return {(r.trial.seed, r.trial.repetition): r for r in cell.records}
 
 
 def pair_records(base: Record, new: Record, metric: Metric = PLT) -> TrialPair:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from analysis.records.metric import Metric
 from analysis.stats.estimates import LEVEL, Estimate, level_of_range
 from analysis.stats.shift import estimate_paired_shift
-from analysis.stats.signs import Block, chance_of_signs
+from analysis.stats.signs import Block, p_of_signs
 from analysis.verdicts.compare.attribution import (
     HARMLESS_DRAWN_PCT,
     HARMLESS_PCT,
@@ -90,7 +90,7 @@ def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family
     pct = estimate_paired_shift(means)
     bound = max(map(_bound_of, cells))
     # Clock reads move all seeds of a cell one way, by next to nothing: that is no agreement.
-    chance = chance_of_signs(
+    chance = p_of_signs(
         [{b: pct for b, pct in change.items() if abs(pct) > bound} for change in changes]
     )
     verdict: Attributed = "spread"

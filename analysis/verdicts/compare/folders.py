@@ -31,7 +31,7 @@ from analysis.verdicts.compare.environments import (
     refuse_unequal,
     split_across,
 )
-from analysis.verdicts.compare.estimated import judge_by_chance
+from analysis.verdicts.compare.estimated import judge_by_tests
 from analysis.verdicts.compare.exact import first_unequal, judge_exactly
 from analysis.verdicts.compare.family import settle
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
@@ -102,7 +102,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
             cells = [_attributed(cell, m, old, later) for cell, m in zip(cells, both, strict=True)]
             cells = [*settle(cells, next((cell.metric for cell in ours), options.metric))]
     else:
-        cells = judge_by_chance(both, options.alpha, least)
+        cells = judge_by_tests(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
     notes = _notes(old, later, matches, len(matches) - len(both) if two else 0)
@@ -158,7 +158,7 @@ def _kernels(
         (ours.kernel, ours.kernel_version) == (theirs.kernel, theirs.kernel_version)
     ):
         return None
-    shared = [(m.base, m.new) for m in matches if m.base is not None and m.new is not None]
+    shared = [match.cells for match in matches if match.cells is not None]
     savings = savings_of((a for a, _ in shared), (b for _, b in shared), knobs)
     return Kernels(ours, theirs, savings)
 
@@ -176,14 +176,12 @@ def _with_packets(
 ) -> CellFinding:
     """Add the first packet that differs to a cell that is different, or of two kernels."""
     pair = first_unequal(cell) or (cell.trials[0] if two and cell.trials else None)
-    if pair is None or match.base is None or match.new is None:
-        return cell
-    if cell.verdict != "different" and not two:
+    cells, folders = match.cells, (base.folder, new.folder)
+    if pair is None or cells is None or (cell.verdict != "different" and not two):
         return cell
     block = pair.seed, pair.repetition
-    cells, folders = (match.base, match.new), (base.folder, new.folder)
-    records = _record(cells[0], block), _record(cells[1], block)
-    name = verdicts_of(match.base.kind).capture(*records)
+    records = cells[0].records_by_seed[block], cells[1].records_by_seed[block]
+    name = verdicts_of(cells[0].kind).capture(*records)
     captures, problem = read_captures(folders, records, name)
     packets, note = differ_on_the_wire(records, captures, problem, name)
     change = change_of(cells, records, captures, packets) if two and cell.has_numbers else None
@@ -194,17 +192,18 @@ def _with_packets(
 
 def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:
     """Add what the cell came to on the new kernel."""
-    if match.base is None or match.new is None:
+    cells = match.cells
+    if cells is None:
         return cell
 
     def read(base_record: Record, new_record: Record) -> Pair | None:
         return read_captures((base.folder, new.folder), (base_record, new_record))[0]
 
     alone = tcp_alone(base.manifest) & tcp_alone(new.manifest)
-    attribution = attribute_cell((match.base, match.new), read, alone)
+    attribution = attribute_cell(cells, read, alone)
     warnings = (
         find_kernel_warnings(results.folder, side.records)
-        for results, side in ((base, match.base), (new, match.new))
+        for results, side in zip((base, new), cells, strict=True)
     )
     attribution = blame(attribution, *warnings)
     if attribution.kernel_warnings:  # whatever became of the loads
@@ -213,13 +212,9 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:
-    if match.base is None or match.new is None or not cell.has_numbers:
+    if match.cells is None or not cell.has_numbers:
         return cell
-    return replace(cell, clocks=clocks_of((match.base, match.new)))
-
-
-def _record(cell: Cell, block: tuple[int, int]) -> Record:
-    return next(r for r in cell.records if (r.trial.seed, r.trial.repetition) == block)
+    return replace(cell, clocks=clocks_of(match.cells))
 
 
 def _notes(base: Results, new: Results, matches: Sequence[Match], left_out: int) -> list[str]:

@@ -25,6 +25,11 @@ class Match:
     base: Cell | None
     new: Cell | None
 
+    @property
+    def cells(self) -> tuple[Cell, Cell] | None:
+        """Both cells, if the condition is in both folders."""
+        return (self.base, self.new) if self.base is not None and self.new is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class BothSides:

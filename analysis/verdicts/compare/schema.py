@@ -8,11 +8,11 @@ from analysis.records.cells import Axes
 from analysis.records.results import Identity
 from analysis.verdicts.compare.attribution import CellAttribution
 from analysis.verdicts.compare.comparison import (
-    Chance,
     Clocks,
     Direction,
     Effect,
     Part,
+    Significance,
     TrialPair,
     Verdict,
 )
@@ -72,7 +72,7 @@ class CellDocument(TypedDict):
     """How many more repetitions on each side would tell, as far as can be said."""
     effect: Annotated[_Fields | None, Effect]
     """By how much the metric moved; null without it on both sides."""
-    tests: dict[str, Annotated[_Fields, Chance]]
+    tests: dict[str, Annotated[_Fields, Significance]]
     """In real time, or where environments differ, the significance that each test found, by its
     name."""
     base: Annotated[_Fields | None, SideDocument]

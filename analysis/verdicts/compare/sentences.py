@@ -102,11 +102,11 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
         columns.append(Column(metric.with_unit("interval"), intervals, 3))
     if comparison.kernel != VIRTUAL and not comparison.clocks_differ:
         columns += [
-            Column("p MW", [_chance(cell, RANKS) for cell in cells], 4),
-            Column("p KS", [_chance(cell, DISTANCE) for cell in cells], 4),
+            Column("p MW", [_p_value(cell, RANKS) for cell in cells], 4),
+            Column("p KS", [_p_value(cell, DISTANCE) for cell in cells], 4),
         ]
     if comparison.drawn:
-        columns.append(Column("p", [_chance(cell, DEALS) for cell in cells], 4))
+        columns.append(Column("p", [_p_value(cell, DEALS) for cell in cells], 4))
     if any(changes):
         intervals = [_interval(c.pct.interval if c else None, "+.2f") for c in changes]
         columns += [
@@ -451,8 +451,8 @@ def _interval(interval: Interval | None, how: str = "+.1f") -> str:
     return f"{interval.low:{how}}..{interval.high:{how}}" if interval else MISSING
 
 
-def _chance(cell: CellFinding, test: str) -> str:
-    return f"{cell.chances[test].corrected:.2g}" if test in cell.chances else MISSING
+def _p_value(cell: CellFinding, test: str) -> str:
+    return f"{cell.significance[test].corrected:.2g}" if test in cell.significance else MISSING
 
 
 def _pair(numbers: tuple[int, int] | None) -> str:

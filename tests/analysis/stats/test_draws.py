@@ -9,7 +9,7 @@ from analysis.stats.draws import (
     DrawsTest,
     compare_draws,
     draws_to_tell,
-    least_chance_of_deals,
+    least_p_of_deals,
 )
 
 ALPHA = 0.05
@@ -85,8 +85,8 @@ def test_ranks_do_not_tell_how_far_a_draw_lies_off() -> None:
 
 
 def test_how_many_draws_tell() -> None:
-    assert least_chance_of_deals(6, 6) == pytest.approx(2 / 924)
-    assert least_chance_of_deals(1, 19) == pytest.approx(0.05)
+    assert least_p_of_deals(6, 6) == pytest.approx(2 / 924)
+    assert least_p_of_deals(1, 19) == pytest.approx(0.05)
     assert draws_to_tell(6, 6, ALPHA) == 0
     assert draws_to_tell(1, 1, ALPHA) == 3
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from analysis.stats.signs import MOST_FLIPS, chance_of_signs
+from analysis.stats.signs import MOST_FLIPS, p_of_signs
 
 Cell = dict[tuple[int, int], float]
 
@@ -28,17 +28,17 @@ def cell(*values: float) -> Cell:
     ],
 )
 def test_signs_that_agree_are_rarely_chance(cells: list[Cell], chance: float) -> None:
-    assert chance_of_signs(cells) == pytest.approx(chance)
+    assert p_of_signs(cells) == pytest.approx(chance)
 
 
 def test_seeds_that_a_cell_lacks_do_not_count() -> None:
-    assert chance_of_signs([cell(1, 2, 3), {(5, 5): 1.0}]) == pytest.approx(2 / 16 * 2)
+    assert p_of_signs([cell(1, 2, 3), {(5, 5): 1.0}]) == pytest.approx(2 / 16 * 2)
 
 
 def test_one_cell_among_many_is_what_chance_gives() -> None:
     drawn = random.Random(3)  # noqa: S311 - no secret
     luck = [cell(*(drawn.gauss(0, 1) for _ in range(6))) for _ in range(23)]
-    assert chance_of_signs([*luck, cell(1, 2, 3, 4, 5, 6)]) > 0.05
+    assert p_of_signs([*luck, cell(1, 2, 3, 4, 5, 6)]) > 0.05
 
 
 def test_of_changes_that_do_nothing_no_more_are_called_so_than_promised() -> None:
@@ -48,11 +48,11 @@ def test_of_changes_that_do_nothing_no_more_are_called_so_than_promised() -> Non
     for _ in range(400):
         shared = [drawn.gauss(0, 1) for _ in range(6)]
         cells = [cell(*(one + drawn.gauss(0, 1) for one in shared)) for _ in range(12)]
-        found += chance_of_signs(cells) <= 0.05
+        found += p_of_signs(cells) <= 0.05
     assert found <= 400 * 0.05
 
 
 def test_many_seeds_are_flipped_in_a_sample_of_ways_the_same_every_time() -> None:
     values = cell(*(float(n) for n in range(1, 21)))
-    chances = {chance_of_signs([values]) for _ in range(3)}
+    chances = {p_of_signs([values]) for _ in range(3)}
     assert chances == {1 / MOST_FLIPS}

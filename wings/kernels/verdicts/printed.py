@@ -22,13 +22,9 @@ STYLES_HELP = f"Print a table, text for a mail or a commit message, {FORMS_HELP}
 
 
 def show_verdicts(
-    attribution: Attribution,
-    rule: FailRule,
-    style: str,
-    as_json: bool,
-    junit: Path | None,
+    attribution: Attribution, rule: FailRule, style: str, as_json: bool, junit: Path | None,
     markdown: Path | None,
-) -> None:
+) -> None:  # fmt: skip
     """Print the verdicts on cells, in one of STYLES or as JSON, and write the named files.
 
     Raises:

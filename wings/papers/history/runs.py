@@ -23,7 +23,7 @@ from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
-from testbed.results.light import whole
+from testbed.results.lazy import whole
 from testbed.results.records import plain_record
 from wings.papers.history.database import changing, open_history
 

@@ -233,7 +233,7 @@ def test_two_versions_of_the_host_kernel_are_judged_by_chance_and_show_their_clo
     found = compare_results(old, new)
     (cell,) = found.cells
     assert (cell.verdict, cell.word) == ("different", None)
-    assert cell.chances
+    assert cell.significance
     assert cell.clocks is not None and cell.clocks.cpu_ms == pytest.approx(20.0)
 
 

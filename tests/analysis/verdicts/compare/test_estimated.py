@@ -12,7 +12,7 @@ import pytest
 
 from analysis.records.cells import Cell, flatten
 from analysis.verdicts.compare.comparison import CellFinding, CompareOptions, Comparison
-from analysis.verdicts.compare.estimated import judge_by_chance
+from analysis.verdicts.compare.estimated import judge_by_tests
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.matching import Match
 from testbed.model import Record
@@ -44,7 +44,7 @@ def judged(
     min_effect_pct: float = 1.0,
     alpha: float = ALPHA,
 ) -> list[CellFinding]:
-    return judge_by_chance(
+    return judge_by_tests(
         [replace(MATCHED, base=cell_of(one), new=cell_of(two)) for one, two in cells],
         alpha,
         min_effect_pct,
@@ -106,7 +106,7 @@ def test_a_planted_shift_is_found_with_size_and_direction(shape: str) -> None:
 def test_significance_alone_is_not_enough() -> None:
     base = [1000.0 + i * 0.01 for i in range(20)]
     (cell,) = judged([(base, [time + 2.0 for time in base])])
-    assert cell.chances["mann_whitney"].corrected < 1e-6
+    assert cell.significance["mann_whitney"].corrected < 1e-6
     assert cell.verdict == "same"
     assert "the distributions differ, by less than that" in cell.reason
 

@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.stats.significance import (
     correct,
     kolmogorov_smirnov,
-    least_chance,
+    least_p,
     mann_whitney,
     more_failures,
     runs_to_narrow,
@@ -25,9 +25,9 @@ LOW, HIGH = [1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0]
 
 
 def test_samples_apart_are_as_significant_as_can_be() -> None:
-    assert mann_whitney(LOW, HIGH) == pytest.approx(least_chance(5, 5))
-    assert kolmogorov_smirnov(LOW, HIGH) == pytest.approx(least_chance(5, 5))
-    assert least_chance(5, 5) == pytest.approx(2 / 252)
+    assert mann_whitney(LOW, HIGH) == pytest.approx(least_p(5, 5))
+    assert kolmogorov_smirnov(LOW, HIGH) == pytest.approx(least_p(5, 5))
+    assert least_p(5, 5) == pytest.approx(2 / 252)
 
 
 def test_no_spread_is_data() -> None:
@@ -85,8 +85,8 @@ def test_holm_is_between_nothing_and_bonferroni(chances: list[float]) -> None:
 @given(st.integers(1, 200))
 def test_runs_to_show_are_the_fewest(tests: int) -> None:
     needed = runs_to_show(tests, 0.05)
-    assert least_chance(needed, needed) * tests <= 0.05
-    assert least_chance(needed - 1, needed - 1) * tests > 0.05
+    assert least_p(needed, needed) * tests <= 0.05
+    assert least_p(needed - 1, needed - 1) * tests > 0.05
 
 
 def test_runs_to_narrow() -> None:

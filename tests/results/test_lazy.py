@@ -1,4 +1,4 @@
-"""Light records say what whole ones say, in a fraction of the memory; what is damaged is named."""
+"""Lazy records say what whole ones say, in a fraction of the memory; what is damaged is named."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bench.many_records import sweep, write_many
 from testbed.base import places
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import PageLoad, Record
-from testbed.results import light
+from testbed.results import lazy
 from testbed.results.folder import open_folder
-from testbed.results.light import LongList, read_light_records, whole
+from testbed.results.lazy import LongList, read_lazy_records, whole
 from testbed.results.records import RECORDS_FILE, parse_record, plain_record, read_records
 from tests import memory
 
@@ -23,8 +23,8 @@ COMMITTED = sorted(path.parent for path in places.ROOT.glob("analysis/*/*/record
 NIGHTLY = places.ROOT / "analysis" / "baselines" / "nightly"
 
 
-def read_light(folder: Path) -> tuple[Record, ...]:
-    return read_light_records(folder, small=0)
+def read_lazy(folder: Path) -> tuple[Record, ...]:
+    return read_lazy_records(folder, small=0)
 
 
 def load_of(record: Record) -> PageLoad:
@@ -41,7 +41,7 @@ def nightly(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("folder", COMMITTED, ids=lambda folder: folder.name)
 def test_they_are_equal_to_whole_ones_and_become_them(folder: Path) -> None:
-    records, there = read_light(folder), read_records(folder)
+    records, there = read_lazy(folder), read_records(folder)
     assert records == there
     first = whole(records[-1])
     assert plain_record(first) == plain_record(there[-1])
@@ -49,7 +49,7 @@ def test_they_are_equal_to_whole_ones_and_become_them(folder: Path) -> None:
 
 
 def test_a_small_folder_has_whole_records_at_once(nightly: Path) -> None:
-    records = read_light_records(nightly)
+    records = read_lazy_records(nightly)
     (nightly / RECORDS_FILE).unlink()
     assert all(isinstance(load_of(record).requests, tuple) for record in records)
 
@@ -63,8 +63,8 @@ def test_how_many_there_are_is_known_and_what_they_are_is_read(
         read.append(line)
         return parse_record(line)
 
-    monkeypatch.setattr(light, "parse_record", count)
-    records = read_light(nightly)
+    monkeypatch.setattr(lazy, "parse_record", count)
+    records = read_lazy(nightly)
     assert sum(len(load_of(record).requests) for record in records) > len(records)
     assert read == []
     first, second = (load_of(record).requests for record in records[:2])
@@ -73,7 +73,7 @@ def test_how_many_there_are_is_known_and_what_they_are_is_read(
     assert first[-1] == list(first)[-1] and len(read) == 2  # the last two are kept
 
 
-def test_a_run_keeps_light_ones_and_finds_their_lists_wherever_their_lines_are(
+def test_a_run_keeps_lazy_ones_and_finds_their_lists_wherever_their_lines_are(
     nightly: Path, tmp_path: Path
 ) -> None:
     there = read_records(nightly)
@@ -92,7 +92,7 @@ def test_a_run_keeps_light_ones_and_finds_their_lists_wherever_their_lines_are(
 
 
 def test_a_file_that_was_changed_meanwhile_is_an_error(nightly: Path) -> None:
-    records = read_light(nightly)
+    records = read_lazy(nightly)
     path = nightly / RECORDS_FILE
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(reversed(lines)))
@@ -177,7 +177,7 @@ def test_a_damaged_line_is_named_as_ever(
     assert damage(second) != second
     path.write_bytes(b"\n".join([first, damage(second), *rest, b""]))
     said = []
-    for read in (read_records, read_light):
+    for read in (read_records, read_lazy):
         with pytest.raises(StorageError) as caught:
             read(nightly)
         said.append(str(caught.value))
@@ -189,24 +189,24 @@ def test_a_torn_end_is_left_out(nightly: Path) -> None:
     there = read_records(nightly)
     path = nightly / RECORDS_FILE
     path.write_bytes(path.read_bytes()[:-20])
-    assert read_light(nightly) == there[:-1]
+    assert read_lazy(nightly) == there[:-1]
     with path.open("ab") as stream:
         stream.write(b"\n")
-    assert read_light(nightly) == there[:-1]
+    assert read_lazy(nightly) == there[:-1]
 
 
 def test_no_folder_is_an_error_and_no_records_are_none(tmp_path: Path) -> None:
-    assert read_light(tmp_path) == ()
+    assert read_lazy(tmp_path) == ()
     with pytest.raises(ConfigurationError, match="no such folder"):
-        read_light(tmp_path / "nowhere")
+        read_lazy(tmp_path / "nowhere")
 
 
 def test_twice_the_records_take_twice_a_little_memory(tmp_path: Path) -> None:
     kept, peaks = [], []
     for seeds in (10, 20):
         folder = write_many(tmp_path / str(seeds), sweep(10, seeds))
-        assert len(read_light(folder)) == 10 * seeds  # what is made once is there
-        now, peak = memory.trace(partial(read_light, folder))
+        assert len(read_lazy(folder)) == 10 * seeds  # what is made once is there
+        now, peak = memory.trace(partial(read_lazy, folder))
         kept.append(now)
         peaks.append(peak)
     assert (kept[1] - kept[0]) / 100 < 6000, kept

@@ -1,4 +1,4 @@
-"""Light records: those of a results folder with their longest lists left in its file.
+"""Lazy records: those of a results folder with their longest lists left in its file.
 
 A load of a page has a line of some 15 KB, most of which are its requests.  Who looks at 100,000
 loads at once asks how many requests there were, and reads those of a few.  What many records have
@@ -91,7 +91,7 @@ class LongList(Sequence[_T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class LightReader:
+class LazyReader:
     """Reader of one file of records, which knows what came before."""
 
     def __init__(self, path: Path) -> None:
@@ -110,9 +110,9 @@ class LightReader:
             StorageError: it is none that can be read; the message names its place.
         """
         record = self._share(parse_in(self._path, line, self._parse))
-        return self.lighten(record, line.start, len(line.text))
+        return self.make_lazy(record, line.start, len(line.text))
 
-    def lighten(self, record: Record, start: int, size: int) -> Record:
+    def make_lazy(self, record: Record, start: int, size: int) -> Record:
         """Return ``record``, whose line begins at ``start``, with its long lists left there."""
         place = _Place(self._whole, self._path, start, size, record.trial_id)
         load, proof = record.measured_as(PageLoad), record.proof
@@ -160,8 +160,8 @@ class LightReader:
         return known
 
 
-def read_light_records(directory: Path, small: int = SMALL_BYTES) -> tuple[Record, ...]:
-    """Return the records of the results in ``directory``, as ``read_records``, but light.
+def read_lazy_records(directory: Path, small: int = SMALL_BYTES) -> tuple[Record, ...]:
+    """Return the records of the results in ``directory``, as ``read_records``, but lazy.
 
     Those of a file of up to ``small`` bytes are whole: they stay as they are whatever becomes of
     their file.
@@ -172,7 +172,7 @@ def read_light_records(directory: Path, small: int = SMALL_BYTES) -> tuple[Recor
     path = find_records(directory)
     if path is None or path.stat().st_size <= small:
         return read_records(directory)
-    costs, reader, records = read_costs(directory), LightReader(path), []
+    costs, reader, records = read_costs(directory), LazyReader(path), []
     for line in scan_lines(path):
         record = reader.read(line)
         if record.cost is None:
