@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,25 +102,25 @@ def check_identity(records: Iterable[Record]) -> Identity:
     """
     everything = tuple(records)
     measured = [r for r in everything if r.outcome == "ok"] or list(everything)
-    versions: dict[str, dict[str, int]] = {}
+    versions: dict[str, Counter[str]] = {}
     for record in measured:
         client = records_of(record.trial.kind).client(record)
         if client is not None:
             name, version = client
-            _count(versions.setdefault(name, {}), version)
+            versions.setdefault(name, Counter())[version] += 1
     facts = {
-        "kernel": _tally(r.trial.kernel for r in everything),
-        "kernel version": _tally(r.trial.kernel_version for r in everything),
-        "environment id": _tally(r.environment for r in measured),
+        "kernel": Counter(r.trial.kernel for r in everything),
+        "kernel version": Counter(r.trial.kernel_version for r in everything),
+        "environment id": Counter(r.environment for r in measured),
         **{f"version of client {name}": counts for name, counts in sorted(versions.items())},
     }
     problems = [_refusal(what, counts) for what, counts in facts.items() if len(counts) > 1]
     if problems:
         raise ConfigurationError(problems)
     return Identity(
-        environment=_only(facts["environment id"]),
-        kernel=_only(facts["kernel"]),
-        kernel_version=_only(facts["kernel version"]),
+        environment=next(iter(facts["environment id"]), None),
+        kernel=next(iter(facts["kernel"]), None),
+        kernel_version=next(iter(facts["kernel version"]), None),
         clients={name: next(iter(counts)) for name, counts in sorted(versions.items())},
     )
 
@@ -160,22 +161,7 @@ def _supersedes(record: Record, best: Record) -> bool:
     return ours > theirs
 
 
-def _tally(values: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for value in values:
-        _count(counts, value)
-    return counts
-
-
-def _count(counts: dict[str, int], value: str) -> None:
-    counts[value] = counts.get(value, 0) + 1
-
-
-def _only(counts: dict[str, int]) -> str | None:
-    return next(iter(counts), None)
-
-
-def _refusal(what: str, counts: dict[str, int]) -> str:
+def _refusal(what: str, counts: Counter[str]) -> str:
     mixed = ", ".join(f"{value!r} ({counts[value]} of the trials)" for value in sorted(counts))
     return (
         f"the results mix more than one {what}: {mixed}; they are never pooled: "

@@ -190,14 +190,8 @@ def _lines(cell: Cell, table: ResultTable) -> Iterator[TrialLine]:
 
 
 def _cost(client: str, costs: list[Cost]) -> CostLine:
-    cpu, wall, virtual = (
-        spread_of(values)
-        for values in (
-            [c.cpu_s for c in costs],
-            [c.wall_s for c in costs],
-            [c.virtual_s for c in costs],
-        )
-    )
+    cpu, wall = spread_of(c.cpu_s for c in costs), spread_of(c.wall_s for c in costs)
+    virtual = spread_of(c.virtual_s for c in costs)
     assert cpu and wall and virtual  # noqa: S101 - there is at least one cost
     # Sums are rounded before they are shown, so the order of addition does not matter.
     wall_total = sum(sorted(c.wall_s for c in costs))

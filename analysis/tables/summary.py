@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
@@ -177,11 +178,7 @@ def _identity_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for cell in cells:
-        for outcome, number in cell.outcomes.items():
-            counts[outcome] = counts.get(outcome, 0) + number
-    return counts
+    return dict(sum((Counter(cell.outcomes) for cell in cells), Counter()))
 
 
 def _cell(cell: Cell, with_trials: bool) -> _Fields:

@@ -147,14 +147,12 @@ class Pair:
     def _sample(self, cell: Cell | None) -> SampleStatistics | None:
         if cell is None or not self.seeds:
             return cell.sample if cell else None
-        times = cell.by_seed
-        return cell.describe(times[seed] for seed in self.seeds)
+        return cell.describe(map(cell.by_seed.__getitem__, self.seeds))
 
     def _arm(self, cell: Cell | None) -> Spread | None:
         if cell is None or not self.seeds:
             return cell.spread if cell else None
-        times = cell.by_seed
-        return spread_of(times[seed] for seed in self.seeds)
+        return spread_of(map(cell.by_seed.__getitem__, self.seeds))
 
 
 @dataclass(frozen=True, slots=True)

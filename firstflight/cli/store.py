@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
 
 import click
 
@@ -21,8 +19,6 @@ _log = log.logger(__name__)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _AGE = re.compile(r"(\d+)\s*d(?:ays?)?")
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
-Command = Callable[..., Any]
 
 _environment = click.option(
     "--environment", metavar="ID", default="", help="Only results of this environment."
@@ -45,9 +41,10 @@ def store() -> None:
 def list_(services: Services, /, environment: str, as_json: bool) -> int:
     """Show how much the store has of each environment."""
     opened = _open(services)
+    by_environment = groupby(opened.list_kept(environment), key=lambda each: each.environment)
     rows = [
         (name, len(kept), sum(each.size for each in kept), *_span(kept))
-        for name, kept in _by_environment(opened.list_kept(environment))
+        for name, kept in ((name, list(several)) for name, several in by_environment)
     ]
     if as_json:
         names = ("environment", "trials", "bytes", "oldest", "newest")
@@ -149,11 +146,6 @@ def _parse_limits(
         raise ConfigurationError(problems)
     before = now - timedelta(days=int(age[1])) if age else None
     return before, int(float(size[1]) * _UNITS[size[2].upper()]) if size else None
-
-
-def _by_environment(kept: Iterable[StoredEntry]) -> Iterator[tuple[str, list[StoredEntry]]]:
-    for name, several in groupby(kept, key=lambda each: each.environment):
-        yield name, list(several)
 
 
 def _span(kept: list[StoredEntry]) -> tuple[str | None, str | None]:
