@@ -16,6 +16,7 @@ from firstflight.completion import (
 from firstflight.usage import REFERENCE, parse_reference, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS
+from testbed.base.wings import provided
 from testbed.client import CLIENTS
 from testbed.experiment.knobs import SWEPT
 from testbed.kernel import KERNELS
@@ -52,7 +53,8 @@ def test_what_a_word_may_become(words: list[str], found: list[str]) -> None:
 
 
 def test_nothing_typed_is_every_verb() -> None:
-    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in VERBS})
+    of_wings = {verb.name for verb in provided("verbs")}
+    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in VERBS} | of_wings)
     assert complete([], SECTIONS) == complete([""], SECTIONS)
 
 
