@@ -59,7 +59,7 @@ def measure_notebooks(work: Work) -> Result:
         f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
         f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
         judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
-        len(list(Path(places.ROOT, "analysis", "notebooks").glob("*.ipynb"))),
+        len(list(Path(places.ROOT, "wings", "papers", "notebooks").glob("*.ipynb"))),
         "every notebook executed on the samples, as the tests do it",
         real_time=True,
     )

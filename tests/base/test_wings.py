@@ -16,6 +16,8 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of wings in place of the tree's."""
     for name in loaded():
         monkeypatch.delitem(sys.modules, name)
+    others = [place for place in sys.path if not (Path(place) / "wings").is_dir()]
+    monkeypatch.setattr(sys, "path", others)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "wings").mkdir()
     (tmp_path / "wings" / "__init__.py").write_text("")

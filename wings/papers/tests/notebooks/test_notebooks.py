@@ -16,7 +16,7 @@ from analysis.plot.chart import MIME
 from testbed.base import places
 from wings.papers.notebooks.show import SAMPLES
 
-NOTEBOOKS = sorted((places.ROOT / "analysis" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((places.ROOT / "wings" / "papers" / "notebooks").glob("*.ipynb"))
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 MOST_BYTES = 17_000_000
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
