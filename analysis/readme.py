@@ -235,11 +235,13 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
         page: {name: partial(_block, shown) for name, shown in shown_there.items()}
         for page, shown_there in TABLES.items()
     },
-    **{ROOT / page.name: page.load() for page in provided("document_tables")},
+    **{
+        page: tables for each in provided("documents") for page, tables in each.load().PAGES.items()
+    },
 }
 """Of each page what is written into it, by name, from what is committed below a root.
 
-Wings provide pages of theirs to the extension point ``document_tables``."""
+Wings provide modules with PAGES and DRAWINGS of theirs to the extension point ``documents``."""
 
 
 def draw_committed_ladder(root: Path = ROOT) -> str:
@@ -258,6 +260,7 @@ def draw_committed_openings(root: Path = ROOT) -> str:
 DRAWINGS: Mapping[Path, Callable[[], str]] = {
     LADDER: draw_committed_ladder,
     OPENED: draw_committed_openings,
+    **{path: draw for each in provided("documents") for path, draw in each.load().DRAWINGS.items()},
 }
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def render_results() -> dict[str, str]:
             "compare --json", "`./run.sh compare BASE NEW --json` prints this to standard output "
             "([what it means](../compare.md)).", ComparisonDocument, known),
     }  # fmt: skip
-    for each in provided("documents"):
+    for each in provided("result_documents"):
         root = each.load()
         about = (inspect.getdoc(root) or "").partition("\n\n")[2]
         page = f"results/{each.name.removesuffix('.json')}.md"

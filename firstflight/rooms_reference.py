@@ -28,7 +28,7 @@ def render_rooms(text: str) -> str:
 
 
 def list_rooms() -> Iterator[tuple[str, str]]:
-    """Yield each package and the one sentence that its docstring begins with."""
+    """Yield each package and the one sentence that its docstring begins with; of wings no tests."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("__init__.py")):
             if "tests" in file.relative_to(ROOT).parts:

@@ -1,8 +1,9 @@
 """Registry of wings: what packages beside the engine provide to it, which runs without them.
 
 A wing is a package in ``wings/``.  Its ``PROVIDES`` maps an extension point, as ``verbs``, to names
-and the objects that go by these, each ``module:attribute`` as in a Python entry point.  Who has an
-extension point asks here for what is provided to it, and says what type that must be.
+and the objects that go by these, each ``module:attribute``, or ``module``, as in a Python entry
+point.  Who has an extension point asks here for what is provided to it, and says what type that
+must be.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Provided(NamedTuple):
             ImportError, AttributeError: the wing does not have what it says.
         """
         module, _, attribute = self.target.partition(":")
-        return getattr(import_module(module), attribute)
+        loaded = import_module(module)
+        return getattr(loaded, attribute) if attribute else loaded
 
 
 def wings() -> Iterator[ModuleType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,20 @@ from testbed.base import wings
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of wings in place of the tree's."""
-    for name in [name for name in sys.modules if name.split(".")[0] == "wings"]:
+    for name in loaded():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "wings").mkdir()
     (tmp_path / "wings" / "__init__.py").write_text("")
-    return tmp_path / "wings"
+    yield tmp_path / "wings"
+    for name in loaded():
+        del sys.modules[name]
+
+
+def loaded() -> list[str]:
+    return [name for name in sys.modules if name.split(".")[0] == "wings"]
 
 
 def add_wing(house: Path, name: str, provides: str) -> None:
@@ -33,6 +40,9 @@ def test_what_wings_provide_comes_by_extension_point(house: Path) -> None:
     assert [(each.wing, each.name) for each in wings.provided("verbs")] == [("left", "sing")]
     assert [each.load() for each in wings.provided("verbs")] == ["la"]
     assert [each.load() for each in wings.provided("importers")] == [1]
+    add_wing(house, "right", "{'printers': {'whole': 'wings.right.press'}}")
+    (house / "right" / "press.py").write_text("ink = 'black'\n")
+    assert [each.load().ink for each in wings.provided("printers")] == ["black"]
     assert not list(wings.provided("sections"))
 
 
@@ -44,7 +54,7 @@ def test_a_wing_is_imported_no_further_than_it_is_asked_for(house: Path) -> None
         only.load()
 
 
-def test_without_wings_nothing_is_provided(house: Path) -> None:
-    (house / "__init__.py").unlink()
-    house.rmdir()
+@pytest.mark.usefixtures("house")
+def test_without_wings_nothing_is_provided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
     assert not list(wings.provided("verbs"))

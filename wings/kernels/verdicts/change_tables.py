@@ -9,6 +9,7 @@ from pathlib import Path
 
 from analysis.formats.markdown import escape, make_table
 from analysis.words import count
+from testbed.base.places import ROOT
 from wings.kernels.verdicts.changes import KEPT, ChangeSet, TriedChange, read_kept
 
 PUBLIC = "public.toml"
@@ -109,11 +110,14 @@ def _origin(kept: ChangeSet) -> str:
     )
 
 
-TABLES: Mapping[str, Callable[[Path], str]] = {
-    "public": lambda root: list_public(root / KEPT),
-    "packets": lambda root: list_packets(root / KEPT),
-    "bulk": lambda root: list_set("bulk", root / KEPT),
-    "noops": lambda root: list_set("noops", root / KEPT),
-    "plants": lambda root: list_set("plants", root / KEPT),
+PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
+    ROOT / "docs" / "kernel-changes.md": {
+        "public": lambda root: list_public(root / KEPT),
+        "packets": lambda root: list_packets(root / KEPT),
+        "bulk": lambda root: list_set("bulk", root / KEPT),
+        "noops": lambda root: list_set("noops", root / KEPT),
+        "plants": lambda root: list_set("plants", root / KEPT),
+    },
 }
-"""What `make readme` writes into docs/kernel-changes.md, by name, from what is below a root."""
+"""What is written into each page, by name, from what is committed below a root."""
+DRAWINGS: Mapping[Path, Callable[[], str]] = {}
