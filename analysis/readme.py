@@ -1,7 +1,7 @@
 """Tables and drawings of the README and the documents, made of the committed results they show.
 
 A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
-anew, and the endings in STATUS.md.  Wings provide theirs to the point ``document_tables``.
+anew, and the endings in STATUS.md.  Wings provide theirs to the point ``documents``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def list_drawings() -> dict[Path, Callable[[], str]]:
 
 
 def _documents() -> Iterator[Documents]:
-    for each in provided("document_tables"):
+    for each in provided("documents"):
         yield each.load()
 
 

@@ -186,8 +186,8 @@ def render_results() -> str:
 
 
 def _of_wings(known: set[type]) -> Iterator[str]:
-    """Yield the sections of documents that wings write: the point ``documents``."""
-    for each in provided("documents"):
+    """Yield the sections of documents that wings write: the point ``result_documents``."""
+    for each in provided("result_documents"):
         root = each.load()
         about = (inspect.getdoc(root) or "").partition("\n\n")[2]
         yield _document(each.name, " ".join(about.split()), root, known)

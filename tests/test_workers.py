@@ -27,6 +27,7 @@ from tests.workers import (
 )
 
 ROOT = Path(__file__).parent.parent
+FILES = [path for top in ("tests", "wings") for path in (ROOT / top).rglob("test_*.py")]
 GB = 1 << 30
 DEADLINE_S = 900.0  # a busy machine may take its time
 WORKER = """\
@@ -157,7 +158,7 @@ def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> 
 def test_what_sees_the_machine_is_marked() -> None:
     """And what it calls within its file."""
     unmarked = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
+    for path in FILES:
         text = path.read_text()
         if "read_host_state()" not in text or path == Path(__file__):
             continue
@@ -172,7 +173,7 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
     """All but what takes minutes by itself: an image, a machine, an artifact, another kernel."""
     left_out = {
         f"{path.relative_to(ROOT)}::{name}"
-        for path in (ROOT / "tests").rglob("test_*.py")
+        for path in FILES
         for name in marked_tests(path, "thorough")
         if name.startswith("test_")
     }
@@ -195,7 +196,7 @@ def test_what_make_test_leaves_out_has_another_case_there() -> None:
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
     """As pytest does by itself with any that is named build."""
     patterns = pytestconfig.getini("norecursedirs")
-    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    folders = {path.parent.relative_to(ROOT) for path in FILES}
     assert [
         str(folder)
         for folder in folders

@@ -12,5 +12,5 @@ PROVIDES = {
     "references": {"papers": "wings.papers:REFERENCES"},
     "publications": {"papers": "wings.papers.publications"},
     "lanes": {"papers": "wings.papers.reproductions.lanes:write_lanes_page"},
-    "document_tables": {"papers": "wings.papers.documents"},
+    "documents": {"papers": "wings.papers.documents"},
 }

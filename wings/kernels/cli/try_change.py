@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -16,22 +17,32 @@ from firstflight.cli.means import no_store_option
 from firstflight.cli.metric import metric_option
 from firstflight.cli.new_run import run_new
 from firstflight.cli.services import Services, pass_services
-from testbed.base import places
+from testbed.base import log, places
 from testbed.base.errors import (
     EXIT_INCOMPLETE,
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
+    TrialError,
     worst_exit,
 )
+from testbed.base.scratch import scratch_folder
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
-from wings.kernels.cli.cells_coverage import find_coverage
 from wings.kernels.cli.source import KernelSource, keep_kernels, source_options
-from wings.kernels.own.definition import OwnKernel
+from wings.kernels.own.build import write_source
+from wings.kernels.own.definition import OwnKernel, forget_own
+from wings.kernels.own.function_coverage import (
+    functions_run,
+    instrument,
+    list_functions,
+    makefile_of,
+    say_coverage,
+)
 from wings.kernels.verdicts.printed import STYLES, STYLES_HELP, show_verdicts
 from wings.kernels.verdicts.table import FailOn, FailRule, attribute_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
+_log = log.logger(__name__)
 
 _file = click.Path(path_type=Path, dir_okay=False)
 
@@ -151,7 +162,7 @@ def try_command(
     attribution, rule = attribute_lanes(run.folder, metric), FailRule(fail_on, least_pct)
     show_verdicts(attribution, rule, style, as_json, junit, markdown)
     if covered:
-        for sentence in find_coverage(services, kernels[-1], covered, choice):
+        for sentence in _find_coverage(services, kernels[-1], covered, choice):
             click.echo(sentence, err=as_json or style != "table")
     # What a kernel broke is no gap in the results: a verdict says so.
     broken = any("broken" in lane.counts for lane in attribution.lanes)
@@ -180,3 +191,35 @@ def _first(
     parent = f"{kernel.git.commit}^" if kernel.git.revision != "work tree" else kernel.git.commit
     other = KernelSource(source.git, against or parent, kernel.base, source.fragments, False, False)
     return other.define(name, ())[0]
+
+
+def _find_coverage(
+    services: Services, kernel: OwnKernel, files: Sequence[str], choice: Choice
+) -> list[str]:
+    """Load each cell once on ``kernel``, and say which functions of ``files`` none has run.
+
+    Raises:
+        ConfigurationError: the source has no such files.
+        TestbedError: the kernel cannot be built so, or a load has no console.
+    """
+    cache = services.cache()
+    with places.using_cache(cache), scratch_folder("kernel") as scratch:
+        source, results = scratch / "source", scratch / "results"
+        source.mkdir()
+        write_source(kernel, {*files, *map(makefile_of, files)}, source, cache, _log.info)
+        functions = {file: list_functions((source / file).read_text()) for file in files
+                     if (source / file).is_file()}  # fmt: skip
+        name = f"{kernel.name[:35]}-what"  # 40 at most, and never the kernel's own
+        counted = instrument(kernel, files, source, name)
+        keep_kernels(services, [counted], replaced=True)
+        try:
+            fixed = [Override("kernel.version", name, "the kernel that says what runs")]
+            planned = replace(choice.load(services.catalogue(), fixed), repetitions=1)
+            run = run_new(services, (planned,), results, copies=False)
+        finally:
+            forget_own(name, places.data())
+        if run.interrupted:
+            raise TrialError("interrupted before all cells had run")
+        consoles = sorted(results.glob("trials/*/console.log"))
+        ran = functions_run(path.read_text("latin-1") for path in consoles)
+    return say_coverage(functions, ran)

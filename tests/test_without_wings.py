@@ -1,0 +1,75 @@
+"""The engine without a wing: all of it can be imported, and plans, with the wing's folder away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.base import proc
+from testbed.base.places import ROOT
+from testbed.base.wings import provided, wings
+
+ENGINE = ("testbed", "analysis", "firstflight")
+WINGS = [wing.__name__.rpartition(".")[2] for wing in wings()]
+PLAN = ("-m", "firstflight", "plan", "configs/quick.toml")
+IMPORT_ALL = """\
+import importlib, pkgutil, sys
+names = [
+    found.name
+    for package in sys.argv[1:]
+    for found in pkgutil.walk_packages([package], f"{package}.")
+    if not found.name.endswith(("__main__", ".guest_entry"))
+]
+for name in names:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:  # such as Mininet, which is in guests alone
+        if error.name.split(".")[0] in ("wings", *sys.argv[1:]):
+            raise
+print(len(names), *(name for name in sys.modules if name.startswith("wings.")))
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree as this one, whose folders of data are this one's."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    ignored = shutil.ignore_patterns("__pycache__", "tests")
+    for entry in ROOT.iterdir():
+        if entry.name in (*ENGINE, "wings"):
+            shutil.copytree(entry, tree / entry.name, ignore=ignored, symlinks=True)
+        elif not entry.name.startswith("."):
+            (tree / entry.name).symlink_to(entry)
+    return tree
+
+
+def run(tree: Path, *words: str) -> str:
+    """Run Python in the tree, and return what it says."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    return proc.run((sys.executable, "-P", *words), cwd=tree, env=environment, timeout_s=300).stdout
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_the_engine_runs_with_a_wing_taken_away(tree: Path, wing: str) -> None:
+    shutil.rmtree(tree / "wings" / wing)
+    count, *imported = run(tree, "-c", IMPORT_ALL, *ENGINE).split()
+    assert int(count) > 100
+    assert not any(name.split(".")[1] == wing for name in imported)
+    assert run(tree, *PLAN) == run(ROOT, *PLAN) != ""
+    verbs = [each.name for each in provided("verbs") if each.wing == wing]
+    listed = {line.split()[0] for line in run(tree, "-m", "firstflight", "--help").splitlines()
+              if line.startswith("  ") and line.strip()}  # fmt: skip
+    assert {"run", "compare"} <= listed
+    assert listed.isdisjoint(verbs)
+
+
+def test_the_engine_runs_without_any_wing(tree: Path) -> None:
+    shutil.rmtree(tree / "wings")
+    (count,) = run(tree, "-c", IMPORT_ALL, *ENGINE).split()
+    assert int(count) > 100
+    assert run(tree, *PLAN) == run(ROOT, *PLAN) != ""
