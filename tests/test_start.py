@@ -259,6 +259,8 @@ def test_other_machines_are_asked_for(words: list[str], store: str, asks: bool) 
     assert not asks_for_many(["run"], {})
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="ssh")
 @pytest.mark.parametrize("address", ["s3://bucket/x", "ssh://127.0.0.1/x"])
 def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path: Path) -> None:
     """The start goes on with a run's own packages, and the verb says what they lack."""

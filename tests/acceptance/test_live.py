@@ -144,6 +144,7 @@ def ran(house: House, said: dict[str, str]) -> Ran:
     return house.run(page=list(said), rtt_ms=RTT_MS)
 
 
+@pytest.mark.thorough(but="^worker$")
 @pytest.mark.parametrize("name", PAGES)
 def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, name: str) -> None:
     record = ran.one(page=name)
@@ -158,6 +159,8 @@ def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, nam
         assert_exact(record, house.archive(name))
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^worker$")
 @pytest.mark.parametrize("name", PAGES)
 def test_over_http_2_as_well(house: House, over_h2: Ran, name: str) -> None:
     assert_ok(over_h2.one(page=name))

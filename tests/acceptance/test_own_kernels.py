@@ -23,7 +23,7 @@ from testbed.results.folder import read_records
 from tests.acceptance.house import House
 from tests.measured import result_of
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.nightly]
 
 # Hunks of unified diffs with the lines around them; patch(1) finds where they belong.
 INIT = """\
@@ -213,7 +213,7 @@ def test_what_a_patch_adds_and_does_not_turn_on_is_said(
     [
         ("nonsense();", "does not compile: net/ipv4/tcp.c:"),
         ('panic("planted");', "does not boot: "),
-        pytest.param("for (;;) cpu_relax();", "does not boot: ", marks=pytest.mark.thorough),
+        ("for (;;) cpu_relax();", "does not boot: "),
     ],
 )
 def test_what_does_not_compile_or_boot_is_said_and_not_kept(

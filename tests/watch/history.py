@@ -30,7 +30,7 @@ CASES = {
     "selftests": ("packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/tls"),
 }
 START = datetime(2026, 11, 16, tzinfo=UTC)
-BRANCHES, PATCHES = 56, 12
+BRANCHES, A_DAY, PATCHES = 56, 8, 12
 
 
 @dataclass
@@ -42,9 +42,9 @@ class Week:
     planted: dict[str, set[str]] = field(default_factory=dict)
     """The bad commits of each branch."""
 
-    def make(self, draw: random.Random) -> None:
-        """Make all branches; about a third get one bad commit or two, some one that breaks."""
-        for number in range(BRANCHES):
+    def make(self, draw: random.Random, branches: int) -> None:
+        """Make that many branches; about a third get one bad commit or two, some one that breaks."""
+        for number in range(branches):
             if number % 5 == 4:  # what was applied meanwhile, a known failure with it
                 self._change("base.c", f"base {number}")
                 if number == 24:
@@ -86,10 +86,10 @@ class Week:
         return commit(self.repository, subject)
 
 
-def make_week(folder: Path, seed: int) -> Week:
-    """Make a week in the new ``folder``."""
+def make_week(folder: Path, seed: int, branches: int = BRANCHES) -> Week:
+    """Make a week in the new ``folder``, or its first branches."""
     week = Week(make_repository(folder / "linux"))
-    week.make(random.Random(seed))  # noqa: S311 - no secret
+    week.make(random.Random(seed), branches)  # noqa: S311 - no secret
     return week
 
 
