@@ -3,8 +3,8 @@
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Tests that look at the state of the
 machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
-``tests/durations.json``.  Tests have three tiers: all, without ``nightly``, and without ``thorough``
-as well.  docs/decisions/tests-and-bench.md says why.
+``tests/durations.json``.  ``make test-all`` leaves out tests marked ``nightly``, ``make test`` those
+marked ``thorough`` as well.  docs/decisions/tests-and-bench.md says why.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import NodeManager
+
+from tests.keeper import keep
 
 MOST = 6
 """Workers; the longest files, and what is collected by each of them, are the limit then."""
@@ -214,7 +216,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        keep()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so; it would hold for what tests interrupt.
         signal.signal(signal.SIGINT, signal.default_int_handler)
