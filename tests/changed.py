@@ -146,7 +146,7 @@ def build_graph(root: Path) -> grimp.ImportGraph:
 
 
 def leave_out_wings(root: Path, changed: Sequence[str]) -> list[str]:
-    """Return pytest's arguments that leave out the tests of wings which ``changed`` leaves alone."""
+    """Return pytest's arguments that leave out the tests of wings that no change reaches."""
     wings = sorted(path.parent.name for path in (root / WINGS).glob("*/tests"))
     untouched = untouched_wings(build_graph(root), wings, changed) if wings else []
     if untouched:

@@ -192,6 +192,8 @@ NIGHTLY = {
         "test_tests_of_the_source_have_equal_verdicts_twice",
     "test_memory_that_leaks_fails_a_test_of_a_debug_kernel":
         "test_a_splat_fails_a_test_that_passed_with_its_first_lines",
+    "test_all_boots_are_equal":
+        "test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted",
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
         "test_what_is_built_in_steps_is_what_is_built_at_once",
     "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":

@@ -3,8 +3,8 @@
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Tests that look at the state of the
 machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
-``tests/durations.json``.  ``make test-all`` leaves out tests marked ``nightly``, ``make test`` those
-marked ``thorough`` as well.  docs/decisions/tests-and-bench.md says why.
+``tests/durations.json``.  ``make test-all`` leaves out tests marked ``nightly``, and ``make test``
+those marked ``thorough``, too.  docs/decisions/tests-and-bench.md says why.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def expected_s(item: pytest.Item, durations: Mapping[str, tuple[float, int]]) ->
 
 
 def keep_cases(items: list[pytest.Item], *, whole: bool) -> None:
-    """Take a tier's mark from the cases that its ``but`` finds; with ``whole`` there must be one."""
+    """Take a tier's mark from cases that its ``but`` finds; with ``whole`` there must be one."""
     asked, found = set[str](), set[str]()
     for item in items:
         for mark in [mark for mark in item.iter_markers() if mark.name in TIERS and mark.kwargs]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from collections import Counter
 
 import pytest
 
 from testbed.model import HAR_FILE
-from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
 from tests.pages.recorder.site import Answer, Site, png, serving, typed
+from tests.web import make_context
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
@@ -125,10 +124,7 @@ def said(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     """What the recorder said of each page."""
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
-    for name, data in make_authority((HOST,)).items():
-        (folder / name).write_bytes(data)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / f"{HOST}.pem", folder / "key.pem")
+    context = make_context(folder, HOST)
     words = {}
     for name, root in ROOTS.items():
         with serving(make_live(name), context) as site:

@@ -7,15 +7,11 @@ and a file ``broken`` keeps it from being compiled.
 
 from __future__ import annotations
 
-import http.server
 import json
 import random
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from firstflight.watch.executor import BASE, KERNEL
@@ -43,7 +39,7 @@ class Week:
     """The bad commits of each branch."""
 
     def make(self, draw: random.Random, branches: int) -> None:
-        """Make that many branches; about a third get one bad commit or two, some one that breaks."""
+        """Make branches; about a third get one bad commit or two, some one that breaks."""
         for number in range(branches):
             if number % 5 == 4:  # what was applied meanwhile, a known failure with it
                 self._change("base.c", f"base {number}")
@@ -179,22 +175,3 @@ def _skipped(test: dict[str, object]) -> dict[str, object]:
 
 def _after(words: Sequence[str], option: str) -> str:
     return words[words.index(option) + 1]
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve the files of ``folder`` on the loopback for the block; yield the address."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_words: object) -> None:
-            pass
-
-    handler = partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()

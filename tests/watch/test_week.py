@@ -18,7 +18,8 @@ from firstflight.watch.executor import Executor, UnansweredError
 from firstflight.watch.published import PublishedRuns
 from testbed.kernel.run.interface import InterruptedTrial
 from tests.kernel.small_tree import git
-from tests.watch.history import A_DAY, BRANCHES, TreeVerbs, Week, make_week, served
+from tests.watch.history import A_DAY, BRANCHES, TreeVerbs, Week, make_week
+from tests.web import serving_folder
 
 SEED = 35
 
@@ -63,7 +64,10 @@ def test_a_week_of_56_branches(tmp_path: Path) -> None:
     executor, _ = make_executor(tmp_path)
     list_file = tmp_path / "list" / "branches.json"
     list_file.parent.mkdir()
-    with served(week.repository / ".git") as repository, served(list_file.parent) as site:
+    with (
+        serving_folder(week.repository / ".git") as repository,
+        serving_folder(list_file.parent) as site,
+    ):
         for number in range(BRANCHES):
             shown = [entry | {"url": f"{repository} {entry['branch']}"}
                      for entry in week.listed[max(0, number - 8) : number + 1]]  # fmt: skip
