@@ -51,9 +51,7 @@ def test_selecting_by_name_and_by_beginning() -> None:
 
 
 def test_a_wrong_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"--only genrator: no such .*generator"
-    ):
+    with pytest.raises(ConfigurationError, match=r"--only genrator: no such .*generator"):
         select(("genrator",), tuple(MEASUREMENTS))
 
 
