@@ -247,7 +247,7 @@ def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path:
     (tmp_path / "firstflight" / "venv" / ours.name).symlink_to(ensure_packages(RUN, kept, print))
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "FIRSTFLIGHT_STORE": address}
     argv = (str(places.ROOT / "run.sh"), "store", "list")
-    done = proc.run(argv, env=environment, check=False)
+    done = proc.run(argv, env=environment, check=False, timeout_s=600)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     assert f"FIRSTFLIGHT_STORE={address}: " in done.stderr
     assert "make many-machines installs" in done.stderr

@@ -205,6 +205,20 @@ NIGHTLY = {
     "test_each_mistake_of_fast_open_breaks_a_promise": "test_each_scenario_fails_with_its_fault",
     "test_a_students_work_stays_and_what_was_removed_comes_back":
         "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page",
+    "test_a_scheduler_that_is_killed": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_run_that_is_killed_goes_on_with_the_cluster": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_worker_that_hangs_loses_its_batch_to_others": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_worker_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
+    "test_snakemake": "test_parallel",
+    "test_each_root_draws_other_load_times_of_the_same_distribution":
+        "test_a_server_that_answers_later_is_beyond_the_spread",
+    "test_a_teacher_grades_with_the_tools_own_commands":
+        "test_its_solutions_pass_and_wrong_answers_do_not",
+    "test_a_page_that_is_busy_for_ever_is_kept":
+        "test_every_answered_request_is_there_and_no_other",
+    "test_a_page_that_never_gets_quiet_is_told":
+        "test_every_answered_request_is_there_and_no_other",
     "test_slurm": "test_an_array_runs",
 }  # fmt: skip
 """What `make test-all` leaves out whole, but for the image, and the cheap case that it has."""

@@ -37,8 +37,7 @@ def load_times(ran: Ran) -> list[float]:
     return [load_of(record).plt_ms for record in ran.records]
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^wikipedia$")
+@pytest.mark.nightly
 def test_each_root_draws_other_load_times_of_the_same_distribution(
     house: House, ensembles: dict[str, Ran]
 ) -> None:

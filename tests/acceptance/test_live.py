@@ -141,6 +141,7 @@ def ran(house: House, said: dict[str, str]) -> Ran:
 
 
 @pytest.mark.thorough(but="^worker$")
+@pytest.mark.nightly(but="^(worker|sockets)$")
 @pytest.mark.parametrize("name", PAGES)
 def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, name: str) -> None:
     record = ran.one(page=name)

@@ -113,7 +113,7 @@ def test_the_actions_of_github_are_pinned_and_its_commands_are_ours() -> None:
         assert {word for word in rest if word.startswith("-")} <= options, words
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 def test_snakemake(snakemake: Path, tree: Path, alone: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def commits_of(tests: dict[str, dict[str, object]]) -> set[str]:
     return {commit for case in cases for commit in case["commits"]}
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_week_of_56_branches(tmp_path: Path) -> None:
     week = make_week(tmp_path / "week", SEED)
     executor, _ = make_executor(tmp_path)

@@ -235,7 +235,7 @@ def test_a_students_work_stays_and_what_was_removed_comes_back(tmp_path: Path) -
     assert notebook.read_bytes() == before + b"\n"
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [lab for lab in LABS if lab.stem == QUICK], ids=[QUICK])

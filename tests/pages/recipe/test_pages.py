@@ -83,8 +83,7 @@ def archived(recording: Recording, folder: Path) -> Archive:
     return read_archive(folder)
 
 
-@pytest.mark.thorough(but="^agency")
-@pytest.mark.nightly(but="^(agency|flag-icons)(-h2)?$")
+@pytest.mark.nightly(but="^agency(-h2)?$")
 @pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
 def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
     comparison = compare(folder.name, *loads(folder.name))
