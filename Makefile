@@ -23,14 +23,19 @@ run_tests = PYTHONDONTWRITEBYTECODE= $(DEVELOP) python -m pytest -ra -n auto --d
 .PHONY: check
 check: ## Lint, check types and run the nearest tests of what changed since main, in a minute.
 	@chosen=$$($(DEVELOP) --without-kernel python -P -m tests.changed) && \
-	$(call run_tests,-q -m 'not thorough' $$chosen)
+	$(call run_tests,-q -m 'not thorough and not nightly' $$chosen)
 
 .PHONY: test
 test: ## Run the tests, linters among them (PYTEST_ARGS='-k wire' for some, '-n 0' one by one).
-	@$(call run_tests,-m 'not thorough')
+	@left_out=$$($(DEVELOP) --without-kernel python -P -m tests.changed --wings) && \
+	$(call run_tests,-m 'not thorough and not nightly' $$left_out)
 
 .PHONY: test-all
-test-all: ## Run all tests: further cases of them, the image and kernel 6.1 as well.
+test-all: ## Run what continuous integration does: further cases, and those of all wings.
+	@$(call run_tests,-m 'not nightly')
+
+.PHONY: test-nightly
+test-nightly: ## Run all tests: other kernels, the image and every recipe as well.
 	@$(call run_tests,)
 
 .PHONY: durations

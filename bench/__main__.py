@@ -13,15 +13,11 @@ from rich.console import Console
 from bench import (
     bootstrap,
     cost,
-    determinism,
-    exactness,
     generator,
     growth,
     host_link,
     host_load,
     importing,
-    pages,
-    quic_fetch,
     reporting,
     server_price,
     sweeps,
@@ -48,16 +44,12 @@ WIDTH = 150
 Measure = Callable[[Work], Result]
 
 MEASUREMENTS: dict[str, Measure] = {
-    "theory": exactness.measure,
-    "theory-h3": quic_fetch.measure,
     "cost": cost.measure,
     "visit-cost": visit_cost.measure,
     "table1-graph": table1.measure_graph,
     "table1-chromium": table1.measure_chromium,
     "table1-default": table1.measure_default,
     "table1-chromium-n20": table1.measure_seeds,
-    **determinism.measurements(),
-    "pages-replay": pages.measure,
     "host-lab": host_link.measure_lab,
     "host-rtt": host_link.measure_round_trips,
     "host-goodput": host_link.measure_goodput,

@@ -3,6 +3,9 @@
 ``python -m tests.changed`` prints what pytest is to run, which ``make check`` does.  Nearest are
 changed tests, then tests that import a changed module, then those that import its importers; a
 file is tested by what names it, too.  What does not fit is for ``make test``.
+
+With ``--wings`` it prints what leaves out the tests of wings that no change reaches, as ``make
+test`` does.  No other tier asks what changed: in a fresh clone, nothing did.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ BUDGET_S = 40.0
 FILE_S = 0.5
 """What a file takes beside the functions whose durations are known."""
 MAIN = "main"
+WINGS = "wings"
 
 
 def changed_files(root: Path, main: str = MAIN) -> tuple[str, ...]:
@@ -69,14 +73,18 @@ def _importers(graph: grimp.ImportGraph, module: str) -> set[str]:
 
 def is_test(file: str) -> bool:
     """Return whether pytest takes it for a file of tests."""
-    return "tests" in Path(file).parts and Path(file).name.startswith("test_")
+    return "tests" in Path(file).parts[:-1] and Path(file).name.startswith("test_")
+
+
+def list_tests(root: Path) -> list[Path]:
+    """Return all files of tests, those of wings among them."""
+    return [path for top in ("tests", WINGS) for path in sorted((root / top).rglob("test_*.py"))]
 
 
 def naming(root: Path, files: Iterable[str]) -> list[str]:
     """Return the files of tests that name one of ``files``."""
     names = [name for file in files for name in (file, f'"{Path(file).name}"')]
-    folders = (root / "tests", *root.glob("wings/*/tests"))
-    tests = sorted(path for folder in folders for path in folder.rglob("test_*.py"))
+    tests = list_tests(root)
     texts = {str(path.relative_to(root)): path.read_text() for path in tests if names}
     return [test for test, text in texts.items() if any(name in text for name in names)]
 
@@ -102,7 +110,7 @@ def fitting(
 
 def choose(root: Path, changed: Sequence[str], budget_s: float = BUDGET_S) -> list[str]:
     """Return pytest's arguments for ``changed``; how much is left out is said."""
-    graph = grimp.build_graph(*PACKAGES, cache_dir=str(root / ".import_linter_cache"))
+    graph = build_graph(root)
     modules = [module_of(file) for file in changed if file.endswith(".py")]
     rings = [list(map(file_of, ring)) for ring in nearest(graph, modules)]
     rings.insert(1, naming(root, changed))
@@ -118,5 +126,34 @@ def choose(root: Path, changed: Sequence[str], budget_s: float = BUDGET_S) -> li
     return [*chosen, *(f"--deselect={name}" for name in left_out)]
 
 
+def untouched_wings(
+    graph: grimp.ImportGraph, wings: Iterable[str], changed: Iterable[str]
+) -> list[str]:
+    """Return those of ``wings`` of which no file changed, and nothing that they import."""
+    changed = set(changed)
+    modules = {module_of(file) for file in changed}
+    return [
+        wing
+        for wing in wings
+        if not any(file.startswith(f"{WINGS}/{wing}/") for file in changed)
+        and modules.isdisjoint(graph.find_upstream_modules(f"{WINGS}.{wing}", as_package=True))
+    ]
+
+
+def build_graph(root: Path) -> grimp.ImportGraph:
+    """Return who imports whom."""
+    return grimp.build_graph(*PACKAGES, cache_dir=str(root / ".import_linter_cache"))
+
+
+def leave_out_wings(root: Path, changed: Sequence[str]) -> list[str]:
+    """Return pytest's arguments that leave out the tests of wings that no change reaches."""
+    wings = sorted(path.parent.name for path in (root / WINGS).glob("*/tests"))
+    untouched = untouched_wings(build_graph(root), wings, changed) if wings else []
+    if untouched:
+        print(f"without the wings {', '.join(untouched)}: `make test-all`", file=sys.stderr)
+    return [f"--ignore={WINGS}/{wing}/tests" for wing in untouched]
+
+
 if __name__ == "__main__":
-    print("\n".join(choose(ROOT, changed_files(ROOT))))
+    answer = leave_out_wings if sys.argv[1:] == ["--wings"] else choose
+    print("\n".join(answer(ROOT, changed_files(ROOT))))

@@ -64,7 +64,7 @@ import json, sys
 from analysis.records.kind import records_of
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_name, axis_value
-from bench.theory import ColdFetch, fetch_ms
+from tests.closed_form import ColdFetch, fetch_ms
 from firstflight.reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment

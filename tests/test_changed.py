@@ -9,7 +9,17 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.changed import ALWAYS, BUDGET_S, FILE_S, ROOT, changed_files, choose, fitting, nearest
+from tests.changed import (
+    ALWAYS,
+    BUDGET_S,
+    FILE_S,
+    ROOT,
+    changed_files,
+    choose,
+    fitting,
+    nearest,
+    untouched_wings,
+)
 from tests.kernel.small_tree import commit, git, make_repository
 
 
@@ -71,3 +81,26 @@ def test_what_does_not_fit_is_left_out() -> None:
     assert fitting(files, took, 3 * FILE_S + 11.5) == (files, ["a.py::test_long"], 0.5)
     assert fitting(files, took, 2 * FILE_S + 0.1)[0] == files[:2]
     assert fitting(["c.py"], took, BUDGET_S) == (["c.py"], [], BUDGET_S - FILE_S)
+
+
+@pytest.mark.parametrize(
+    ("changed", "untouched"),
+    [
+        ("wings/near/data.csv", ["far"]),
+        ("testbed/imported.py", ["far"]),
+        ("testbed/further.py", ["far"]),
+        ("wings/far/__init__.py", ["near"]),
+        ("testbed/apart.py", ["near", "far"]),
+        ("README.md", ["near", "far"]),
+    ],
+)
+def test_a_wing_is_tested_when_it_or_what_it_imports_changed(
+    changed: str, untouched: list[str]
+) -> None:
+    graph = grimp.ImportGraph()
+    for module in ("wings.near", "wings.near.tests", "wings.far", "testbed.apart"):
+        graph.add_module(module)
+    chain = ["wings.near.tests.test_all", "wings.near.verb", "testbed.imported", "testbed.further"]
+    for importer, imported in pairwise(chain):
+        graph.add_import(importer=importer, imported=imported)
+    assert untouched_wings(graph, ["near", "far"], [changed]) == untouched

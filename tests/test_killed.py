@@ -62,6 +62,8 @@ def processes_with(word: str) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^0$")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_kill_9_loses_and_repeats_no_record(tmp_path: Path, seed: int) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess  # noqa: TID251 - only the type of what proc returns
@@ -20,6 +18,7 @@ from testbed.base import places, proc
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
 from testbed.setup.python_packages import RUN, ensure_packages, interpreter, packages_place
+from tests.web import serving_folder
 
 NEEDED = ("bash", "cat", "cut", "dirname", "env", "flock", "head", "mkdir", "mv", "readlink", "rm",
           "sed", "sh", "sha256sum", "sort", "tail", "tar", "timeout", "tr", "uname", "wc", "chmod",
@@ -64,32 +63,6 @@ def make_bare(home: Path, programs: tuple[str, ...], mirror: str) -> Bare:
     return Bare(home, mirror)
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet(folder)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/debian"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-class Quiet:
-    """Makes a handler that serves ``folder`` and writes nothing."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __call__(self, *asked: object) -> http.server.SimpleHTTPRequestHandler:
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def log_message(self, format: str, *args: object) -> None:
-                """Write nothing."""
-
-        return Handler(*asked, directory=str(self._folder))  # type: ignore[arg-type]
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages of the lock as a mirror has them."""
@@ -105,8 +78,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def mirror(archive: Path) -> Iterator[str]:
-    with serving(archive) as address:
-        yield address
+    with serving_folder(archive) as address:
+        yield f"{address}/debian"
 
 
 @pytest.mark.parametrize("downloader", DOWNLOADERS)
@@ -145,8 +118,9 @@ def test_a_path_with_a_space_and_a_link_to_the_script(tmp_path: Path, mirror: st
 
 def test_packages_that_are_nowhere_are_all_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with serving(tmp_path / "empty") as address:
-        done = make_bare(tmp_path / "home", ("curl", "xz"), address).start("run")
+    with serving_folder(tmp_path / "empty") as address:
+        bare = make_bare(tmp_path / "home", ("curl", "xz"), f"{address}/debian")
+        done = bare.start("run")
     assert done.returncode == 3
     for package in LOCK.packages:
         assert package.path in done.stderr
@@ -160,8 +134,8 @@ def test_a_wrong_package_is_named_and_not_kept(tmp_path: Path, archive: Path) ->
     wrong = LOCK.packages[0]
     (folder / wrong.archive / wrong.path).unlink()
     (folder / wrong.archive / wrong.path).write_bytes(b"x" * wrong.size)
-    with serving(folder) as address:
-        bare = make_bare(tmp_path / "home", ("curl", "xz"), address)
+    with serving_folder(folder) as address:
+        bare = make_bare(tmp_path / "home", ("curl", "xz"), f"{address}/debian")
         done = bare.start("run")
     assert done.returncode == 3
     assert f"{wrong.path}: its SHA-256 is not that of the lock" in done.stderr
@@ -259,6 +233,8 @@ def test_other_machines_are_asked_for(words: list[str], store: str, asks: bool) 
     assert not asks_for_many(["run"], {})
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="ssh")
 @pytest.mark.parametrize("address", ["s3://bucket/x", "ssh://127.0.0.1/x"])
 def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path: Path) -> None:
     """The start goes on with a run's own packages, and the verb says what they lack."""
@@ -271,7 +247,7 @@ def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path:
     (tmp_path / "firstflight" / "venv" / ours.name).symlink_to(ensure_packages(RUN, kept, print))
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "FIRSTFLIGHT_STORE": address}
     argv = (str(places.ROOT / "run.sh"), "store", "list")
-    done = proc.run(argv, env=environment, check=False)
+    done = proc.run(argv, env=environment, check=False, timeout_s=600)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     assert f"FIRSTFLIGHT_STORE={address}: " in done.stderr
     assert "make many-machines installs" in done.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from tests.changed import list_tests
 from tests.workers import (
     MACHINE,
     MOST,
@@ -55,6 +56,15 @@ def thing():
 def test_a(thing):
     note()
     time.sleep(86400)
+"""
+LEAVES = """\
+import os, signal, subprocess
+
+def test_a():
+    left = subprocess.Popen(["sleep", "86400"], start_new_session=True)
+    Path({left!r}).write_text(str(left.pid))
+    note()
+    {then}
 """
 INI = "[pytest]\nmarkers =\n    slow: takes long\n    machine: one at a time\n"
 
@@ -158,7 +168,7 @@ def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> 
 def test_what_sees_the_machine_is_marked() -> None:
     """And what it calls within its file."""
     unmarked = []
-    for path in FILES:
+    for path in list_tests(ROOT):
         text = path.read_text()
         if "read_host_state()" not in text or path == Path(__file__):
             continue
@@ -169,34 +179,77 @@ def test_what_sees_the_machine_is_marked() -> None:
     assert unmarked == []
 
 
-def test_what_make_test_leaves_out_has_another_case_there() -> None:
-    """All but what takes minutes by itself: an image, a machine, an artifact, another kernel."""
-    left_out = {
-        f"{path.relative_to(ROOT)}::{name}"
-        for path in FILES
-        for name in marked_tests(path, "thorough")
-        if name.startswith("test_")
-    }
-    image = "tests/docker/test_image.py"
-    assert {name for name in left_out if not name.startswith(image)} == {
-        "tests/acceptance/test_bare_machine.py::test_the_same_bits_without_anything",
-        "tests/acceptance/test_impairments.py::test_older_kernels",
-        "tests/acceptance/test_neighbours.py::test_older_kernels_have_neighbours",
-        "tests/acceptance/test_packs.py::"
-        "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none",
-        "wings/kernels/tests/verdicts/test_virtual.py::test_an_older_kernel_sends_other_packets",
-        "tests/kernel/run/test_component.py::test_nginx_of_sid_has_http_3_beside_the_root_s",
-        "wings/kernels/tests/selftests/test_debug.py::"
-        "test_a_debug_kernel_has_the_verdicts_of_the_plain_one",
-        "wings/kernels/tests/selftests/test_debug.py::"
-        "test_memory_that_leaks_fails_a_test_of_a_debug_kernel",
-    }
+NIGHTLY = {
+    "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none":
+        "test_a_pack_is_rerun_and_is_the_same_or_says_what_differs",
+    "test_the_same_bits_without_anything": "test_equal_seeds_are_equal_loads",
+    "test_older_kernels": "test_a_pinned_source_takes_its_patches_and_its_configuration",
+    "test_older_kernels_have_neighbours":
+        "test_a_pinned_source_takes_its_patches_and_its_configuration",
+    "test_an_older_kernel_sends_other_packets":
+        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+    "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
+    "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
+        "test_tests_of_the_source_have_equal_verdicts_twice",
+    "test_memory_that_leaks_fails_a_test_of_a_debug_kernel":
+        "test_a_splat_fails_a_test_that_passed_with_its_first_lines",
+    "test_all_boots_are_equal":
+        "test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted",
+    "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
+        "test_what_is_built_in_steps_is_what_is_built_at_once",
+    "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":
+        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+    "test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what":
+        "test_a_splat_fails_a_test_that_passed_with_its_first_lines",
+    "test_what_a_patch_adds_and_does_not_turn_on_is_said":
+        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
+    "test_each_mistake_of_fast_open_breaks_a_promise": "test_each_scenario_fails_with_its_fault",
+    "test_a_students_work_stays_and_what_was_removed_comes_back":
+        "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page",
+    "test_a_scheduler_that_is_killed": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_run_that_is_killed_goes_on_with_the_cluster": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_worker_that_hangs_loses_its_batch_to_others": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_worker_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
+    "test_snakemake": "test_parallel",
+    "test_each_root_draws_other_load_times_of_the_same_distribution":
+        "test_a_server_that_answers_later_is_beyond_the_spread",
+    "test_a_teacher_grades_with_the_tools_own_commands":
+        "test_its_solutions_pass_and_wrong_answers_do_not",
+    "test_a_page_that_is_busy_for_ever_is_kept":
+        "test_every_answered_request_is_there_and_no_other",
+    "test_a_page_that_never_gets_quiet_is_told":
+        "test_every_answered_request_is_there_and_no_other",
+    "test_slurm": "test_an_array_runs",
+}  # fmt: skip
+"""What `make test-all` leaves out whole, but for the image, and the cheap case that it has."""
+
+
+def test_what_make_test_all_leaves_out_has_a_case_there() -> None:
+    image, left_out, kept = ROOT / "tests/docker/test_image.py", set[str](), set[str]()
+    for path in list_tests(ROOT):
+        nightly = marked_tests(path, "nightly")
+        left_out |= nightly if path != image else set()
+        kept |= {node.name for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.FunctionDef) and node.name not in nightly}  # fmt: skip
+    assert {name for name in left_out if name.startswith("test_")} == NIGHTLY.keys()
+    assert set(NIGHTLY.values()) <= kept
+
+
+def test_what_make_test_leaves_out_has_another_case_in_its_folder() -> None:
+    folders = dict[Path, set[bool]]()
+    for path in list_tests(ROOT):
+        left_out = marked_tests(path, "thorough") | marked_tests(path, "nightly")
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                folders.setdefault(path.parent, set()).add(node.name in left_out)
+    assert [folder for folder, found in folders.items() if found == {True}] == []
 
 
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
     """As pytest does by itself with any that is named build."""
     patterns = pytestconfig.getini("norecursedirs")
-    folders = {path.parent.relative_to(ROOT) for path in FILES}
+    folders = {path.parent.relative_to(ROOT) for path in list_tests(ROOT)}
     assert [
         str(folder)
         for folder in folders
@@ -218,3 +271,32 @@ def test_an_interrupt_undoes_what_each_worker_made(tmp_path: Path) -> None:
         "test_a.undone",
         "test_b.undone",
     ]
+
+
+@pytest.mark.parametrize(
+    ("workers", "then", "by"),
+    [
+        ("0", "pass", None),
+        ("1", "os.kill(os.getpid(), signal.SIGKILL)", None),
+        ("1", "time.sleep(86400)", signal.SIGINT),
+        ("0", "time.sleep(86400)", signal.SIGTERM),
+    ],
+    ids=["passes", "dies", "interrupted", "terminated"],
+)
+def test_what_a_test_starts_ends_with_the_run(
+    tmp_path: Path, workers: str, then: str, by: signal.Signals | None
+) -> None:
+    left = tmp_path / "left"
+    write_tests(tmp_path, {})
+    text = WORKER.format(notes=str(tmp_path / "notes")) + LEAVES.format(left=str(left), then=then)
+    (tmp_path / "test_a.py").write_text(text)
+    words = argv(tmp_path, "-n", workers, "--max-worker-restart", "0")
+    with proc.started(words, cwd=tmp_path, env=ENVIRONMENT) as child:
+        if by is not None:
+            deadline = time.monotonic() + DEADLINE_S
+            while not notes(tmp_path):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            os.killpg(child.pid, by) if by is signal.SIGINT else os.kill(child.pid, by)
+        child.wait(DEADLINE_S)
+    assert not Path("/proc", left.read_text()).exists()

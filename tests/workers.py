@@ -3,7 +3,8 @@
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Tests that look at the state of the
 machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
-``tests/durations.json``.  docs/decisions/architecture.md says why.
+``tests/durations.json``.  ``make test-all`` leaves out tests marked ``nightly``, and ``make test``
+those marked ``thorough``, too.  docs/decisions/architecture.md says why.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ast
 import functools
 import json
 import os
+import re
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -21,6 +23,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import NodeManager
+
+from tests.keeper import keep
 
 MOST = 6
 """Workers; the longest files, and what is collected by each of them, are the limit then."""
@@ -38,6 +42,8 @@ TEARDOWN_S = 60
 """After an interrupt, until a worker is killed that has not undone what its test did."""
 MACHINE = "machine"
 """The mark of tests that see, or may disturb, what others of them leave on the machine."""
+TIERS = ("thorough", "nightly")
+"""Marks of tests that `make test` leaves out, and of those that `make test-all` does."""
 DURATIONS = Path("tests/durations.json")
 """Below the root; `make durations` renews it."""
 TERMINAL = ("COLUMNS", "LINES")
@@ -131,8 +137,23 @@ def expected_s(item: pytest.Item, durations: Mapping[str, tuple[float, int]]) ->
     return seconds / cases
 
 
+def keep_cases(items: list[pytest.Item], *, whole: bool) -> None:
+    """Take a tier's mark from cases that its ``but`` finds; with ``whole`` there must be one."""
+    asked, found = set[str](), set[str]()
+    for item in items:
+        for mark in [mark for mark in item.iter_markers() if mark.name in TIERS and mark.kwargs]:
+            about = f"{function_of(item.nodeid)}: {mark.name}({mark.kwargs['but']!r})"
+            asked.add(about)
+            if re.search(mark.kwargs["but"], item.nodeid.partition("[")[2].removesuffix("]")):
+                item.own_markers.remove(mark)
+                found.add(about)
+    if whole and (wrong := sorted(asked - found)):
+        raise pytest.UsageError(f"no case is left in by {', '.join(wrong)}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    keep_cases(items, whole=not any("::" in argument for argument in config.args))
     durations, seconds = read_durations(config.rootpath), defaultdict[str, float](float)
     for item in items:
         marked = item.get_closest_marker(MACHINE) is not None
@@ -195,7 +216,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        keep()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so; it would hold for what tests interrupt.
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.guest,
     pytest.mark.slow,
-    pytest.mark.thorough,
+    pytest.mark.nightly,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter another root"),
 ]
 

@@ -27,6 +27,7 @@ CLIENTS = ("chromium", "wget2", "graph")
 LOADER = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 ROOT = "debian-12"
 """The root whose loader is changed: in that of Debian 13 the checks are spread over the code."""
+Loads = dict[str, tuple[bytes, bytes]]
 LEVELS = {
     # Where the loader compares features that it has masked: `and` and `cmp` with one immediate.
     # One more bit in the second, and they are never equal (sysdeps/x86/dl-get-cpu-features.c).
@@ -62,7 +63,7 @@ def page(house: House) -> None:
 
 def load(
     house: House, client: str, rtt_ms: Sequence[float] = (RTT_MS,), root: str = DEFAULT_ROOT
-) -> dict[str, tuple[bytes, bytes]]:
+) -> Loads:
     """Capture and HAR of a load without and with Fast Open at ``RTT_MS``, the last of several."""
     ran = house.run(page=PAGE, client=client, rtt_ms=list(rtt_ms), tfo=[False, True], root=root)
     found = {}
@@ -77,36 +78,42 @@ def load(
     return found
 
 
+@pytest.fixture(scope="module", params=CLIENTS)
+def client(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
-def plain(house: House) -> dict[str, dict[str, tuple[bytes, bytes]]]:
-    """The loads of each client as they are."""
-    return {client: load(house, client) for client in CLIENTS}
+def plain(house: House, client: str) -> Loads:
+    """The loads of the client as they are."""
+    return load(house, client)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.thorough(but="graph")
+@pytest.mark.nightly(but="graph|chromium")
 def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
-    house: House,
-    plant: Plant,
-    plain: dict[str, dict[str, tuple[bytes, bytes]]],
-    client: str,
+    house: House, plant: Plant, plain: Loads, client: str
 ) -> None:
     plant("kinds/page_lab.py", PREPARATION, NEEDLESS + PREPARATION)
     plant("kinds/page_lab.py", WIRES_LAID, WIRES_LAID + indent(NEEDLESS, "    "))
     plant("kinds/page_lab.py", LAB, NEEDLESS + LAB)
     plant("kinds/page_load/performance.py", CAPTURE, NEEDLESS + CAPTURE)
     plant("lab/topology.py", OPENING, PROCESS + OPENING)
-    assert load(house, client) == plain[client]
+    assert load(house, client) == plain
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.thorough(but="graph")
+@pytest.mark.nightly(but="graph|chromium")
 def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
-    house: House, plain: dict[str, dict[str, tuple[bytes, bytes]]], client: str
+    house: House, plain: Loads, client: str
 ) -> None:
     """The loads of 100 ms are the fifth and the sixth of their seed here."""
-    assert load(house, client, rtt_ms=[20, 50, RTT_MS]) == plain[client]
+    assert load(house, client, rtt_ms=[20, 50, RTT_MS]) == plain
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.thorough
+@pytest.mark.nightly(but="v2.*graph|graph.*v2")
 @pytest.mark.parametrize("without", [("x86-64-v4",), ("x86-64-v4", "x86-64-v3")], ids=["v3", "v2"])
 def test_the_level_of_the_processor_changes_nothing(
     house: House,

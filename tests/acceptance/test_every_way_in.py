@@ -56,6 +56,7 @@ def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return house.run(page=list(KINDS), rtt_ms=100)
 
 
+@pytest.mark.thorough
 def test_they_are_whole(house: House, ran: Ran) -> None:
     assert {path.name: read_kind(path) for path in house.pages.iterdir()} == KINDS
     code, said = house.command("pages", "verify")

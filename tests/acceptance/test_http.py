@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import ssl
 
 import pytest
 
-from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact
 from tests.measured import load_of
+from tests.web import make_context
 from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed, zipped
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -147,11 +146,7 @@ def site() -> Site:
 def ran(house: House, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
-    for name, data in make_authority(("secure.site.test",)).items():
-        (folder / name).write_bytes(data)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "secure.site.test.pem", folder / "key.pem")
-    with serving(site, context):
+    with serving(site, make_context(folder, "secure.site.test")):
         said = house.record(site, f"{WWW}/", "corners", "--ca", str(folder / "authority.pem"))
     assert "left out" not in said
     return house.run(page="corners")

@@ -72,7 +72,7 @@ def test_another_seed_draws_others_and_each_direction_its_own(house: House) -> N
 
 
 @pytest.mark.parametrize("version", ["6.12", "6.1"])
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_older_kernels(house: House, version: str) -> None:
     """One without a seed of its own draws from the guest's; none of them counts copies."""
     house.take(PAGE)

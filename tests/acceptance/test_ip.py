@@ -49,6 +49,7 @@ def proof_of(done: Done) -> Proof:
     return done.record.proof
 
 
+@pytest.mark.thorough
 def test_what_clients_choose_of_both(loads: dict[str, Done]) -> None:
     chosen = {name: proof_of(done).ip for name, done in loads.items()}
     assert [name for name, choice in chosen.items() if not choice] == [

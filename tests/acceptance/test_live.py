@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from collections import Counter
 
 import pytest
 
 from testbed.model import HAR_FILE
-from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
+from tests.web import make_context
 from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -125,10 +124,7 @@ def said(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     """What the recorder said of each page."""
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
-    for name, data in make_authority((HOST,)).items():
-        (folder / name).write_bytes(data)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / f"{HOST}.pem", folder / "key.pem")
+    context = make_context(folder, HOST)
     words = {}
     for name, root in ROOTS.items():
         with serving(make_live(name), context) as site:
@@ -144,6 +140,8 @@ def ran(house: House, said: dict[str, str]) -> Ran:
     return house.run(page=list(said), rtt_ms=RTT_MS)
 
 
+@pytest.mark.thorough(but="^worker$")
+@pytest.mark.nightly(but="^(worker|sockets)$")
 @pytest.mark.parametrize("name", PAGES)
 def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, name: str) -> None:
     record = ran.one(page=name)
@@ -158,6 +156,8 @@ def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, nam
         assert_exact(record, house.archive(name))
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^worker$")
 @pytest.mark.parametrize("name", PAGES)
 def test_over_http_2_as_well(house: House, over_h2: Ran, name: str) -> None:
     assert_ok(over_h2.one(page=name))

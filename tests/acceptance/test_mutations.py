@@ -19,7 +19,7 @@ from testbed.base import proc
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("mutations.toml")
-NEAR = "not (root or guest or browser or slow or thorough)"
+NEAR = "not (root or guest or browser or slow or thorough or nightly)"
 PATIENT_S = 900  # a busy machine may take its time
 PASSED, FAILED = 0, 1
 """What pytest ends with; any other status, such as that of an import error, finds nothing."""
@@ -56,11 +56,17 @@ class Mutation:
 
 MUTATIONS = [Mutation(**each) for each in tomllib.loads(LIST.read_text())["mutation"]]
 FIRST = {each.room: each for each in reversed(MUTATIONS)}
-CASES = [
-    pytest.param(each, marks=() if each in FIRST.values() else pytest.mark.thorough, id=str(each))
-    for each in MUTATIONS
-]
-"""`make test` has the first of each room."""
+ONE = MUTATIONS[:1]
+
+
+def tiers(mutation: Mutation) -> list[pytest.MarkDecorator]:
+    """`make test` has one, and `make test-all` the first of each room."""
+    rooms = [*FIRST.values()]
+    left_out = [pytest.mark.thorough] if mutation not in ONE else []
+    return left_out + ([pytest.mark.nightly] if mutation not in rooms else [])
+
+
+CASES = [pytest.param(each, marks=tiers(each), id=str(each)) for each in MUTATIONS]
 
 
 def link_tree(tree: Path, files: set[str]) -> None:
@@ -88,11 +94,8 @@ def test_each_says_what_its_file_says_now() -> None:
         compile(mutation.text, mutation.file, "exec")
 
 
-@pytest.mark.parametrize(
-    "mutations",
-    [MUTATIONS[:1], pytest.param(MUTATIONS, marks=pytest.mark.thorough)],
-    ids=["one", "all"],
-)
+@pytest.mark.nightly(but="^one$")
+@pytest.mark.parametrize("mutations", [ONE, MUTATIONS], ids=["one", "all"])
 def test_without_them_the_same_tests_pass(tmp_path: Path, mutations: list[Mutation]) -> None:
     files = {mutation.file for mutation in mutations}
     link_tree(tmp_path / "tree", files)

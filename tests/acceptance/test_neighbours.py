@@ -463,7 +463,7 @@ def test_a_command_outside_of_all_hosts_has_no_neighbours(
 
 
 @pytest.mark.parametrize("version", ["6.12", "6.1"])
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_older_kernels_have_neighbours(house: House, version: str) -> None:
     asked = LINE | {"kernel.version": version, "traffic": f"{CALL_UP} + {FETCHES}"}
     first, second = (house.run(**asked).records[0] for _ in range(2))

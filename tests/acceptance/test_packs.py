@@ -63,7 +63,7 @@ def test_a_pack_is_rerun_and_is_the_same_or_says_what_differs(house: House, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,9 +32,9 @@ def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
     return PAGE
 
 
-@pytest.mark.parametrize(
-    "names", [EXTREMES, pytest.param(OTHERS, marks=pytest.mark.thorough)], ids=["extremes", "all"]
-)
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^extremes$")
+@pytest.mark.parametrize("names", [EXTREMES, OTHERS], ids=["extremes", "all"])
 def test_the_lab_measures_what_the_profile_states(
     house: House, page: str, names: Sequence[str]
 ) -> None:

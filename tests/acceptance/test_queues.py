@@ -82,6 +82,8 @@ def all_of_them(house: House, page: str) -> Ran:
     return house.run(page=page, client="graph", **queues)
 
 
+@pytest.mark.thorough(but="^(codel|bfifo)")
+@pytest.mark.nightly(but="^(codel|pie|cake unl|sfq perturb|dualpi2|bfifo)")
 @pytest.mark.parametrize("text", QUEUES)
 def test_each_queue_of_the_kernel_holds_in_its_direction(all_of_them: Ran, text: str) -> None:
     (record,) = (r for r in all_of_them.records if r.trial.linked.link.qdisc_down == text)

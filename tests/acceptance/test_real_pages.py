@@ -33,10 +33,9 @@ def load(house: House, page: str, protocol: str) -> Ran:
     return house.run(page=page, protocol=protocol, web_server="nginx-quic", **LINE)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(name, marks=() if name == MANY else pytest.mark.thorough) for name in RECIPES],
-)
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^flag-icons-h2$")
+@pytest.mark.parametrize("page", RECIPES)
 def test_all_that_was_recorded_is_asked_for(house: House, page: str) -> None:
     (record,) = load(house, page, "h3").records
     assert_ok(record)

@@ -49,6 +49,7 @@ def root(house: House, ran: Ran) -> Root:
     return root
 
 
+@pytest.mark.thorough
 def test_pages_are_loaded_and_the_digest_stands_for_all_programs(ran: Ran, root: Root) -> None:
     for record in ran.records:
         assert_ok(record)

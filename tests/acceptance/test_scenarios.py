@@ -40,6 +40,7 @@ def with_fault(text: str) -> str:
     return text
 
 
+@pytest.mark.thorough
 def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) -> None:
     words = ("all", "--kernel-version", "7.3")
     code, said, found = perform(house, "all", *words)
@@ -67,6 +68,7 @@ def test_what_the_store_has_is_not_performed_again(
     assert load_manifest(twice).stored == Stored(trials=2, again=1)
 
 
+@pytest.mark.thorough
 def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> None:
     for path in FILES:
         (tmp_path / path.name).write_text(with_fault(path.read_text()))

@@ -96,6 +96,7 @@ def test_kernel_work_alone_can_take_all_of_the_time(house: House) -> None:
     assert found.answered == 0
 
 
+@pytest.mark.thorough
 def test_work_is_free_without_a_price(house: House) -> None:
     found = one(house, "free", "price=0", "rate_per_s=2000")
     assert (found.failed_pct, found.server["owed_ns"]) == (0.0, 0)
@@ -146,15 +147,15 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
     assert (found.failed_pct, found.prices_ns) == (0.0, {})
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="overload-termination")
 @pytest.mark.parametrize(
     ("name", "only"),
     [
         ("overload-termination", "mechanism=default,ending=rst"),
-        pytest.param("overload-establishment", "mechanism=default", marks=pytest.mark.thorough),
-        pytest.param(
-            "overload-windows-clients", "mechanism=no-syn-drop", marks=pytest.mark.thorough
-        ),
-        pytest.param("overload-segments", "mechanism=default", marks=pytest.mark.thorough),
+        ("overload-establishment", "mechanism=default"),
+        ("overload-windows-clients", "mechanism=no-syn-drop"),
+        ("overload-segments", "mechanism=default"),
     ],
 )
 def test_a_halved_backlog_is_found_in_every_overload_experiment(
@@ -211,6 +212,7 @@ def test_response_times_are_kept_as_a_histogram_s_log(house: House) -> None:
     assert log.startswith("#[") and "Tag=response," in log
 
 
+@pytest.mark.thorough
 def test_a_saturation_is_found_where_the_prices_put_it(house: House) -> None:
     config = house.folder / "load.toml"
     config.write_text(LOAD)

@@ -45,6 +45,7 @@ def pages(house: House) -> None:
             house.record(site, f"{WWW}/{name}", name)
 
 
+@pytest.mark.nightly(but="kept")
 @pytest.mark.parametrize("idle_s", [0, 600], ids=["connections kept", "connections ended"])
 def test_what_a_cache_has_is_not_asked_for_again(house: House, idle_s: int) -> None:
     ran = house.run(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from analysis.words import MISSING
-from bench.theory import ColdFetch, fetch_ms
 from firstflight.cli.links import REQUEST_BYTES, RESPONSE_BYTES
 from firstflight.cli.main import main
 from firstflight.usage import answer, read_verbs
 from testbed.base.places import PROFILES
 from testbed.model import LinkSpec
+from tests.closed_form import ColdFetch, fetch_ms
 from tests.hallway import make_services
 
 

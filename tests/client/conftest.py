@@ -22,15 +22,15 @@ from testbed.pages.authority import make_authority
 from tests.client.front import serving_tls
 from tests.client.har_model import Har
 from tests.client.replay import (
+    FastServer,
     Replay,
-    Server,
     Syns,
     answer_names,
     handler,
     reading,
-    serving,
 )
 from tests.client.sites import Site, png
+from tests.web import running
 
 NETWORK = "10.83.0"
 CLIENT_ADDRESS = f"{NETWORK}.1"
@@ -128,11 +128,11 @@ def serve(two_ends: TwoEnds) -> Iterator[Callable[[Site], Replay]]:
                 undo.callback(packets.close)
                 packets.bind(("s0", 0))
                 replay = Replay(site, Syns(packets))
-                servers = [Server((a, 80), handler(replay)) for a in HOSTS.values()]
+                servers = [FastServer(handler(replay), address=(a, 80)) for a in HOSTS.values()]
                 names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 names.bind((SERVER_ADDRESS, 53))
             for server in servers:
-                undo.enter_context(serving(server))
+                undo.enter_context(running(server))
             undo.enter_context(reading(answer_names, names, HOSTS))
             return replay
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 import struct
 import threading
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tests.client.sites import Site
+from tests.web import Handler, Server
 
 PACKET_HEADER = 14
 HELD_S = 60.0
@@ -69,7 +69,7 @@ class Replay:
     chunked: bool = False
     news: threading.Condition = field(default_factory=threading.Condition)
 
-    def respond(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def respond(self, request: Handler) -> None:
         """Answer one request."""
         scheme = request.headers.get(SCHEME_HEADER, "http")
         url = f"{scheme}://{request.headers['Host']}{request.path}"
@@ -103,31 +103,22 @@ class Replay:
         request.wfile.write(body)
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
+class FastServer(Server):
+    """Takes requests in SYNs."""
 
     def server_bind(self) -> None:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 64)
         super().server_bind()
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client may go away in the middle of an answer."""
 
-
-def handler(replay: Replay) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+def handler(replay: Replay) -> type[Handler]:
+    class ReplayHandler(Handler):
         wbufsize = -1
 
-        def do_GET(self) -> None:
+        def get(self) -> None:
             replay.respond(self)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    return Handler
+    return ReplayHandler
 
 
 def answer_names(names: socket.socket, addresses: dict[str, str], stop: threading.Event) -> None:
@@ -164,15 +155,3 @@ def reading(run: Callable[..., None], reader: socket.socket, subject: object) ->
         stop.set()
         thread.join()
         reader.close()
-
-
-@contextmanager
-def serving(server: http.server.HTTPServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

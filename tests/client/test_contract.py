@@ -117,6 +117,7 @@ def test_reports_what_the_archive_does_not_hold(
     assert (loaded.missing, loaded.extra, loaded.failed) == ((), (unlisted,), ())
 
 
+@pytest.mark.thorough(but="graph")
 def test_a_stalled_server_is_a_timeout(
     name: str,
     site: Site,

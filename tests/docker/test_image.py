@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.guest,
     pytest.mark.slow,
-    pytest.mark.thorough,
+    pytest.mark.nightly,
 ]
 
 ROOT = places.ROOT

@@ -1,10 +1,16 @@
-"""What a program may have changed of the host: one mapping before and one after are compared."""
+"""What a program may have changed of the host: one mapping before and one after are compared.
+
+What a machine does by itself is no change of it: what is drawn, loaded or mounted for whoever first
+needs it is there before anything is read, and counters are left out, as are the names of other
+tests of this project, which may run at the same time.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+import socket
 import time
 from collections.abc import Callable
 from functools import cache
@@ -15,16 +21,16 @@ from tests.lab.wires import namespace
 
 DEADLINE_S = 60.0
 SYSCTLS = ("net/ipv4", "net/core")
-# Other tests of this project may run at the same time, of Mininet's links among them; the names of
-# a trial on the host kernel are ff, digits, and an s.
-FOREIGN = re.compile(r"/(ff-test-|fft|ffprobe|ff\d+l\d+-)")
+COUNTERS = ("nf_conntrack_count",)
+# Mininet's links are among them; the names of a trial on the host kernel are ff, digits, and an s.
+FOREIGN = re.compile(r"[/ ](ff-test-|fft|ffprobe|ff\d+l\d+-)")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 FOLDERS = ("/run/netns", "/etc/netns", "/etc/chromium", "/etc/opt", "/sys/fs/cgroup", "/sys/module")
 
 
 def read_host_state() -> dict[str, str]:
     """Links, routes, sysctls, mounts, name spaces, policies, cgroups, modules."""
-    _mount_namespaces()
+    _settle()
     state = {f"ip {what}": _show(what) for what in ("link", "address", "route", "rule")}
     state |= {f"listing {folder}": "\n".join(_tree(Path(folder))) for folder in FOLDERS}
     state["mounts"] = Path("/proc/self/mounts").read_text()
@@ -32,12 +38,20 @@ def read_host_state() -> dict[str, str]:
         name: "\n".join(line for line in text.splitlines() if not FOREIGN.search(line))
         for name, text in state.items()
     }
-    for path in (p for tree in SYSCTLS for p in list_files(Path("/proc/sys") / tree)):
-        try:
-            state[f"sysctl {path}"] = path.read_text()
-        except OSError:  # some can only be written
-            continue
-    return state
+    return state | read_sysctls(*SYSCTLS)
+
+
+def read_sysctls(*trees: str) -> dict[str, str]:
+    """The sysctls below these folders of /proc/sys that can be read, by their paths."""
+    _settle()
+    found = {}
+    for path in (path for tree in trees for path in list_files(Path("/proc/sys", tree))):
+        if path.name not in COUNTERS and not FOREIGN.search(str(path)):
+            try:
+                found[str(path)] = path.read_text()
+            except OSError:  # some can only be written
+                continue
+    return found
 
 
 def read_holders(inode: int, kind: str = "net", until_s: float = math.inf) -> list[int]:
@@ -67,10 +81,23 @@ def await_that(happens: Callable[[], bool]) -> None:
 
 
 @cache
-def _mount_namespaces() -> None:
-    """Have ip(8) mount the folder of names, which it does when any test first makes one."""
-    with namespace("h"):
-        pass
+def _settle() -> None:
+    """Have done what happens once, by whoever comes first.
+
+    ip(8) mounts the folder of names, and the kernel loads the modules of a link.
+    """
+    with namespace("h") as made:
+        for discipline in ("netem", "tbf rate 1mbit burst 2kb limit 2kb", "clsact"):
+            place = () if discipline == "clsact" else ("root",)
+            words = ("tc", "-n", made.name, "qdisc", "replace", "dev", "lo", *place)
+            proc.run((*words, *discipline.split()), check=False)  # a kernel may have none of them
+    draw_key()
+
+
+def draw_key() -> None:
+    """Have the kernel draw its key of Fast Open, which the first listener's option makes it do."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 1)
 
 
 def _show(what: str) -> str:

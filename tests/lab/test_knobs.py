@@ -25,7 +25,7 @@ from testbed.lab.tcp import (
 )
 from testbed.lab.topology import open_topology
 from testbed.model import Cookies, TcpSpec
-from tests.lab.test_topology import sysctls
+from tests.kernel.host_state import read_sysctls
 
 # Every kernel lets a namespace have this one, whatever its own default is.
 RENO = TcpSpec(congestion_control="reno")
@@ -227,10 +227,10 @@ def test_the_key_is_rotated(tag: str) -> None:
 
 @pytest.mark.root
 def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
-    before = sysctls()
+    before = read_sysctls("net")
     with open_topology(tag, 1500, 1) as topology:
         set_knobs(topology, replace(RENO, tfo=True, cookies="not-required"))
         rotate_key(topology)
-        during = sysctls()
+        during = read_sysctls("net")
     assert {path for path in before if path in during and during[path] != before[path]} == set()
     assert proc.run(("ip", "route", "show", "default")).stdout.count("initcwnd") == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,13 +24,10 @@ from testbed.lab.topology import (
     to_ipv6,
 )
 from testbed.model import Ip
-from tests.kernel.host_state import list_files
+from tests.kernel.host_state import read_sysctls
 
 # ip(7); Python has no names for them.
 IP_RECVTTL, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 12, 10, 2
-SYSCTLS = Path("/proc/sys/net")
-# The kernel itself counts in these.
-VOLATILE = ("nf_conntrack_count",)
 
 
 def test_origin_addresses() -> None:
@@ -71,18 +67,6 @@ def namespaces(tag: str) -> list[str]:
 def devices() -> set[str]:
     """Network devices of the host."""
     return {row["ifname"] for row in json.loads(proc.run(("ip", "-j", "link")).stdout)}
-
-
-def sysctls() -> dict[Path, bytes]:
-    """Every network sysctl of the host that can be read."""
-    found = {}
-    for path in list_files(SYSCTLS):
-        if path.name not in VOLATILE:
-            try:
-                found[path] = path.read_bytes()
-            except OSError:
-                continue
-    return found
 
 
 def send(topology: Topology, address: str, size: int = 10) -> int | None:
@@ -216,10 +200,10 @@ def test_two_labs_side_by_side(tag: str) -> None:
 
 @pytest.mark.root
 def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
-    before = sysctls()
+    before = read_sysctls("net")
     with open_topology(tag, 1500, 1):
-        during = sysctls()
-    after = sysctls()
+        during = read_sysctls("net")
+    after = read_sysctls("net")
     assert len(before) > 100
     for found in (during, after):
         assert {path for path in before if path in found and found[path] != before[path]} == set()

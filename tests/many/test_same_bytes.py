@@ -118,6 +118,8 @@ def from_a_store(folder: Path, dask: Dask) -> None:
     assert (stored.trials, stored.again) == (TRIALS, 1)
 
 
+@pytest.mark.thorough(but="at_once")
+@pytest.mark.nightly(but="at_once|on_a_cluster")
 @pytest.mark.parametrize("how", [at_once, in_parts, on_a_cluster, resumed, from_a_store])
 def test_the_same_bytes(
     how: Callable[[Path, Dask], None], tmp_path: Path, alone: Path, dask: Dask
@@ -138,6 +140,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_in_a_load(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
     argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
     with proc.started(argv, cwd=places.ROOT) as child:
@@ -147,6 +150,7 @@ def test_a_worker_that_is_killed_in_a_load(tmp_path: Path, alone: Path, dask_alo
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_is_killed(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
     log = tmp_path / "said"
     argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
@@ -160,6 +164,7 @@ def test_a_scheduler_that_is_killed(tmp_path: Path, alone: Path, dask_alone: Das
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_goes_on_with_the_cluster(
     tmp_path: Path, alone: Path, dask: Dask
 ) -> None:
@@ -168,6 +173,7 @@ def test_a_run_that_is_killed_goes_on_with_the_cluster(
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.thorough
 def test_an_interrupt_cancels_what_waits(tmp_path: Path, alone: Path, dask: Dask) -> None:
     argv = ("./run.sh", *PLAN, "--on", dask.address, "-o", str(tmp_path / "out"))
     with proc.started(argv, cwd=places.ROOT) as child:
@@ -178,6 +184,7 @@ def test_an_interrupt_cancels_what_waits(tmp_path: Path, alone: Path, dask: Dask
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.thorough
 def test_a_worker_with_other_code_is_refused_by_name(
     tmp_path: Path, alone: Path, dask_alone: Dask
 ) -> None:
@@ -190,6 +197,7 @@ def test_a_worker_with_other_code_is_refused_by_name(
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.thorough
 def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
     tmp_path: Path, alone: Path, dask_alone: Dask
 ) -> None:
@@ -212,6 +220,7 @@ def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_hangs_loses_its_batch_to_others(
     tmp_path: Path, alone: Path, dask_alone: Dask
 ) -> None:
@@ -234,6 +243,7 @@ def test_a_worker_that_hangs_loses_its_batch_to_others(
     assert_equal(tmp_path / "out", alone)
 
 
+@pytest.mark.nightly
 def test_a_worker_with_a_clock_of_another_year(
     tmp_path: Path, alone: Path, dask_alone: Dask
 ) -> None:

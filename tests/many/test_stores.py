@@ -36,6 +36,7 @@ def run(place: StorePlace, folder: Path, *words: str) -> str:
     return done.stderr
 
 
+@pytest.mark.thorough
 def test_what_one_machine_measured_no_other_measures(place: StorePlace, tmp_path: Path) -> None:
     first = run(place, tmp_path / "first")
     assert "from the store" not in first
@@ -62,6 +63,7 @@ def test_what_one_machine_measured_no_other_measures(place: StorePlace, tmp_path
     assert place.list_entries() == []
 
 
+@pytest.mark.thorough
 def test_two_at_once_write_what_one_writes(place: StorePlace, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         for ran in [pool.submit(run, place, tmp_path / name, "--jobs", "1") for name in "ab"]:

@@ -41,6 +41,7 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.root
@@ -72,6 +73,7 @@ def test_parallel(hosts: Hosts, alone: Path, tmp_path: Path) -> None:
     assert_same(tmp_path / "out", alone)
 
 
+@pytest.mark.thorough
 @pytest.mark.guest
 @pytest.mark.slow
 def test_the_steps_of_github(tree: Path, alone: Path, tmp_path: Path) -> None:
@@ -111,6 +113,7 @@ def test_the_actions_of_github_are_pinned_and_its_commands_are_ours() -> None:
         assert {word for word in rest if word.startswith("-")} <= options, words
 
 
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 def test_snakemake(snakemake: Path, tree: Path, alone: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import io
 import lzma
 import ssl
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from testbed.root.lock import LockedPackage
+from tests.web import Handler, Server, running
 
 INDEX = "main/binary-amd64/Packages.xz"
 Member = str | bytes | Path | None
@@ -95,8 +95,10 @@ def serving(files: Mapping[str, bytes] = {}, certificate: Path | None = None) ->
     mirror = Mirror(dict(files))
     ended = threading.Event()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class MirrorHandler(Handler):
+        protocol_version = "HTTP/1.0"
+
+        def get(self) -> None:
             wanted = self.headers.get("Range")
             mirror.asked.append((self.path, wanted))
             if target := mirror.redirected.get(self.path):
@@ -120,31 +122,17 @@ def serving(files: Mapping[str, bytes] = {}, certificate: Path | None = None) ->
             cuts = mirror.cut.get(self.path)
             self.wfile.write(data[first : cuts.pop(0)] if cuts else data[first:])
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    class Server(http.server.ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """Say nothing: a client that has enough goes in the middle of an answer."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    mirror.address = f"http://127.0.0.1:{server.server_port}"
+    context = None
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        mirror.address = f"https://localhost:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield mirror
-    finally:
-        ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(Server(MirrorHandler, context)) as server:
+        place = f"https://localhost:{server.server_port}"
+        mirror.address = place if certificate else f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield mirror
+        finally:
+            ended.set()
 
 
 def publish(

@@ -233,6 +233,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return hostile("http://a.test/", tmp_path_factory.mktemp("plain"), "reason")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(

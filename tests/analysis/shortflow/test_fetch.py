@@ -185,6 +185,7 @@ def assert_predicted(ran: Ran, record: Record) -> None:
     assert load_of(record).plt_ms == pytest.approx(due_ms, rel=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.guest
 def test_within_one_percent_of_the_virtual_kernel(house: House) -> None:
     sizes = {"kib60": 61_700, "kib256": 262_400, "mib1": 1_048_900}

@@ -11,18 +11,40 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base import places
 from testbed.base.checksums import file_sha256
 from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
 from testbed.base.errors import MissingError, StorageError
 from testbed.kernel.build import cache as build
 from testbed.kernel.build import source
-from testbed.kernel.build.pin import Pin
+from testbed.kernel.build.compiler import configure
+from testbed.kernel.build.patches import apply_patch, read_patch
+from testbed.kernel.build.pin import Pin, read_pin
+from testbed.kernel.build.toolchain import ensure_toolchain
 from testbed.root import download, release
 from tests.kernel.small_pin import MAKEFILE, PROGRAM, make_pin
 from tests.kernel.toolchains import find_toolchain
 from tests.root.debs import Mirror, locked, pack, publish, serving
 
 SNAPSHOT = download.SNAPSHOT_VARIABLE
+
+
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^6.1$")
+@pytest.mark.parametrize("version", ["6.1", "6.12"])
+def test_a_pinned_source_takes_its_patches_and_its_configuration(
+    version: str, tmp_path: Path
+) -> None:
+    """All of a build but compiling, which `make test-nightly` does."""
+    pin = read_pin(version)
+    with build.build_lock(pin, places.cache(), silent):
+        toolchain = ensure_toolchain(places.cache(), silent)
+        kept = source.fetch_source(pin, places.cache(), toolchain, silent)
+    assert kept.sha256 == pin.tarball_sha256
+    replace(kept, whole=False).unpack(tmp_path)
+    for file in pin.patches:
+        apply_patch(read_patch(file), tmp_path, kept.describe(), toolchain)
+    configure(tmp_path, pin.config, f"kernel {version}", toolchain)
 
 
 def silent(message: str) -> None:

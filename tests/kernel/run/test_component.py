@@ -39,7 +39,7 @@ leave(said=said.stderr, own=own.stderr, libraries=re.findall(r"=> (\\S+)", maps.
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [DEFAULT_ROOT, "debian-12"])
 def test_nginx_of_sid_has_http_3_beside_the_root_s(
     guests: Guests, tmp_path: Path, name: str

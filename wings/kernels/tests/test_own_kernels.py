@@ -127,6 +127,7 @@ def patch_file(tmp_path: Path, *texts: str) -> str:
     return str(file)
 
 
+@pytest.mark.nightly
 def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(at_home: House, tmp_path: Path) -> None:
     """After a patched kernel, the same object tree gives what a build from nothing gave."""
     sleeps = patch_file(tmp_path, SLEEPS)
@@ -144,6 +145,7 @@ def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(at_home: House, tmp_p
     assert not plain.binary.exists() and patched.binary.exists()
 
 
+@pytest.mark.thorough
 def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
     at_home: House, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
     assert max(map(len, mail.read_text().splitlines())) <= 76
 
 
+@pytest.mark.nightly
 def test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell(
     at_home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +173,7 @@ def test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_o
     assert "--set 'tcp.sysctl.tcp_retries1=" in remark
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("planted", "warning"),
     [
@@ -195,6 +199,7 @@ def test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what(
     assert (code, "2 broken" in " ".join(said.split())) == (EXIT_OK, True)
 
 
+@pytest.mark.nightly
 def test_what_a_patch_adds_and_does_not_turn_on_is_said(
     at_home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,12 +215,14 @@ def test_what_a_patch_adds_and_does_not_turn_on_is_said(
     assert "not compiled" not in capsys.readouterr().err
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="nonsense")
 @pytest.mark.parametrize(
     ("planted", "words"),
     [
         ("nonsense();", "does not compile: net/ipv4/tcp.c:"),
         ('panic("planted");', "does not boot: "),
-        pytest.param("for (;;) cpu_relax();", "does not boot: ", marks=pytest.mark.thorough),
+        ("for (;;) cpu_relax();", "does not boot: "),
     ],
 )
 def test_what_does_not_compile_or_boot_is_said_and_not_kept(
@@ -237,6 +244,7 @@ def test_what_does_not_compile_or_boot_is_said_and_not_kept(
     assert own_kernels(places.data()) == ()
 
 
+@pytest.mark.nightly
 def test_each_mistake_of_fast_open_breaks_a_promise(at_home: House, tmp_path: Path) -> None:
     """One kernel makes them all, each only where a sysctl says so."""
     assert set(FOUND_BY) == {

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 from testbed.archive.reading import Archive, Entry
 from testbed.base.proc import started
+from tests.web import Handler, Server, running
 
 LOADED = "/__loaded__"
 # Said by the page after its load event: whatever is asked for too late comes later in the log.
@@ -55,18 +54,14 @@ class Replay:
     late: int = 0
 
 
-class Handler(BaseHTTPRequestHandler):
+class ArchiveHandler(Handler):
     """Answers from an archive, slowly enough that a large body takes several packets' time."""
 
-    protocol_version = "HTTP/1.1"
     log: Replay
     entries: dict[str, Entry]
     document: str
 
-    def log_message(self, *_: object) -> None:
-        """Keep standard error quiet."""
-
-    def do_GET(self) -> None:
+    def get(self) -> None:
         """Serve one object of the archive, or 404."""
         scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
         visit = Visit(f"{scheme}://{self.headers['Host']}{self.path}", time.monotonic())
@@ -92,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
             self.log.cut.append(visit.url)
             raise
 
-    def do_POST(self) -> None:
+    def post(self) -> None:
         """Take the page's report."""
         self.log.report.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.log.late = len(self.log.visits)
@@ -100,16 +95,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
         self.log.loaded.set()
-
-
-class Server(ThreadingHTTPServer):
-    """One thread for each connection."""
-
-    request_queue_size = 256
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: the browser was stopped in the middle of a response."""
 
 
 @contextmanager
@@ -120,25 +105,17 @@ def replay(archive: Archive, tls: Path | None = None) -> Iterator[Replay]:
     """
     document = root_document(archive)
 
-    class Bound(Handler):
+    class Bound(ArchiveHandler):
         entries = {entry.url: entry for entry in archive.entries}  # noqa: RUF012
         log = Replay()
 
     Bound.document = document.url
-    with ExitStack() as running:
+    with ExitStack() as undo:
         for scheme in {entry.scheme for entry in archive.entries}:
-            server = Server(("127.0.0.1", 0), Bound)
-            running.callback(server.server_close)
-            if scheme == "https":
-                assert tls is not None
-                server.socket = tls_context(tls).wrap_socket(
-                    server.socket, server_side=True, do_handshake_on_connect=False
-                )
-            Bound.log.ports[scheme] = server.server_address[1]
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-            thread.start()
-            running.callback(thread.join)
-            running.callback(server.shutdown)
+            assert tls is not None or scheme == "http"
+            context = tls_context(tls) if tls is not None and scheme == "https" else None
+            server = undo.enter_context(running(Server(Bound, context)))
+            Bound.log.ports[scheme] = server.server_port
         yield Bound.log
 
 

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import ssl
 import tempfile
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from testbed.base.proc import CommandError, run
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
+from tests.web import open_context
 from wings.pages.har_export import write_archive
+from wings.pages.tests.recorder.site import Site, serving, typed
 from wings.pages.tests.recordings import make_recording
 
 pytestmark = pytest.mark.browser
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Says one word."""
-
-    def do_GET(self) -> None:
-        """Answer."""
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<p>served</p>")
-
-    def log_message(self, *_: object) -> None:
-        """Keep standard error quiet."""
-
-
-class Server(ThreadingHTTPServer):
-    """A refused handshake is no error here."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
@@ -52,20 +27,10 @@ def tls(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def port(tls: Path) -> Iterator[int]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tls / "www.example.com.pem", tls / "key.pem")
-    server = Server(("127.0.0.1", 0), Handler)
-    server.socket = context.wrap_socket(
-        server.socket, server_side=True, do_handshake_on_connect=False
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    site = Site()
+    site.put("https://www.example.com/", typed(b"<p>served</p>", "text/html"))
+    with serving(site, open_context(tls, "www.example.com")):
+        yield site.tls_port
 
 
 def load(port: int, *flags: str) -> str:

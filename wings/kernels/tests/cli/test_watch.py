@@ -10,7 +10,11 @@ import pytest
 from firstflight.cli.main import main
 from tests.hallway import make_services
 from wings.kernels.cli import watch as kernel_watch
-from wings.kernels.tests.watch.history import TreeVerbs, make_week
+from wings.kernels.tests.watch.history import (
+    A_DAY,
+    TreeVerbs,
+    make_week,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +43,7 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    week = make_week(tmp_path / "week", seed=3)
+    week = make_week(tmp_path / "week", seed=3, branches=A_DAY)
     verbs = TreeVerbs(tmp_path / "data" / "firstflight" / "watch.git")
     monkeypatch.setattr(kernel_watch, "call_verb", verbs)
     listed = tmp_path / "branches.json"

@@ -36,7 +36,7 @@ def verdicts(out: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", ["7.3", "6.1"])
 def test_a_debug_kernel_has_the_verdicts_of_the_plain_one(version: str, tmp_path: Path) -> None:
     drill = write_drill(tmp_path / "drill")
@@ -60,7 +60,7 @@ def test_a_debug_kernel_has_the_verdicts_of_the_plain_one(version: str, tmp_path
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_memory_that_leaks_fails_a_test_of_a_debug_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

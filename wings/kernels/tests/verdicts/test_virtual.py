@@ -19,7 +19,7 @@ PAGE = "wikipedia"
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_an_older_kernel_sends_other_packets(house: House) -> None:
     shutil.copytree(PAGES / PAGE, house.pages / PAGE)
     folder = house.folder / "lanes"

@@ -7,15 +7,11 @@ and a file ``broken`` keeps it from being compiled.
 
 from __future__ import annotations
 
-import http.server
 import json
 import random
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INCONCLUSIVE, EXIT_MISSING, EXIT_OK
@@ -30,7 +26,7 @@ CASES = {
     "selftests": ("packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/tls"),
 }
 START = datetime(2026, 11, 16, tzinfo=UTC)
-BRANCHES, PATCHES = 56, 12
+BRANCHES, A_DAY, PATCHES = 56, 8, 12
 
 
 @dataclass
@@ -42,9 +38,9 @@ class Week:
     planted: dict[str, set[str]] = field(default_factory=dict)
     """The bad commits of each branch."""
 
-    def make(self, draw: random.Random) -> None:
-        """Make all branches; about a third get one bad commit or two, some one that breaks."""
-        for number in range(BRANCHES):
+    def make(self, draw: random.Random, branches: int) -> None:
+        """Make branches; about a third get one bad commit or two, some one that breaks."""
+        for number in range(branches):
             if number % 5 == 4:  # what was applied meanwhile, a known failure with it
                 self._change("base.c", f"base {number}")
                 if number == 24:
@@ -86,10 +82,10 @@ class Week:
         return commit(self.repository, subject)
 
 
-def make_week(folder: Path, seed: int) -> Week:
-    """Make a week in the new ``folder``."""
+def make_week(folder: Path, seed: int, branches: int = BRANCHES) -> Week:
+    """Make a week in the new ``folder``, or its first branches."""
     week = Week(make_repository(folder / "linux"))
-    week.make(random.Random(seed))  # noqa: S311 - no secret
+    week.make(random.Random(seed), branches)  # noqa: S311 - no secret
     return week
 
 
@@ -179,22 +175,3 @@ def _skipped(test: dict[str, object]) -> dict[str, object]:
 
 def _after(words: Sequence[str], option: str) -> str:
     return words[words.index(option) + 1]
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve the files of ``folder`` on the loopback for the block; yield the address."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_words: object) -> None:
-            pass
-
-    handler = partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()

@@ -9,7 +9,14 @@ import pytest
 
 from testbed.kernel.run.interface import InterruptedTrial
 from tests.kernel.small_tree import git
-from wings.kernels.tests.watch.history import BRANCHES, TreeVerbs, Week, make_week, served
+from tests.web import serving_folder
+from wings.kernels.tests.watch.history import (
+    A_DAY,
+    BRANCHES,
+    TreeVerbs,
+    Week,
+    make_week,
+)
 from wings.kernels.watch.branches import (
     Branch,
     fetch_branches,
@@ -20,10 +27,13 @@ from wings.kernels.watch.branches import (
 from wings.kernels.watch.executor import Executor, UnansweredError
 from wings.kernels.watch.published import PublishedRuns
 
+SEED = 35
+
 
 @pytest.fixture(scope="module")
-def week(tmp_path_factory: pytest.TempPathFactory) -> Week:
-    return make_week(tmp_path_factory.mktemp("week"), seed=35)
+def day(tmp_path_factory: pytest.TempPathFactory) -> Week:
+    """The first day of that week."""
+    return make_week(tmp_path_factory.mktemp("day"), SEED, A_DAY)
 
 
 def make_executor(tmp_path: Path) -> tuple[Executor, TreeVerbs]:
@@ -54,11 +64,16 @@ def commits_of(tests: dict[str, dict[str, object]]) -> set[str]:
     return {commit for case in cases for commit in case["commits"]}
 
 
-def test_a_week_of_56_branches(week: Week, tmp_path: Path) -> None:
+@pytest.mark.nightly
+def test_a_week_of_56_branches(tmp_path: Path) -> None:
+    week = make_week(tmp_path / "week", SEED)
     executor, _ = make_executor(tmp_path)
     list_file = tmp_path / "list" / "branches.json"
     list_file.parent.mkdir()
-    with served(week.repository / ".git") as repository, served(list_file.parent) as site:
+    with (
+        serving_folder(week.repository / ".git") as repository,
+        serving_folder(list_file.parent) as site,
+    ):
         for number in range(BRANCHES):
             shown = [entry | {"url": f"{repository} {entry['branch']}"}
                      for entry in week.listed[max(0, number - 8) : number + 1]]  # fmt: skip
@@ -86,10 +101,10 @@ def branch_of(week: Week, number: int) -> Branch:
 
 
 def test_a_branch_that_does_not_compile_is_a_failure_and_a_base_is_none(
-    week: Week, tmp_path: Path
+    day: Week, tmp_path: Path
 ) -> None:
-    number = next(n for n, entry in enumerate(week.listed) if week.planted[entry["branch"]])
-    branch = branch_of(week, number)
+    number = next(n for n, entry in enumerate(day.listed) if day.planted[entry["branch"]])
+    branch = branch_of(day, number)
     executor, verbs = make_executor(tmp_path)
     executor.test(branch)
     head = json.loads((executor.published.folder / f"results-{branch.name}.json").read_text())[
@@ -108,24 +123,24 @@ def test_a_branch_that_does_not_compile_is_a_failure_and_a_base_is_none(
     assert read_run(executor, branch.name)["executor"]["result"] == "skip"
 
 
-def test_commits_that_do_not_compile_are_suspects_too(week: Week, tmp_path: Path) -> None:
+def test_commits_that_do_not_compile_are_suspects_too(day: Week, tmp_path: Path) -> None:
     def before(commit: str) -> str:
-        return git(week.repository, "rev-parse", f"{commit}^").strip()
+        return git(day.repository, "rev-parse", f"{commit}^").strip()
 
     number, planted = next(
-        (number, bad) for number, entry in enumerate(week.listed)
-        for bad in week.planted[entry["branch"]]
-        if len(week.planted[entry["branch"]]) == 1 and before(bad) != entry["base"]
+        (number, bad) for number, entry in enumerate(day.listed)
+        for bad in day.planted[entry["branch"]]
+        if len(day.planted[entry["branch"]]) == 1 and before(bad) != entry["base"]
     )  # fmt: skip
     executor, verbs = make_executor(tmp_path)
-    branch = branch_of(week, number)
+    branch = branch_of(day, number)
     verbs.broken = frozenset({before(planted)})
     assert not executor.test(branch)
     assert commits_of(read_run(executor, branch.name)) == {planted, before(planted)}
 
 
 @pytest.mark.parametrize("code", [None, 4])
-def test_no_answer_publishes_nothing(week: Week, tmp_path: Path, code: int | None) -> None:
+def test_no_answer_publishes_nothing(day: Week, tmp_path: Path, code: int | None) -> None:
     executor, verbs = make_executor(tmp_path)
 
     def fails(words: object, said: Path, logged: Path, limit_s: float) -> int | None:
@@ -133,7 +148,7 @@ def test_no_answer_publishes_nothing(week: Week, tmp_path: Path, code: int | Non
         return code if words[0] == "scenario" else verbs(words, said, logged, limit_s)  # type: ignore[index, arg-type]
 
     executor = Executor(fails, executor.mirror, executor.published)
-    branch = branch_of(week, 0)
+    branch = branch_of(day, 0)
     said = "took too long" if code is None else "no room left"
     with pytest.raises(UnansweredError, match=said):
         executor.test(branch)
@@ -142,11 +157,11 @@ def test_no_answer_publishes_nothing(week: Week, tmp_path: Path, code: int | Non
     assert entry == {"url": None, "branch": branch.name, "executor": "firstflight"}
 
 
-def test_an_interruption_ends_it_and_the_branch_is_tested_again(week: Week, tmp_path: Path) -> None:
+def test_an_interruption_ends_it_and_the_branch_is_tested_again(day: Week, tmp_path: Path) -> None:
     executor, _ = make_executor(tmp_path)
     interrupted = Executor(lambda *_words: 130, executor.mirror, executor.published)
     with pytest.raises(InterruptedTrial):
-        interrupted.test(branch_of(week, 0))
+        interrupted.test(branch_of(day, 0))
     assert executor.published.tested() == set()
-    executor.test(branch_of(week, 0))
-    assert executor.published.tested() == {week.listed[0]["branch"]}
+    executor.test(branch_of(day, 0))
+    assert executor.published.tested() == {day.listed[0]["branch"]}

@@ -13,6 +13,7 @@ from wings.pages.tests.importing.mutations import PRODUCERS, check, make_mutatio
 COUNT = int(os.environ.get("FIRSTFLIGHT_MUTATIONS", "300"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_changed_hars_end_in_a_whole_page_or_a_clear_error() -> None:
     ends: Counter[str] = Counter()

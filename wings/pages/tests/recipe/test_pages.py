@@ -6,7 +6,6 @@ Packages come from their registries once and stay in the user's cache, as they d
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -37,20 +36,7 @@ REQUESTS = {
     "semantic-ui": 23, "swagger-ui": 6, "tabler": 379, "tabler-gallery": 40,
 }  # fmt: skip
 
-# Other tests of this file load them in any case.
-QUICK = re.compile(r"(agency|flag-icons)(-h2)?$")
-
 Loads = tuple[Recording, Recording, Replay]
-
-
-def bounded(folders: list[Path]) -> list[object]:
-    """Pages as parameters: most of them for `make test-all` only."""
-    return [
-        pytest.param(
-            folder, id=folder.name, marks=() if QUICK.match(folder.name) else pytest.mark.thorough
-        )
-        for folder in folders
-    ]
 
 
 pytestmark = pytest.mark.browser
@@ -58,6 +44,9 @@ pytestmark = pytest.mark.browser
 
 def names(folders: list[Path]) -> list[str]:
     return [folder.name for folder in folders]
+
+
+PLAIN = [folder for folder in RECIPES if not folder.name.endswith("-h2")]
 
 
 def silent(_: str) -> None:
@@ -94,7 +83,8 @@ def archived(recording: Recording, folder: Path) -> Archive:
     return read_archive(folder)
 
 
-@pytest.mark.parametrize("folder", bounded(RECIPES))
+@pytest.mark.nightly(but="^agency(-h2)?$")
+@pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
 def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
     comparison = compare(folder.name, *loads(folder.name))
     assert comparison.same, comparison
@@ -156,6 +146,7 @@ def test_what_recording_takes_is_set_up_before_anything_is_fetched(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_page_is_spread_and_keeps_its_parents(
     tmp_path: Path, loads: Callable[[str], Loads]
 ) -> None:
@@ -170,6 +161,7 @@ def test_a_page_is_spread_and_keeps_its_parents(
     assert all(entry.start_ms is None and entry.dur_ms is None for entry in archive.entries)
 
 
+@pytest.mark.thorough
 def test_what_a_script_asks_for_must_be_there(tmp_path: Path) -> None:
     folder = tmp_path / "swagger-ui"
     folder.mkdir()
@@ -187,7 +179,9 @@ def test_what_a_script_asks_for_must_be_there(tmp_path: Path) -> None:
     assert not (tmp_path / "pages").exists()
 
 
-@pytest.mark.parametrize("folder", bounded([f for f in RECIPES if not f.name.endswith("-h2")]))
+@pytest.mark.thorough(but="^agency$")
+@pytest.mark.nightly(but="^(agency|flag-icons)$")
+@pytest.mark.parametrize("folder", PLAIN, ids=names(PLAIN))
 def test_nothing_leads_outside(folder: Path) -> None:
     recipe = read_recipe(folder)
     package = read_package(recipe, install(recipe, places.cache(), silent))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from tests.web import Server, running
 from wings.pages.synthesis.media import make_png
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of every WebSocket
@@ -74,6 +75,8 @@ class Site:
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
     sized: dict[tuple[str, str, int], Answer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    offered: set[str] = field(default_factory=set)
+    """What ``Accept-Encoding`` said."""
     port: int = 0
     tls_port: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
@@ -107,6 +110,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 name, _, value = line.decode("latin-1").partition(":")
                 headers[name.lower()] = value.strip()
             size = len(self.rfile.read(int(headers.get("content-length", "0"))))
+            site.offered.add(headers.get("accept-encoding", ""))
             url = f"{self.server.scheme}://{headers['host']}{target}"  # type: ignore[attr-defined]
             site.asked.append((method, url))
             answer = site.sized.get((method, url, size)) or site.answer(method, url)
@@ -137,28 +141,11 @@ def _accepted(headers: Mapping[str, str]) -> Answer | None:
     return Answer(status="101 Switching Protocols", headers=said)
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 64
-
+class _Server(Server):
     def __init__(self, site: Site, context: ssl.SSLContext | None) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler, context)
         self.site = site
         self.scheme = "http" if context is None else "https"
-        if context is not None:
-            # The handshake is the handler's: it must not keep others waiting.
-            self.socket = context.wrap_socket(
-                self.socket, server_side=True, do_handshake_on_connect=False
-            )
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self.server_address[1])
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """The browser closes connections when it likes."""
 
 
 @contextmanager
@@ -168,23 +155,11 @@ def serving(site: Site, context: ssl.SSLContext | None = None) -> Iterator[Site]
     With ``context`` there is a port for https, too.
     """
     with ExitStack() as undo:
-        site.port = undo.enter_context(_running(_Server(site, None))).port
+        site.port = undo.enter_context(running(_Server(site, None))).server_port
         if context is not None:
-            site.tls_port = undo.enter_context(_running(_Server(site, context))).port
+            site.tls_port = undo.enter_context(running(_Server(site, context))).server_port
+        undo.callback(site.ended.set)
         yield site
-
-
-@contextmanager
-def _running(server: _Server) -> Iterator[_Server]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.site.ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 PAGE = f"""<!doctype html><html><head><title>A &amp; site</title>
@@ -253,6 +228,6 @@ def make_site() -> Site:
 
 
 if __name__ == "__main__":
-    with serving(make_site()) as running:
-        print(running.rules[0], flush=True)
+    with serving(make_site()) as served:
+        print(served.rules[0], flush=True)
         time.sleep(3600)

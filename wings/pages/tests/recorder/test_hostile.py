@@ -58,6 +58,7 @@ def test_a_page_that_goes_on_to_another_is_told(open_scratch: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_a_page_that_is_busy_for_ever_is_kept(open_scratch: Path) -> None:
     script = "<script>onload = () => setTimeout(() => { for (;;); }, 0)</script>"

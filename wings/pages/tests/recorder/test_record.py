@@ -133,6 +133,7 @@ def test_a_host_that_is_not_there(open_scratch: Path) -> None:
         record(order, open_scratch, lambda _line: None)
 
 
+@pytest.mark.nightly
 def test_a_page_that_never_gets_quiet_is_told(open_scratch: Path) -> None:
     site = Site()
     script = b"<p>a</p><script>onload = () => setTimeout(() => fetch('/poll'), 1)</script>"

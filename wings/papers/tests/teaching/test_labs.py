@@ -25,13 +25,6 @@ LABS = sorted(SOURCE.glob("*/*.ipynb"))
 by_lab = pytest.mark.parametrize("path", LABS, ids=lambda path: path.stem)
 QUICK = "5-buffer"
 """What is measured for it takes least."""
-of_a_lab = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=() if path.stem == QUICK else pytest.mark.thorough)
-        for path in LABS
-    ],
-)
 POINTS, TO_EXPLAIN = 20, 8
 
 
@@ -173,21 +166,25 @@ def test_what_students_are_shown_of_an_answer_is_empty(path: Path) -> None:
         assert numbers == []
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^5-buffer$")
 @pytest.mark.guest
 @pytest.mark.slow
-@of_a_lab
+@by_lab
 def test_its_solutions_pass_and_wrong_answers_do_not(
     path: Path, jupyter: Path, measured_once: Path, tmp_path: Path
 ) -> None:
     assert solve(path, tmp_path) == "[]"
 
 
-@pytest.fixture(scope="session")
-def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The labs as students get them, by the tool and the environment that the documents name."""
-    folder = tmp_path_factory.mktemp("handed-out")
-    in_notebooks("python", "-P", "-m", "wings.papers.teaching.hand_out", str(folder))
-    return folder
+HAND_OUT = """
+import sys
+from pathlib import Path
+from wings.papers.teaching.hand_out import release, write_sheet
+lab, course = map(Path, sys.argv[1:])
+write_sheet(release(lab, course) / f"{lab.name}.ipynb")
+"""
+"""Hands out one lab, in a course of its own."""
 
 
 def in_notebooks(*argv: str) -> str:
@@ -196,12 +193,15 @@ def in_notebooks(*argv: str) -> str:
     return proc.run(command, cwd=places.ROOT, env=dict(os.environ), timeout_s=1500).stdout
 
 
+@pytest.mark.thorough
+@pytest.mark.nightly(but="^5-buffer$")
 @pytest.mark.slow
 @by_lab
 def test_students_get_it_without_solutions_and_with_a_sheet_of_one_page(
-    path: Path, handed_out: Path
+    path: Path, tmp_path: Path
 ) -> None:
-    folder = handed_out / path.stem
+    in_notebooks("python", "-P", "-c", HAND_OUT, str(path.parent), str(tmp_path))
+    folder = tmp_path / "release" / path.stem
     text = (folder / path.name).read_text(encoding="utf-8")
     released = read(folder / path.name)
     nbformat.validate(released)
@@ -218,21 +218,24 @@ def test_students_get_it_without_solutions_and_with_a_sheet_of_one_page(
     assert re.findall(rb"/Count (\d+)", (folder / "sheet.pdf").read_bytes()) == [b"1"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-def test_a_students_work_stays_and_what_was_removed_comes_back(handed_out: Path) -> None:
+def test_a_students_work_stays_and_what_was_removed_comes_back(tmp_path: Path) -> None:
+    handed_out = tmp_path / "handed-out"
+    again = ("python", "-P", "-m", "wings.papers.teaching.hand_out", str(handed_out))
+    assert in_notebooks(*again) == "".join(f"{handed_out / path.stem}: new\n" for path in LABS)
     notebook = handed_out / LABS[0].stem / LABS[0].name
     removed = handed_out / LABS[1].stem / LABS[1].name
     before, gone = notebook.read_bytes(), removed.read_bytes()
     notebook.write_bytes(before + b"\n")
     removed.unlink()
-    again = ("python", "-P", "-m", "wings.papers.teaching.hand_out", str(handed_out))
     assert in_notebooks(*again) == f"{removed}: new\n"
     assert in_notebooks(*again) == ""
     assert removed.read_bytes() == gone
     assert notebook.read_bytes() == before + b"\n"
-    notebook.write_bytes(before)
 
 
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [lab for lab in LABS if lab.stem == QUICK], ids=[QUICK])

@@ -1,11 +1,23 @@
+"""Fetches over HTTP/3 take what the link and their datagrams come to, cold and with early data."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
-from bench.quic_fetch import Datagrams, cold_ms, early_datagrams, early_ms
-from testbed.model import LinkSpec
+from testbed.capture.packets import is_quic, read_capture
+from testbed.model import CAPTURE_FILE, LinkSpec
+from testbed.proof.visits import split_visits
+from tests.acceptance.house import House, assert_ok
+from tests.acceptance.quic_closed_form import (
+    Datagrams,
+    cold_ms,
+    early_datagrams,
+    early_ms,
+    read_fetch,
+)
+from tests.measured import load_of
 
 LINK = LinkSpec(rtt_ms=100.0)
 COLD = Datagrams((1278, 1278), (1228, 1228, 943), (1278, 80, 202, 525), (1228,) * 8 + (949,))
@@ -42,3 +54,24 @@ def test_over_a_short_way_the_answer_comes_while_the_line_is_busy() -> None:
 def test_what_fits_takes_one_round_trip() -> None:
     small = replace(EARLY, response=EARLY.response[:2])
     assert early_ms(LINK, small, 2) == pytest.approx(99.875 + 4.912 + 100, abs=1e-9)
+
+
+@pytest.mark.guest
+@pytest.mark.browser
+@pytest.mark.thorough
+def test_both_take_what_the_closed_form_says(house: House) -> None:
+    house.take("file-10k", "file-10k-h2")
+    ran = house.run(
+        page="file-10k-h2", web_server="nginx-quic", protocol="h3", tls_resumption=True,
+        early_data=True, visits=2, dns="hosts", rtt_ms=[20, 100, 200],
+    )  # fmt: skip
+    assert len(ran.records) == 3
+    for record in ran.records:
+        assert_ok(record)
+        capture = read_capture(ran.folder / "trials" / record.trial_id / CAPTURE_FILE)
+        datagrams = [packet for packet in capture.packets if is_quic(packet)]
+        cold, early = split_visits(load_of(record))
+        for window, form_ms in ((cold, cold_ms), (early, early_ms)):
+            sent, initials, wire_ms = read_fetch(datagrams, window)
+            expected_ms = form_ms(record.trial.linked.link, sent, initials)
+            assert wire_ms == pytest.approx(expected_ms, abs=0.050)

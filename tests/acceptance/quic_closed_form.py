@@ -14,38 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.result import Result, judge
-from bench.table1 import run_config
-from bench.work import Work
-from testbed.base.errors import TrialError
-from testbed.capture.packets import Packet, is_quic, read_capture
+from testbed.capture.packets import Packet
 from testbed.lab.topology import CLIENT_ENDS
-from testbed.model import CAPTURE_FILE, LinkSpec, PageLoad, Record
+from testbed.model import LinkSpec
 from testbed.model.line import serialisation_ms
-from testbed.proof.visits import VisitWindow, split_visits
+from testbed.proof.visits import VisitWindow
 
-TOLERANCE_US = 50.0
 ALARM_MS = 1.0 + 0.05
 IP_UDP_BYTES = 20 + 8
 AMPLIFIED = 3
 LARGE_BYTES = 1000
 """A datagram of a response has more, but for the last; one beside it less."""
-CONFIG = """\
-title = "One fetch over HTTP/3, and one with early data"
-client = "chromium"
-web_server = "nginx-quic"
-protocol = "h3"
-tls_resumption = true
-early_data = true
-visits = 2
-dns = "hosts"
-
-[sweep]
-page = ["file-10k-h2"]
-rtt_ms = [20, 100, 200]
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,44 +94,6 @@ def _udp_bytes(sizes: Sequence[int]) -> int:
 def _line_ms(link: LinkSpec, *, up: bool, sizes: Sequence[int]) -> float:
     rate = link.up_kbit if up else link.down_kbit
     return sum(serialisation_ms(size, rate, link.framing_bytes) for size in sizes)
-
-
-def measure(work: Work) -> Result:
-    """Measure both fetches at RTT 20, 100, 200 ms, as trials."""
-    folder = work.folder("theory-h3")
-    config = folder / "theory-h3.toml"
-    config.write_text(CONFIG)
-    records = run_config(config, folder / "results", ()).records
-    fetches = [each for record in records for each in _compare(record, folder / "results")]
-    worst_us = max((float(each["error_us"]) for each in fetches), key=abs)
-    within = [abs(float(each["error_us"])) <= TOLERANCE_US for each in fetches]
-    return Result(
-        name="theory-h3",
-        asked=f"within {TOLERANCE_US:g} us",
-        measured=f"at most {worst_us:+.1f} us; {sum(within)} of {len(within)} fetches within",
-        verdict=judge(all(within)),
-        n=len(fetches),
-        how="Chromium, 10 KB over HTTP/3, cold and with early data: the capture, first Initial to "
-        "last data, against the closed form (bench/quic_fetch.py) with the capture's sizes",
-        details={"fetches": fetches},
-    )
-
-
-def _compare(record: Record, results: Path) -> list[dict[str, float]]:
-    load = record.measured_as(PageLoad)
-    if record.outcome != "ok" or load is None:
-        raise TrialError(f"a fetch over HTTP/3: {record.reason}")
-    packets = read_capture(results / "trials" / record.trial_id / CAPTURE_FILE).packets
-    link = record.trial.linked.link
-    found = []
-    for early, window in enumerate(split_visits(load)):
-        sent, initials, wire_ms = read_fetch([p for p in packets if is_quic(p)], window)
-        theory_ms = (early_ms if early else cold_ms)(link, sent, initials)
-        found.append({
-            "rtt_ms": link.rtt_ms, "early": early, "theory_ms": theory_ms, "wire_ms": wire_ms,
-            "error_us": (wire_ms - theory_ms) * 1000,
-        })  # fmt: skip
-    return found
 
 
 def read_fetch(packets: Sequence[Packet], window: VisitWindow) -> tuple[Datagrams, int, float]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.theory import ColdFetch, fetch_ms, packets
 from testbed.model import LinkSpec
+from tests.closed_form import ColdFetch, fetch_ms, packets
 
 PLAIN = ColdFetch(LinkSpec(rtt_ms=20.0), request_bytes=490, response_bytes=10_237, fast_open=False)
 FAST = replace(PLAIN, fast_open=True)
