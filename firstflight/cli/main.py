@@ -17,7 +17,6 @@ VERBS = {
     "baseline list": "regression",
     "baseline show": "regression",
     "baseline update": "regression",
-    "batch": "batch",
     "clean": "machine",
     "compare": "compare",
     "completion": "completion",
