@@ -28,7 +28,8 @@ from testbed.results.manifest import (
     make_manifest,
     write_manifest,
 )
-from testbed.results.progress import open_display
+from testbed.results.progress import Display, open_display
+from testbed.results.records import read_records
 from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
 from testbed.traces.catalogue import is_own
@@ -211,6 +212,22 @@ def run_lanes(
         if tallies[-1].interrupted:
             break
     return tallies
+
+
+def run_next(lane: RunLane, experiment: Experiment, display: Display, now: datetime) -> Record:
+    """Run what ``experiment`` has and the lane's folder lacks; return the last record.
+
+    Raises:
+        KeyboardInterrupt: a signal ended a trial; the records so far are intact.
+        StorageError, MissingError: as ``run_experiment``.
+    """
+    environment = lane.manifest.environment
+    manifest = make_manifest(experiment, environment, now, tuple(sys.argv[1:]))
+    write_manifest(lane.folder, manifest)
+    perform = on_this_machine(lane.setup, environment)
+    if run_experiment(lane.folder, manifest, perform, display).interrupted:
+        raise KeyboardInterrupt
+    return read_records(lane.folder)[-1]
 
 
 def _note_stored(folder: Path, before: Stored, stored: Stored) -> None:
