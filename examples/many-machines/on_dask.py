@@ -22,17 +22,14 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     # A part ends with its worker (prctl(2)).  What it comes to is in its folder, and nowhere else:
     # no answer of a worker is asked for.
-    part = 'exec >>"$4.parts/$1.log" 2>&1; exec setpriv --pdeathsig TERM "$0" "$@"'
-    part_argv = ["bash", "-c", part, "examples/many-machines/part.sh"]
+    words = 'exec >>"$4.parts/$1.log" 2>&1; exec setpriv --pdeathsig TERM "$0" "$@"'
+    start = ["bash", "-c", words, "examples/many-machines/part.sh"]
     with Client(address) as client:
-        numbers = {
-            client.submit(
-                *(subprocess.call, [*part_argv, str(number), parts, config, out, *options]),
-                **{"cwd": str(Path.cwd()), "pure": False},
-            ): number
-            for number in range(1, int(parts) + 1)
-        }
-        lost = []
+        numbers, lost = {}, []
+        for number in range(1, int(parts) + 1):
+            argv = [*start, str(number), parts, config, out, *options]
+            future = client.submit(subprocess.call, argv, cwd=str(Path.cwd()), pure=False)
+            numbers[future] = number
         for future in as_completed(numbers):
             if future.status != "finished":
                 lost.append(numbers[future])
