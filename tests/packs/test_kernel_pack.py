@@ -274,11 +274,11 @@ def test_what_is_no_build_is_refused(
     assert said in refused(exported(here, **change), there)
 
 
-@pytest.mark.parametrize("kind", ["kernel", "programs"])
-def test_a_link_is_refused(here: Path, there: Path, kind: str) -> None:
+@pytest.mark.parametrize("name", ["linux", "init"])
+def test_a_link_is_refused(here: Path, there: Path, name: str) -> None:
     file, build, programs = here.parent / "pack", keep_build(here), keep_programs(here)
-    folder = build.binary.parent if kind == "kernel" else programs
-    (folder / "build.txt").symlink_to("/etc/passwd")
+    linked = (build.binary.parent if name == "linux" else programs) / name
+    linked.symlink_to(linked.rename(here / name))
     export_kernel(build, programs, file, silent, replace=False)
     assert "holds links" in refused(file, there)
 
