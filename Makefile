@@ -72,7 +72,7 @@ renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASO
 	  --reason "$(REASON)" || exit; done && $(write_readme)
 
 .PHONY: many-machines
-many-machines: ## Install what runs over many machines and stores elsewhere take (docs/many-machines.md).
+many-machines: ## Install what stores of results elsewhere take (docs/many-machines.md).
 	@$(DEVELOP) --many-machines true
 
 .PHONY: samples

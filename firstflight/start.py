@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from testbed.base.interrupt import SIGNALS, leave_on_signals
 
@@ -50,7 +50,7 @@ def _start() -> int:
     def set_up() -> None:
         with repeating(say) as progress:
             # Where they are missing, the verb says what for, and how to have them.
-            many = find_packages(MANY, cache()) if asks_for_many(sys.argv[1:], os.environ) else None
+            many = find_packages(MANY, cache()) if is_store_elsewhere(os.environ) else None
             packages = many or ensure_packages(RUN, cache(), progress)
             python.append(str(packages / "bin" / "python"))
 
@@ -62,11 +62,10 @@ def _start() -> int:
     os.execv(python[0], (*python, "-P", "-m", "firstflight", *sys.argv[1:]))  # noqa: S606  no shell
 
 
-def asks_for_many(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether loads are to run on other machines (``--on``), or the store of results is on one."""
+def is_store_elsewhere(environment: Mapping[str, str]) -> bool:
+    """Whether the store of results is on another machine."""
     scheme, is_address, _ = environment.get("FIRSTFLIGHT_STORE", "").partition("://")
-    is_elsewhere = bool(is_address) and scheme != "file"
-    return is_elsewhere or any(word.partition("=")[0] == "--on" for word in arguments)
+    return bool(is_address) and scheme != "file"
 
 
 def say(message: str) -> None:

@@ -13,7 +13,7 @@ from subprocess import CompletedProcess  # noqa: TID251 - only the type of what 
 
 import pytest
 
-from firstflight.start import asks_for_many
+from firstflight.start import is_store_elsewhere
 from testbed.base import places, proc
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
@@ -217,20 +217,19 @@ def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "store", "asks"),
+    ("store", "elsewhere"),
     [
-        (["run", "--on", "dask://127.0.0.1:8786"], "", True),
-        (["run", "--on=dask://127.0.0.1:8786"], "none", True),
-        (["run", "--only", "page=amazon", "-o", "on"], "", False),
-        (["store", "list"], "s3://bucket/x", True),
-        ([], "ssh://host/x", True),
-        (["run"], "file:///x", False),
-        (["run"], "/x", False),
+        ("", False),
+        ("none", False),
+        ("s3://bucket/x", True),
+        ("ssh://host/x", True),
+        ("file:///x", False),
+        ("/x", False),
     ],
 )
-def test_other_machines_are_asked_for(words: list[str], store: str, asks: bool) -> None:
-    assert asks_for_many(words, {"FIRSTFLIGHT_STORE": store}) is asks
-    assert not asks_for_many(["run"], {})
+def test_a_store_may_be_elsewhere(store: str, elsewhere: bool) -> None:
+    assert is_store_elsewhere({"FIRSTFLIGHT_STORE": store}) is elsewhere
+    assert not is_store_elsewhere({})
 
 
 @pytest.mark.thorough

@@ -207,9 +207,7 @@ NIGHTLY = {
     "test_a_students_work_stays_and_what_was_removed_comes_back":
         "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page",
     "test_a_scheduler_that_is_killed": "test_a_worker_that_is_killed_in_a_load",
-    "test_a_run_that_is_killed_goes_on_with_the_cluster": "test_a_worker_that_is_killed_in_a_load",
-    "test_a_worker_that_hangs_loses_its_batch_to_others": "test_a_worker_that_is_killed_in_a_load",
-    "test_a_worker_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_machine_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
     "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
     "test_snakemake": "test_parallel",
     "test_each_root_draws_other_load_times_of_the_same_distribution":

@@ -15,7 +15,6 @@ from testbed.base.wings import provided
 
 VERBS = {
     "baseline": "baseline",
-    "batch": "batch",
     "clean": "machine",
     "compare": "compare",
     "completion": "completion",

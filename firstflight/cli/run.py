@@ -15,7 +15,7 @@ import click
 from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.ended import list_pages, say_tally, write_reports
-from firstflight.cli.means import MEANS, Means, means_options
+from firstflight.cli.means import MEANS, Means, chosen_store, means_options
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import LANES_PAGE, Presented
 from firstflight.cli.services import Services, pass_services
@@ -75,7 +75,8 @@ def run(
             click.echo(_render(services, lane.folder, None, metric))
             shown.append(lane.folder)
 
-    with places.using_cache(services.cache()), means.opened(services) as opened:
+    with places.using_cache(services.cache()):
+        store = chosen_store(services, means.no_store)
         if resume is not None:
             folder = resume
             lanes = resume_lanes(services.prepare, old, experiments, jobs, services.now)
@@ -88,8 +89,7 @@ def run(
         tallies = run_lanes(
             *(lanes, services.reports.list_unsettled),
             partial(services.reports.draw_table, metric=metric),
-            performing=opened.performing,
-            store=opened.store,
+            store=store,
             verify_pct=means.verify_pct,
             show=show,
         )

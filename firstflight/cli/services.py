@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from testbed.experiment.config import Catalogue
     from testbed.root.cache import Root
     from testbed.way.launch import Prepare
-    from testbed.way.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +25,7 @@ class Services:
 
     ``check_determinism`` takes a number of boots, a client, a kernel version and the number of
     jobs, and returns a description of each boot that differs from the first.  ``prepare_from`` is
-    ``prepare`` with the pages of a folder, and roots by their names.  ``pool`` connects to the
-    engine at an address.
+    ``prepare`` with the pages of a folder, and roots by their names.
     """
 
     catalogue: Callable[[], Catalogue]
@@ -40,16 +37,9 @@ class Services:
     results: Path = places.RESULTS
     baselines: Path = places.ROOT / "analysis" / "baselines"
     cache: Callable[[], Path] = places.cache
-    pool: Callable[[str], AbstractContextManager[Pool]] = lambda address: _open_pool(address)
 
 
 pass_services = click.make_pass_decorator(Services)
-
-
-def _open_pool(address: str) -> AbstractContextManager[Pool]:
-    from testbed.way.dask_pool import open_pool
-
-    return open_pool(address)
 
 
 def program_services() -> Services:

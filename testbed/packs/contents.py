@@ -9,11 +9,11 @@ from pathlib import Path
 
 from testbed.archive.reading import read_archive
 from testbed.base.checksums import file_sha256
-from testbed.base.container import PackFile, PackFormat, describe_wrong_name
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
 from testbed.kinds import commands_of
+from testbed.packs.container import PackFile, PackFormat, describe_wrong_name
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, list_sources, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest

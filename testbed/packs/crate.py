@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote
 
-from testbed.base.container import ListedFile, PackFile
 from testbed.base.errors import ConfigurationError
 from testbed.base.units import format_count
+from testbed.packs.container import ListedFile, PackFile
 from testbed.packs.contents import METADATA_FILE, PAGES_FOLDER, PackContents, PackedLane
 from testbed.pages.catalogue import FACTS_NAME
 

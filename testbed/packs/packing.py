@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
-from testbed.base.container import Container, ListedFile, open_container, write_container
 from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.experiment.lanes import LANES_FILE, read_lanes
+from testbed.packs.container import Container, ListedFile, open_container, write_container
 from testbed.packs.contents import METADATA_FILE, RESULTS_PACK, PackContents, gather_contents
 from testbed.packs.crate import (
     OtherFormatError,

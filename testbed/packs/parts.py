@@ -15,7 +15,7 @@ from testbed.base import places
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build
-from testbed.kernel.build.cache import differences, read_identity
+from testbed.kernel.build.cache import BINARY_FILE, differences, read_identity
 from testbed.kernel.build.native import NATIVE, ensure_native, native_folder
 from testbed.kernel.build.pin import pins, read_pin
 from testbed.root.assembly import digest_files
@@ -154,10 +154,10 @@ def _check_root(variant: str, folder: str, _files: Path, digest: str) -> Iterato
 
 def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Iterator[str]:
     identity = read_identity(files)
-    if identity is None or file_sha256(files / "linux") != identity.binary_sha256:
+    if identity is None or file_sha256(files / BINARY_FILE) != identity.binary_sha256:
         yield "is not the binary that its build.json names"
     elif variant not in pins() or identity.version != variant:
-        yield "is none of this tree's"
+        yield f"is none of this tree's, which are {', '.join(pins())}"
     elif not folder.startswith(f"kernels/{variant}-"):
         yield f"is for {folder}, which is another kernel's place"
     else:
@@ -168,6 +168,8 @@ def _check_programs(_variant: str, folder: str, _files: Path, _digest: str) -> I
     if folder != f"{NATIVE}/{native_folder(places.cache()).name}":
         yield "are compiled in another way than here"
 
+
+_NOT_CARRIED = ("*.log", "sysctls.json")
 
 KINDS = {
     "root": PartKind(
@@ -184,7 +186,14 @@ KINDS = {
         "kernels",
         ("testbed/kernel/pins/{}/**/*",),
         _check_kernel,
-        left_out=("*.log", "sysctls.json"),
+        left_out=_NOT_CARRIED,
+    ),
+    "own": PartKind(
+        "kernel {} of somebody's own",
+        "kernels/own",
+        (),
+        lambda *_: iter(["is for ./run.sh kernel import"]),
+        left_out=_NOT_CARRIED,
     ),
     "programs": PartKind("C programs", NATIVE, ("testbed/native/*.[ch]",), _check_programs),
     "python": PartKind(

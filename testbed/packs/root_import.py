@@ -1,4 +1,4 @@
-"""Import of a root pack: its parts into the cache, checked before any is used.
+"""Import of a pack of a root or a kernel: its parts into the cache, checked before any is used.
 
 The start of the program does it, since the pack may be what brings the Python packages
 (``firstflight/start.py``).  Standard library only, and so is all that it imports.
@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,8 @@ from testbed.root.cache import (
 from testbed.root.spec import read_spec, root_names
 
 _BYTES_PER_S = 40e6
+CheckParts = Callable[[Mapping[str, Path]], Iterator[str]]
+"""From where the files of each part are, by its name, to what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +69,32 @@ def import_pack(file: Path, cache: Path, progress: Progress) -> tuple[ImportedPa
         MissingError: it is for another machine.
         StorageError: the cache cannot be written.
     """
+    pack = read_fitting(file)
+    problems = [problem for each in pack.parts for problem in _list_foreign(each)]
+    if problems := problems or list(_list_damaged(pack)):
+        raise pack.refuse(problems)
+    with writing(file, cache, progress):
+        places = [(each, each.part.place(cache)) for each in pack.parts]
+        put = [(each, place) for each, place in places if not is_there(each, place)]
+        put_parts(pack, put, cache, progress, lambda made: list_unfit(put, made))
+        _put_packages(pack, cache)
+    return tuple(ImportedPart(each.part, place, (each, place) in put) for each, place in places)
+
+
+def read_fitting(file: Path) -> RootPack:
+    """Return the pack ``file``, which is one for machines like this.
+
+    Raises:
+        ConfigurationError: it is no whole pack.
+        MissingError: it is for another machine.
+    """
     pack = read_pack(file)
     if pack.machine != platform.machine():
         raise MissingError(
             f"{file}: is for {pack.machine}, and this machine is {platform.machine()}; "
             "export one on such a machine"
         )
-    problems = [problem for each in pack.parts for problem in _list_foreign(each)]
-    if problems := problems or list(_list_damaged(pack)):
-        raise pack.refuse(problems)
-    with _writing(file, cache, progress):
-        places = [(each, each.part.place(cache)) for each in pack.parts]
-        put = [(each, place) for each, place in places if not _is_there(each, place)]
-        _put(pack, put, cache, progress, check=True)
-        _put_packages(pack, cache)
-    return tuple(ImportedPart(each.part, place, (each, place) in put) for each, place in places)
+    return pack
 
 
 def import_roots(
@@ -99,11 +112,11 @@ def import_roots(
     held = {each.digest: each for each in pack.parts if each.part.kind == "root"}
     if lost := sorted(name for name, digest in wanted.items() if digest not in held):
         raise pack.refuse([f"lacks the root {name} that its results ran in" for name in lost])
-    with _writing(file, cache, progress):
+    with writing(file, cache, progress):
         found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
         absent = [wanted[name] for name, root in found.items() if root is None]
         put = [(held[digest], packed_place(digest, cache)) for digest in absent]
-        _put(pack, put, cache, progress, check=False)
+        put_parts(pack, put, cache, progress, lambda _: iter(()))
         found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
     return {name: root for name, root in found.items() if root is not None}
 
@@ -129,7 +142,8 @@ def _list_foreign(packed: PackedPart) -> Iterator[str]:
             yield f"{title}: is made from another {name} than this tree's"
 
 
-def _is_there(packed: PackedPart, place: Path) -> bool:
+def is_there(packed: PackedPart, place: Path) -> bool:
+    """Return whether ``place`` has a part as it is packed."""
     part = packed.part
     if part.kind == "root":
         root = read_root(part.variant, place)
@@ -137,15 +151,20 @@ def _is_there(packed: PackedPart, place: Path) -> bool:
     return place.is_dir() and part.digest(place) == packed.digest
 
 
-def _put(
+def put_parts(
     pack: RootPack,
     wanted: Sequence[tuple[PackedPart, Path]],
     cache: Path,
     progress: Progress,
-    *,
-    check: bool,
+    check: CheckParts,
 ) -> None:
-    """Put parts into their places, all of which are whole and, by ``check``, this tree's."""
+    """Put parts into their places, if all of them are whole and ``check`` finds nothing wrong.
+
+    Raises:
+        ConfigurationError: they are not; every problem.
+        StorageError: there is no room.
+        OSError: they cannot be written.
+    """
     if not wanted:
         return
     size, free = sum(each.size for each, _ in wanted), shutil.disk_usage(cache).free
@@ -159,7 +178,7 @@ def _put(
     beside.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=SCRATCH, dir=beside) as folder:
         made = extract_parts(pack, [each for each, _ in wanted], Path(folder))
-        if check and (problems := list(_list_unfit(wanted, made))):
+        if problems := list(check(made)):
             raise pack.refuse(problems)
         for each, place in wanted:
             new = made[each.part.name]
@@ -173,9 +192,10 @@ def _put(
             new.rename(place)
 
 
-def _list_unfit(
+def list_unfit(
     wanted: Sequence[tuple[PackedPart, Path]], made: Mapping[str, Path]
 ) -> Iterator[str]:
+    """Yield how parts, whose files are where ``made`` says by their names, are not this tree's."""
     for each, _ in wanted:
         part, check = each.part, KINDS[each.part.kind].check
         if check is not None:
@@ -203,7 +223,7 @@ def _put_packages(pack: RootPack, cache: Path) -> None:
 
 
 @contextmanager
-def _writing(file: Path, cache: Path, progress: Progress) -> Iterator[None]:
+def writing(file: Path, cache: Path, progress: Progress) -> Iterator[None]:
     """Keep others from importing during the block.
 
     Raises:

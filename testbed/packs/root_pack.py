@@ -1,4 +1,4 @@
-"""Root pack: one TAR file of all that a run takes on a machine without any network.
+"""Pack of a root or a kernel: one TAR file of all that a run takes on a machine without a network.
 
 First come the packages of a small root with Python, ``packages/<sha256>.deb``, for a shell; then
 ``pack.json``, which lists the rest; then each part of the cache as ``parts/NAME.tar.xz``; of an
@@ -42,6 +42,8 @@ FILTERS = (
 """Machine code is compressed a tenth better after the first; the dictionary is what the second
 costs in memory, for reading as well."""
 _MOST_LIST_BYTES = 4 << 20
+_MOST_FILES = 200_000  # a root has 7,000
+_LARGE_BYTES = 100 << 20
 _AT_ONCE = 2
 _END_BYTES = 1024  # of zeros: how an archive ends (tar(5))
 _PACKAGE = re.compile(r"packages/([0-9a-f]{64})\.deb")
@@ -109,7 +111,7 @@ def write_pack(
     refuse_existing(file, replace=replace)
     packed = [_describe(part, place) for part, place in parts.items()]
     total = sum(each.size for each in packed)
-    progress(f"compressing {total / 1e6:.0f} MB, some minutes")
+    progress(f"compressing {total / 1e6:.0f} MB{', some minutes' if total > _LARGE_BYTES else ''}")
     members = {f"packages/{package.name}": package for package in packages}
     with (
         open_whole(file, "choose another place") as stream,
@@ -143,11 +145,15 @@ def read_pack(file: Path) -> RootPack:
             text = stream.read(min(members[LIST_FILE].size, _MOST_LIST_BYTES))
             machine, parts = _parse_list(text)
         except KeyError:
-            raise _refuse(file, [f"is no pack of a root: it has no {LIST_FILE}"]) from None
+            raise _refuse(
+                file, [f"is no pack of a root or a kernel: it has no {LIST_FILE}"]
+            ) from None
         except OSError as error:
             raise ConfigurationError([f"{file}: cannot be read: {error.strerror}"]) from None
         except _BROKEN as error:
-            raise _refuse(file, [f"is no pack of a root, or damaged: {error}"]) from None
+            raise _refuse(
+                file, [f"is no pack of a root or a kernel, or damaged: {error}"]
+            ) from None
     pack = RootPack(file, members, machine, parts)
     if problems := list(_list_strangers(pack)):
         raise pack.refuse(problems)
@@ -177,9 +183,9 @@ def extract_part(pack: RootPack, packed: PackedPart, place: Path, stop: Event) -
             lzma.open(content) as plain,
             tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|") as archive,
         ):
-            for member in archive:
+            for number, member in enumerate(archive):
                 left -= member.size
-                if left < 0 or stop.is_set():
+                if left < 0 or number >= _MOST_FILES or stop.is_set():
                     raise ValueError("it has more files than the pack says")
                 if member.name.startswith("/") or ".." in member.name.split("/"):
                     raise ValueError(f"its path {member.name!a} leads out of it")
@@ -285,9 +291,6 @@ def _read_members(stream: BinaryIO) -> dict[str, tarfile.TarInfo]:
         TarError, ValueError: they are not.
     """
     end = stream.seek(0, 2)
-    stream.seek(max(0, end - _END_BYTES))
-    if stream.read() != bytes(_END_BYTES):
-        raise ValueError("it does not end as an archive does")
     stream.seek(0)
     members: dict[str, tarfile.TarInfo] = {}
     with tarfile.open(fileobj=stream, mode="r:") as archive:
@@ -297,6 +300,9 @@ def _read_members(stream: BinaryIO) -> dict[str, tarfile.TarInfo]:
             if member.offset_data + member.size > end:
                 raise ValueError(f"it ends in the middle of {member.name!a}")
             members[member.name] = member
+        whole = archive.offset + _END_BYTES
+    if end != whole + -whole % tarfile.RECORDSIZE:
+        raise ValueError("it does not end as an archive does")
     return members
 
 
@@ -319,7 +325,7 @@ def _parse_part(entry: Mapping[str, Any]) -> PackedPart:
     kind, variant, folder = (entry[name] for name in ("kind", "variant", "folder"))
     fits = (
         _FOLDER.fullmatch(folder)
-        and re.fullmatch(r"[a-z0-9.-]*", variant)
+        and re.fullmatch(r"[a-z0-9._-]*", variant)
         and folder.rpartition("/")[0] == KINDS[kind].kept_in
         and re.fullmatch(r"[0-9a-f]{64}", entry["digest"])
         and type(entry["bytes"]) is int

@@ -1,6 +1,6 @@
 """Entry of a trial: its record and files as one sequence of bytes, which proves itself.
 
-This is what a store of results keeps, and what workers send back.  A first line of JSON names the
+This is what a store of results keeps.  A first line of JSON names the
 trial, its environment and the SHA-256 of what follows: a tar archive, compressed with Zstandard
 (RFC 8878), of ``record.json`` and the files of the trial's folder.  Equal trials have equal
 entries.
@@ -20,7 +20,7 @@ from typing import Any
 import zstandard
 
 from testbed.base.errors import StorageError
-from testbed.model import Cost, Record, canonical
+from testbed.model import Record, canonical
 from testbed.results.records import parse_record, write_record
 
 FORMAT = 1
@@ -37,16 +37,12 @@ class DamagedEntryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TrialEntry:
-    """A record and the files of its trial, by name.
-
-    ``cost`` is what the trial took where it ran; it is known of workers, and a store has none.
-    """
+    """A record and the files of its trial, by name."""
 
     record: Record
     files: Mapping[str, bytes]
     digest: str
     """The SHA-256 of the record as a line, which two machines have alike."""
-    cost: Cost | None = None
 
     def write_files(self, folder: Path) -> None:
         """Write its files into ``folder``.
@@ -63,7 +59,7 @@ class TrialEntry:
             ) from error
 
 
-def pack_entry(record: Record, folder: Path, cost: Cost | None = None) -> bytes:
+def pack_entry(record: Record, folder: Path) -> bytes:
     """Return the entry of ``record``, whose files are in ``folder``, as bytes.
 
     Raises:
@@ -84,8 +80,6 @@ def pack_entry(record: Record, folder: Path, cost: Cost | None = None) -> bytes:
         "environment": record.environment,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    if cost is not None:
-        header["cost"] = [cost.cpu_s, cost.wall_s, cost.virtual_s]
     return canonical(header).encode() + b"\n" + content
 
 
@@ -116,7 +110,7 @@ def unpack_entry(data: bytes, trial_id: str, environment: str) -> TrialEntry:
     for name, sha256 in record.artefacts.items():
         if name not in files or hashlib.sha256(files[name]).hexdigest() != sha256:
             raise DamagedEntryError(f"its {name} is not the file of its record")
-    return TrialEntry(record, files, hashlib.sha256(line).hexdigest(), _read_cost(header))
+    return TrialEntry(record, files, hashlib.sha256(line).hexdigest())
 
 
 def digest_record(record: Record) -> str:
@@ -138,13 +132,6 @@ def _read_header(data: bytes) -> dict[str, Any]:
     if not newline or not isinstance(header, dict):
         raise DamagedEntryError("it does not begin as an entry does")
     return header
-
-
-def _read_cost(header: Mapping[str, Any]) -> Cost | None:
-    try:
-        return Cost(*map(float, header["cost"])) if "cost" in header else None
-    except (TypeError, ValueError):
-        raise DamagedEntryError("its cost is no cost") from None
 
 
 def _read_archive(content: memoryview) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ from testbed.results.entry import DamagedEntryError, TrialEntry, pack_entry, unp
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-INSTALL = "make many-machines installs what stores and engines of other machines need"
+INSTALL = "make many-machines installs what stores on other machines need"
 VARIABLE = "FIRSTFLIGHT_STORE"
 """Names the store: a folder, s3://BUCKET/FOLDER or ssh://HOST/FOLDER; none without a value."""
 NO_STORE = "none"

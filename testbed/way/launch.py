@@ -28,13 +28,12 @@ from testbed.results.manifest import (
     make_manifest,
     write_manifest,
 )
-from testbed.results.progress import open_display
+from testbed.results.progress import Display, open_display
+from testbed.results.records import read_records
 from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
 from testbed.traces.catalogue import is_own
-from testbed.way.cluster import on_cluster
-from testbed.way.local import Perform, RunSetup, on_this_machine
-from testbed.way.pool import Pool
+from testbed.way.local import RunSetup, on_this_machine
 from testbed.way.run import run_experiment
 from testbed.way.stored import VERIFY_PCT, FromStore
 
@@ -164,21 +163,10 @@ def resume_lanes(
     return tuple(lanes)
 
 
-def run_here(lane: RunLane) -> Perform:
-    """Return what performs the trials of ``lane`` on this machine."""
-    return on_this_machine(lane.setup, lane.manifest.environment)
-
-
-def run_on(pool: Pool, lane: RunLane, overlap_pct: float) -> Perform:
-    """Return what performs the trials of ``lane`` on the workers of ``pool``."""
-    return on_cluster(pool, lane.manifest, run_here(lane), overlap_pct)
-
-
 def run_lanes(
     lanes: Sequence[RunLane],
     list_unsettled: Unsettled,
     draw_table: DrawTable,
-    performing: Callable[[RunLane], Perform] = run_here,
     store: TrialStore | None = None,
     verify_pct: float = VERIFY_PCT,
     show: Callable[[RunLane], None] = lambda lane: None,
@@ -186,8 +174,8 @@ def run_lanes(
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     ``draw_table`` is asked for the table so far where there is a terminal to show it.
-    ``performing`` says by what trials run that are not in ``store``, and ``verify_pct`` of those
-    that are there.  Where all are there, ``show`` is called before these run again.
+    Trials that ``store`` has are taken from it, and ``verify_pct`` of them run again.  Where it has
+    all, ``show`` is called before these run again.
 
     Raises:
         StorageError: results cannot be written; the records so far are intact.
@@ -198,7 +186,7 @@ def run_lanes(
     for lane in lanes:
         if lane.name:
             _log.info("%s", _describe(lane.manifest.experiment))
-        perform = performing(lane)
+        perform = on_this_machine(lane.setup, lane.manifest.environment)
         source = None
         if store is not None and not in_real_time(lane.manifest.experiment.kernel):
             source = FromStore(store, lane.manifest.environment.id, perform, verify_pct)
@@ -224,6 +212,22 @@ def run_lanes(
         if tallies[-1].interrupted:
             break
     return tallies
+
+
+def run_next(lane: RunLane, experiment: Experiment, display: Display, now: datetime) -> Record:
+    """Run what ``experiment`` has and the lane's folder lacks; return the last record.
+
+    Raises:
+        KeyboardInterrupt: a signal ended a trial; the records so far are intact.
+        StorageError, MissingError: as ``run_experiment``.
+    """
+    environment = lane.manifest.environment
+    manifest = make_manifest(experiment, environment, now, tuple(sys.argv[1:]))
+    write_manifest(lane.folder, manifest)
+    perform = on_this_machine(lane.setup, environment)
+    if run_experiment(lane.folder, manifest, perform, display).interrupted:
+        raise KeyboardInterrupt
+    return read_records(lane.folder)[-1]
 
 
 def _note_stored(folder: Path, before: Stored, stored: Stored) -> None:

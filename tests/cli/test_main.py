@@ -332,7 +332,7 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "root", "pages", "serve", "scenario", "clean", "doctor"}
     others = {"compare", "baseline", "history", "kernel", "knobs", "saturation", "exec", "shell"}
-    others |= {"batch", "completion", "import", "links", "merge", "pack", "site", "store", "unpack"}
+    others |= {"completion", "import", "links", "merge", "pack", "site", "store", "unpack"}
     assert verbs == ours | others
 
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from testbed.base.checksums import write_checksums
 from testbed.kernel.build.cache import KernelBuild, build_folder, identify, write_identity
+from testbed.kernel.build.native import native_folder
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.build.toolchain import read_name
 
 LINUX = b"\x7fELF a kernel"
 PROGRAMS = {"init": b"the first process", "tfo.so": b"a shim"}
-SOURCES_KEY = "0123456789abcdef"
 
 
 def keep_build(cache: Path, binary: bytes = LINUX) -> KernelBuild:
     """Put a made-up build of the default kernel into ``cache``."""
     pin = read_pin("7.3")
     folder = build_folder(pin, cache)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "linux").write_bytes(binary)
     (folder / "linux").chmod(0o755)
     (folder / "build.log").write_text("CC hello.o\n")
@@ -30,7 +30,7 @@ def keep_build(cache: Path, binary: bytes = LINUX) -> KernelBuild:
 
 def keep_programs(cache: Path) -> Path:
     """Put made-up C programs into ``cache``."""
-    folder = cache / "native" / SOURCES_KEY
+    folder = native_folder(cache)
     folder.mkdir(parents=True)
     for name, data in PROGRAMS.items():
         (folder / name).write_bytes(data)

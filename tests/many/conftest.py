@@ -89,14 +89,14 @@ def hosts() -> Iterator[Hosts]:
 
 
 @pytest.fixture(scope="module")
-def dask(many: Path) -> Iterator[Dask]:
-    """A Dask cluster of three workers, each another user."""
-    with open_folder() as folder, serving_dask(many / "dask", folder) as dask:
+def dask(cluster: Path) -> Iterator[Dask]:
+    """A Dask cluster of two workers."""
+    with open_folder() as folder, serving_dask(cluster, folder) as dask:
         yield dask
 
 
 @pytest.fixture
-def dask_alone(many: Path) -> Iterator[Dask]:
+def dask_alone(cluster: Path) -> Iterator[Dask]:
     """The same for one test, which may end workers."""
-    with open_folder() as folder, serving_dask(many / "dask", folder) as dask:
+    with open_folder() as folder, serving_dask(cluster, folder) as dask:
         yield dask

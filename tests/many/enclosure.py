@@ -7,8 +7,6 @@ from pathlib import Path
 
 from testbed.base import places
 
-_CLOSED = 0o001
-
 
 def enclosed_argv(*argv: str, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The command as the first process below bwrap(1), with an own /proc, for root.
@@ -30,26 +28,3 @@ def with_home(home: Path) -> tuple[str, ...]:
     root = pwd.getpwuid(0).pw_dir
     cloned = ("--bind", str(places.ROOT), f"{root}/firstflight")
     return ("--bind", str(home), root, *binds, *cloned)
-
-
-def open_to_all(*kept: Path) -> tuple[str, ...]:
-    """Options by which every user reaches the folders ``kept``, and nothing else of root's beside.
-
-    The first folder on the way to one that only its owner may enter is hidden by an empty one.
-    """
-    resolved = [path.resolve() for path in kept]
-    hidden = {found for path in resolved if (found := _first_closed(path)) is not None}
-    below = [path for path in resolved if any(path.is_relative_to(one) for one in hidden)]
-    ways = {way for path in below for way in path.parents if hidden & set(way.parents)}
-    opened = ("--perms", "0755")
-    return (
-        *(word for path in sorted(hidden) for word in (*opened, "--tmpfs", str(path))),
-        *(word for path in sorted(ways) for word in (*opened, "--dir", str(path))),
-        *(word for path in below for word in ("--bind", str(path), str(path))),
-    )
-
-
-def _first_closed(path: Path) -> Path | None:
-    """The first folder from / on that others may not enter."""
-    ways = (*reversed(path.parents), path)
-    return next((way for way in ways if not way.stat().st_mode & _CLOSED), None)

@@ -15,13 +15,11 @@ SAME = ("records.jsonl", "table.csv", "summary.json")
 RUN_S = 500
 
 
-def start(
-    *words: str, environment: Mapping[str, str] | None = None, tree: Path = places.ROOT
-) -> CompletedProcess[str]:
-    """``./run.sh WORDS``, in the work tree or a copy of it."""
+def start(*words: str, environment: Mapping[str, str] | None = None) -> CompletedProcess[str]:
+    """``./run.sh WORDS``, in the work tree."""
     return proc.run(
         ("./run.sh", *words),
-        cwd=tree,
+        cwd=places.ROOT,
         env=os.environ | (environment or {}),
         check=False,
         timeout_s=RUN_S,

@@ -132,7 +132,9 @@ def serving_s3(server: Path, log: Path) -> Iterator[str]:
     with (
         log.open("wb") as output,
         proc.started(
-            (str(server), "-H", LOOPBACK, "-p", str(port)), stdout=output, stderr=output
+            enclosed_argv(str(server), "-H", LOOPBACK, "-p", str(port)),
+            stdout=output,
+            stderr=output,
         ) as child,
     ):
         assert proc.becomes_ready(child, answers(port)), log.read_text()
@@ -162,7 +164,7 @@ def serving_ssh(folder: Path, socket_folder: Path) -> Iterator[Host]:
     with (
         (folder / "sshd.log").open("wb") as log,
         proc.started(start, stdout=log, stderr=log) as child,
-        proc.started(("ssh-agent", "-D", "-a", str(agent))) as keeper,
+        proc.started(enclosed_argv("ssh-agent", "-D", "-a", str(agent))) as keeper,
     ):
         assert proc.becomes_ready(child, answers(port)), (folder / "sshd.log").read_text()
         assert proc.becomes_ready(keeper, agent.exists)

@@ -1,57 +1,57 @@
-"""Dask as tests have it: workers who are other users, have caches of their own, and run loads."""
+"""Dask as tests have it ends with them, however they end."""
 
 from __future__ import annotations
 
-import json
 import os
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from testbed.base import places, proc
-from tests.many.dask_cluster import Dask
-from tests.many.running import QUICK, RUN_S
+from tests.open_folder import open_folder
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="workers are other users"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="enclosures of daemons are root's"),
 ]
-
-ASK = """
-import json, os, sys
-from distributed import Client
-with Client(sys.argv[1], timeout="30s") as client:
-    print(json.dumps(sorted(client.run(os.getuid).values())))
+SUITE = """
+import sys, time
+from pathlib import Path
+from tests.many.dask_cluster import serving_dask
+programs, folder = map(Path, sys.argv[1:])
+with serving_dask(programs, folder):
+    print("begun", flush=True)
+    time.sleep(600)
 """
+PATIENCE_S = 30
 
 
-def test_workers_are_other_users(dask: Dask, many: Path) -> None:
-    address = dask.address.replace("dask:", "tcp:")
-    own = {"HOME": str(dask.folder), "DASK_CONFIG": str(dask.folder / "dask")}
-    done = proc.run((str(many / "python"), "-c", ASK, address), env=os.environ | own)
-    assert json.loads(done.stdout) == [worker.user for worker in dask.workers]
+def test_a_cluster_ends_with_who_started_it(cluster: Path, tmp_path: Path) -> None:
+    log = tmp_path / "said"
+    with open_folder() as folder, log.open("wb") as said:
+        argv = (sys.executable, "-c", SUITE, str(cluster), str(folder))
+        with proc.started(argv, cwd=places.ROOT, stdout=said) as suite:
+            assert proc.becomes_ready(suite, lambda: log.read_text() == "begun\n")
+            assert len(daemons(folder)) >= 3
+            os.kill(suite.pid, 9)  # it alone, and not its group
+            suite.wait()
+            deadline = time.monotonic() + PATIENCE_S
+            while daemons(folder):
+                assert time.monotonic() < deadline, daemons(folder)
+                time.sleep(0.05)
 
 
-@pytest.mark.guest
-def test_the_user_of_a_worker_runs_loads_with_a_cache_of_its_own(dask: Dask) -> None:
-    worker, *others = dask.workers
-    argv = (str(places.ROOT / "run.sh"), "run", QUICK, "-n", "1", "-o", str(worker.folder / "out"))
-    done = proc.run(
-        worker.argv(*argv), cwd=places.ROOT, env=os.environ | worker.environment, check=False,
-        timeout_s=RUN_S,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    records = worker.folder / "out" / "records.jsonl"
-    assert records.stat().st_uid == worker.user
-    assert [json.loads(line)["outcome"] for line in records.open()] == ["ok", "ok"]
-    assert (worker.cache / "pages").stat().st_uid == worker.user
-    assert not any((other.cache / "pages").exists() for other in others)
-
-
-def test_a_worker_may_be_lost(dask_alone: Dask) -> None:
-    scheduler = dask_alone.processes["scheduler"]
-    assert "Remove worker" not in dask_alone.log("scheduler")
-    dask_alone.kill("worker1")
-    is_gone = proc.becomes_ready(scheduler, lambda: "Remove worker" in dask_alone.log("scheduler"))
-    assert is_gone, dask_alone.log("scheduler")
+def daemons(folder: Path) -> list[str]:
+    """The command lines that name the folder, but for the suite's own."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text("utf-8", "replace").split("\0")
+        except OSError:
+            continue
+        if any(word.startswith(f"{folder}/") for word in words):
+            found.append(" ".join(words))
+    return found

@@ -6,10 +6,9 @@ And on a cluster whatever happens to it: what is lost runs again, and nothing co
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,15 @@ import pytest
 from testbed.base import places, proc
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from tests.many.dask_cluster import Dask
+from tests.many.dask_cluster import Dask, serving_dask
 from tests.many.running import QUICK, RUN_S, assert_same, start
+from tests.open_folder import open_folder
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.guest,
-    pytest.mark.skipif(os.geteuid() != 0, reason="workers are other users"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="enclosures of daemons are root's"),
 ]
 PLAN = ("run", QUICK, "-n", "4")
 TRIALS = 8
@@ -52,18 +52,17 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *words: str, tree: Path = places.ROOT, **environment: str) -> str:
+def run(folder: Path, *words: str, **environment: str) -> str:
     """Run the plan into ``folder`` to its end, and return what was said."""
-    done = start(*PLAN, *words, "-o", str(folder), environment=environment, tree=tree)
+    done = start(*PLAN, *words, "-o", str(folder), environment=environment)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
-def kill_amid(folder: Path, *words: str, records: int = 2) -> None:
+def kill_amid(folder: Path) -> None:
     """Begin to run the plan into ``folder``, and kill the run when it has a few records."""
-    argv = ("./run.sh", *PLAN, *words, "-o", str(folder))
-    with proc.started(argv, cwd=places.ROOT) as child:
-        wait_until(lambda: count(folder) >= records)
+    with proc.started(("./run.sh", *PLAN, "-o", str(folder)), cwd=places.ROOT) as child:
+        wait_until(lambda: count(folder) >= 2)
         child.kill()
         assert child.wait(DEADLINE_S) == -signal.SIGKILL, "the run ended before it was killed"
 
@@ -80,10 +79,16 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def resume(folder: Path, *words: str) -> str:
-    done = start("run", "--resume", str(folder), *words)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+def on_dask(folder: Path, dask: Dask, *words: str) -> tuple[str, ...]:
+    """Our example's command, for two parts."""
+    script = "examples/many-machines/on_dask.py"
+    config, *options = PLAN[1:]
+    return (str(dask.programs / "python"), script, dask.address, "2", config, str(folder),
+            *options, *words)  # fmt: skip
+
+
+def count_parts(folder: Path) -> list[int]:
+    return [count(folder.with_name(f"{folder.name}.parts") / part) for part in "12"]
 
 
 def at_once(folder: Path, dask: Dask) -> None:
@@ -100,13 +105,18 @@ def in_parts(folder: Path, dask: Dask) -> None:
 
 
 def on_a_cluster(folder: Path, dask: Dask) -> None:
-    run(folder, "--on", dask.address)
+    done = proc.run(
+        on_dask(folder, dask, "--overlap", "20%"), cwd=places.ROOT, env=dask.environment,
+        timeout_s=RUN_S,
+    )  # fmt: skip
+    assert "in more than one of them, equal to the bit" in done.stderr
     assert {record.cost is None for record in read_records(folder)} == {False}
 
 
 def resumed(folder: Path, dask: Dask) -> None:
     kill_amid(folder)
-    resume(folder)
+    done = start("run", "--resume", str(folder))
+    assert done.returncode == 0, done.stderr
 
 
 def from_a_store(folder: Path, dask: Dask) -> None:
@@ -140,147 +150,64 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+def go_on(folder: Path, dask: Dask) -> None:
+    """Give the same command again."""
+    done = proc.run(
+        on_dask(folder, dask), cwd=places.ROOT, env=dask.environment, check=False, timeout_s=RUN_S
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.thorough
 def test_a_worker_that_is_killed_in_a_load(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
-    argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
-    with proc.started(argv, cwd=places.ROOT) as child:
-        wait_until(lambda: count(tmp_path / "out") >= 1)
+    out = tmp_path / "out"
+    argv = on_dask(out, dask_alone)
+    with proc.started(argv, cwd=places.ROOT, env=dask_alone.environment) as child:
+        wait_until(lambda: min(count_parts(out)) >= 1)
         dask_alone.kill("worker1")
         assert child.wait(RUN_S) == 0
-    assert_equal(tmp_path / "out", alone)
+    assert_equal(out, alone)
 
 
 @pytest.mark.nightly
-def test_a_scheduler_that_is_killed(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
-    log = tmp_path / "said"
-    argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
-    with log.open("wb") as said, proc.started(argv, cwd=places.ROOT, stderr=said) as child:
-        wait_until(lambda: count(tmp_path / "out") >= 1)
+def test_a_scheduler_that_is_killed(
+    tmp_path: Path, alone: Path, dask_alone: Dask, many: Path
+) -> None:
+    out, log = tmp_path / "out", tmp_path / "said"
+    argv = on_dask(out, dask_alone)
+    with (
+        log.open("wb") as said,
+        proc.started(argv, cwd=places.ROOT, env=dask_alone.environment, stderr=said) as child,
+    ):
+        wait_until(lambda: min(count_parts(out)) >= 1)
         dask_alone.kill("scheduler")
         assert child.wait(RUN_S) == 4
-    assert "go on with --resume" in log.read_text()
-    assert 1 <= count(tmp_path / "out") < TRIALS
-    resume(tmp_path / "out")
-    assert_equal(tmp_path / "out", alone)
-
-
-@pytest.mark.nightly
-def test_a_run_that_is_killed_goes_on_with_the_cluster(
-    tmp_path: Path, alone: Path, dask: Dask
-) -> None:
-    kill_amid(tmp_path / "out", "--on", dask.address)
-    resume(tmp_path / "out", "--on", dask.address)
-    assert_equal(tmp_path / "out", alone)
+    assert "run this again to go on" in log.read_text()
+    assert sum(count_parts(out)) < TRIALS
+    assert not out.exists()
+    with open_folder() as folder, serving_dask(dask_alone.programs, folder) as another:
+        go_on(out, another)
+    assert_equal(out, alone)
 
 
 @pytest.mark.thorough
-def test_an_interrupt_cancels_what_waits(tmp_path: Path, alone: Path, dask: Dask) -> None:
-    argv = ("./run.sh", *PLAN, "--on", dask.address, "-o", str(tmp_path / "out"))
-    with proc.started(argv, cwd=places.ROOT) as child:
-        wait_until(lambda: count(tmp_path / "out") >= 1)
+def test_a_run_that_is_interrupted_goes_on(tmp_path: Path, alone: Path, dask: Dask) -> None:
+    out = tmp_path / "out"
+    argv = on_dask(out, dask)
+    with proc.started(argv, cwd=places.ROOT, env=dask.environment) as child:
+        wait_until(lambda: min(count_parts(out)) >= 1)
         child.send_signal(signal.SIGINT)
-        assert child.wait(DEADLINE_S) == 130
-    resume(tmp_path / "out", "--on", dask.address)
-    assert_equal(tmp_path / "out", alone)
-
-
-@pytest.mark.thorough
-def test_a_worker_with_other_code_is_refused_by_name(
-    tmp_path: Path, alone: Path, dask_alone: Dask
-) -> None:
-    """Its repository is a copy, of which one line of what judges trials is another."""
-    copy = copied(dask_alone.folder / "copy")
-    changed(copy / "testbed/way/judge.py", {"never raises": "will not raise"})
-    dask_alone.join("other", FIRSTFLIGHT_HOME=str(copy))
-    said = run(tmp_path / "out", "--on", dask_alone.address)
-    assert "is refused: differs: code.judge: " in said, said
-    assert_equal(tmp_path / "out", alone)
-
-
-@pytest.mark.thorough
-def test_a_worker_that_lies_is_refused_and_nothing_of_it_counts(
-    tmp_path: Path, alone: Path, dask_alone: Dask
-) -> None:
-    """Its repository sends load times that are one percent longer, as a broken machine might."""
-    copy = copied(dask_alone.folder / "copy")
-    honest = "                entry = pack_entry(record, place, record.cost)\n"
-    lie = "                load = replace(record.measured, plt_ms=record.measured.plt_ms * 1.01)\n"
-    lie += "                record = replace(record, measured=load)\n"
-    changed(copy / "testbed/way/batch.py", {honest: lie + honest})
-    for worker in list(dask_alone.workers):
-        dask_alone.kill(worker.name)
-    dask_alone.join("liar", FIRSTFLIGHT_HOME=str(copy))
-    log = tmp_path / "said"
-    argv = ("./run.sh", *PLAN, "--on", dask_alone.address, "-o", str(tmp_path / "out"))
-    with log.open("wb") as said, proc.started(argv, cwd=places.ROOT, stderr=said) as child:
-        wait_until(lambda: "is refused: its result of trial" in log.read_text())
-        assert count(tmp_path / "out") == 0
-        dask_alone.join("honest")
-        assert child.wait(RUN_S) == 0
-    assert_equal(tmp_path / "out", alone)
+        assert child.wait(DEADLINE_S) != 0
+    assert not out.exists()
+    go_on(out, dask)
+    assert_equal(out, alone)
 
 
 @pytest.mark.nightly
-def test_a_worker_that_hangs_loses_its_batch_to_others(
-    tmp_path: Path, alone: Path, dask_alone: Dask
-) -> None:
-    """Its loads begin and never go on.  The run is of a copy that waits for less long."""
-    copy = copied(dask_alone.folder / "copy")
-    changed(copy / "testbed/way/batch.py", {
-        '        self._write(BatchFrame("began"': (
-            '        time.sleep(3600)\n        self._write(BatchFrame("began"'
-        ),
-    })  # fmt: skip
-    impatient = copied(dask_alone.folder / "impatient")
-    changed(impatient / "testbed/way/cluster.py", {
-        "LEASE_S = 90.0": "LEASE_S = 3.0", "_LEASE_COSTS = 20.0": "_LEASE_COSTS = 2.0",
-    })  # fmt: skip
-    dask_alone.kill("worker2")
-    dask_alone.kill("worker3")
-    dask_alone.join("hangs", FIRSTFLIGHT_HOME=str(copy))
-    said = run(tmp_path / "out", "--on", dask_alone.address, tree=impatient)
-    assert " stands still for " in said, said
-    assert_equal(tmp_path / "out", alone)
-
-
-@pytest.mark.nightly
-def test_a_worker_with_a_clock_of_another_year(
-    tmp_path: Path, alone: Path, dask_alone: Dask
-) -> None:
-    clock = dask_alone.folder / "clock.so"
-    source = tmp_path / "clock.c"
+def test_a_machine_with_a_clock_of_another_year(tmp_path: Path, alone: Path) -> None:
+    clock, source = tmp_path / "clock.so", tmp_path / "clock.c"
     source.write_text(ANOTHER_YEAR)
     proc.run(("cc", "-shared", "-fPIC", "-O1", "-o", str(clock), str(source)))
-    for worker in list(dask_alone.workers):
-        dask_alone.kill(worker.name)
-    for name in ("early", "again"):
-        dask_alone.join(name, LD_PRELOAD=str(clock))
-    run(tmp_path / "out", "--on", dask_alone.address)
-    assert "1996-" in dask_alone.log("early")
+    run(tmp_path / "out", LD_PRELOAD=str(clock))
+    assert load_manifest(tmp_path / "out").created_utc.startswith("1996-")
     assert_equal(tmp_path / "out", alone)
-
-
-def changed(file: Path, texts: Mapping[str, str]) -> None:
-    """Replace texts in a file of a copy."""
-    text = file.read_text()
-    for before, after in texts.items():
-        assert text.count(before) == 1, before
-        text = text.replace(before, after)
-    file.write_text(text)
-
-
-def copied(copy: Path) -> Path:
-    """A copy of the work tree, as another machine has one."""
-    for name in proc.run(("git", "ls-files"), cwd=places.ROOT).stdout.splitlines():
-        place = copy / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(places.ROOT / name, place, follow_symlinks=False)
-    return copy
-
-
-def test_nobody_listens(tmp_path: Path) -> None:
-    done = start(*PLAN, "--on", "dask://127.0.0.1:9", "-o", str(tmp_path / "out"))
-    assert done.returncode == 3
-    assert "nobody listens there" in done.stderr
-    assert "dask scheduler --port 9" in done.stderr
-    assert not (tmp_path / "out").exists()

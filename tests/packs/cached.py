@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from testbed.kernel.build.native import native_folder
 from testbed.model import DEFAULT_ROOT
 from testbed.packs.parts import CachePart
 from testbed.packs.root_pack import write_pack
@@ -44,8 +45,7 @@ def keep_parts(cache: Path) -> dict[CachePart, Path]:
     (modules / "module.py").write_text("answer = 42\n")
     (modules / "__pycache__" / "module.cpython-313.pyc").write_text("of this machine")
     kernel = keep_build(cache).binary.parent
-    programs = native_folder(cache)
-    keep_programs(cache).rename(programs)
+    programs = keep_programs(cache)
     return {
         CachePart("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
         CachePart("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
@@ -79,3 +79,16 @@ def rewrite(file: Path, change: Callable[[str, bytes], bytes | None]) -> None:
                 header = tarfile.TarInfo(name)
                 header.size = len(changed)
                 archive.addfile(header, io.BytesIO(changed))
+
+
+def change_list(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what the pack's list says."""
+
+    def each(name: str, data: bytes) -> bytes:
+        if name != "pack.json":
+            return data
+        document = json.loads(data)
+        change(document)
+        return json.dumps(document).encode()
+
+    rewrite(file, each)

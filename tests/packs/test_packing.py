@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from testbed.base.container import Container
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.packs.container import Container
 from testbed.packs.contents import METADATA_FILE
 from testbed.packs.packing import WrittenPack, pack_results, unpack_results
 from testbed.results.folder import open_folder

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import lzma
 import os
 import platform
 import shutil
 import tarfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +27,7 @@ from testbed.base.errors import (
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
 from testbed.model import DEFAULT_ROOT
-from testbed.packs import parts
+from testbed.packs import parts, root_pack
 from testbed.packs.parts import gather_parts
 from testbed.packs.root_import import import_pack, import_roots
 from testbed.packs.root_pack import is_pack, read_pack
@@ -38,9 +36,7 @@ from testbed.root.cache import find_root, packed_place
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
 from testbed.setup.python_packages import interpreter
-from tests.packs.cached import PACKAGE, keep_root, pack_parts, rewrite
-
-Change = Callable[[dict[str, Any]], None]
+from tests.packs.cached import PACKAGE, change_list, keep_root, pack_parts, rewrite
 
 
 @pytest.fixture(autouse=True)
@@ -83,19 +79,6 @@ def whole(cache: Path) -> dict[str, object]:
         and path.parent.name != "__pycache__"
         and (path.relative_to(cache).parts[0] != "venv" or "site-packages" in path.parts)
     }
-
-
-def change_list(file: Path, change: Change) -> None:
-    """Change what the pack's list says."""
-
-    def each(name: str, data: bytes) -> bytes:
-        if name != "pack.json":
-            return data
-        document = json.loads(data)
-        change(document)
-        return json.dumps(document).encode()
-
-    rewrite(file, each)
 
 
 def refused(file: Path, cache: Path) -> str:
@@ -246,6 +229,13 @@ def test_a_part_unpacks_to_no_more_than_the_list_says(file: Path, cache: Path) -
     assert "has more files than the pack says" in refused(file, cache)
 
 
+def test_a_part_has_no_more_files_than_any_of_ours(
+    file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root_pack, "_MOST_FILES", 2)
+    assert "has more files than" in refused(file, cache)
+
+
 def test_a_disk_without_room_is_named_before(
     file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +325,7 @@ def test_it_is_imported_without_python_packages(file: Path, made: Path, cache: P
     file.write_bytes(file.read_bytes()[:5000])
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)}, check=False)
     assert done.returncode == EXIT_CONFIGURATION
-    assert done.stderr.startswith(f"error: {file}: is no pack of a root, or damaged")
+    assert done.stderr.startswith(f"error: {file}: is no pack of a root or a kernel, or damaged")
 
 
 def test_a_wrong_root_is_not_taken_by_a_digest(file: Path, cache: Path, tmp_path: Path) -> None:

@@ -37,10 +37,8 @@ def kept(tmp_path: Path, trials: tuple[Trial, ...]) -> tuple[Record, Path]:
 
 def test_what_was_packed_comes_back(kept: tuple[Record, Path]) -> None:
     record, folder = kept
-    cost = Cost(0.5, 0.75, 30.0)
-    entry = unpack_entry(pack_entry(record, folder, cost), record.trial_id, ENVIRONMENT)
+    entry = unpack_entry(pack_entry(record, folder), record.trial_id, ENVIRONMENT)
     assert entry.record == replace(record, attempt=1)
-    assert entry.cost == cost
     assert dict(entry.files) == {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

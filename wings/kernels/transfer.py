@@ -1,38 +1,43 @@
 """Transfer of built kernels between machines: from the cache into a pack, and into another cache.
 
-A pack's digests protect from damage.  They say nothing about who made it: what is in it runs with
-the rights of whoever imports it (docs/security.md).
+The pack is one of parts, as a root's is (``testbed.packs.root_pack``): the kernel and the C
+programs.  A kernel of the user's own brings along what it is made of.  Digests protect from damage.
+They say nothing about who made a pack: what is in it runs with the rights of whoever imports it
+(docs/security.md).
 """
 
 from __future__ import annotations
 
-import hashlib
-import platform
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from testbed.base import places
-from testbed.base.errors import ConfigurationError, MissingError, StorageError
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import StorageError
 from testbed.base.heartbeat import Write, repeating
-from testbed.base.whole_file import open_whole, refuse_existing
+from testbed.base.places import using_cache
+from testbed.base.units import format_bytes
+from testbed.base.whole_file import refuse_existing
 from testbed.kernel.build.cache import (
     BINARY_FILE,
+    IDENTITY_FILE,
+    NEWER,
     KernelBuild,
     KernelIdentity,
-    build_folder,
-    build_lock,
-    differences,
     read_build,
-    write_identity,
+    read_identity,
 )
 from testbed.kernel.build.compiler import RECIPE
-from testbed.kernel.build.native import NATIVE, is_whole, program_sources
-from testbed.kernel.build.pin import Pin, pins, read_pin
+from testbed.kernel.build.native import is_whole, native_folder
+from testbed.kernel.build.pin import read_pin
 from testbed.kernel.build.toolchain import read_name
+from testbed.packs.parts import KINDS, CachePart
+from testbed.packs.root_import import is_there, list_unfit, put_parts, read_fitting, writing
+from testbed.packs.root_pack import PackedPart, write_pack
 from wings.kernels.own.build import build_place, config_sha256, key_of
 from wings.kernels.own.definition import (
     OwnKernel,
@@ -43,14 +48,10 @@ from wings.kernels.own.definition import (
     render_definition,
     write_own,
 )
-from wings.kernels.pack import (
-    OWN_FOLDER,
-    PROGRAMS_FOLDER,
-    KernelPack,
-    PackedFile,
-    read_pack,
-    render_pack,
-)
+
+_DEFINITION = "definition"
+"""The folder, beside a kernel of the user's own, of what it is made of."""
+_MOST_BYTES = 128 << 20  # one of ours holds 10 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class KernelImport:
         build: the kernel, in the cache.
         added: whether it was not there before.
         programs: the folder of the C programs; ``None``: they were not taken.
-        foreign: the sources by which the pack's C programs are not this tree's.
+        foreign: by what the pack's C programs are not this tree's.
     """
 
     build: KernelBuild
@@ -71,7 +72,13 @@ class KernelImport:
 
 
 def export_kernel(
-    build: KernelBuild, native: Path, file: Path, *, replace: bool, own: OwnKernel | None = None
+    build: KernelBuild,
+    native: Path,
+    file: Path,
+    progress: Write,
+    *,
+    replace: bool,
+    own: OwnKernel | None = None,
 ) -> str:
     """Write a kernel and the C programs in ``native`` to ``file``, and return its SHA-256.
 
@@ -84,22 +91,26 @@ def export_kernel(
     refuse_existing(file, replace=replace)
     if not is_whole(native):
         raise StorageError(f"{native} is damaged; start again: ./run.sh builds it anew")
-    try:
-        packed = render_pack(_gather(build, native, own))
-    except OSError as error:
-        raise StorageError(
-            f"cannot read {error.filename}: {error.strerror}; start again: ./run.sh builds it anew"
-        ) from None
-    with open_whole(file, "choose another place") as stream:
-        stream.write(packed)
-    return hashlib.sha256(packed).hexdigest()
+    folder, kind = build.binary.parent, "kernel" if own is None else "own"
+    with ExitStack() as undo:
+        kernel = CachePart(kind, build.identity.version, f"{KINDS[kind].kept_in}/{folder.name}")
+        if own is not None:
+            scratch = Path(undo.enter_context(TemporaryDirectory(prefix="firstflight-")))
+            folder = shutil.copytree(folder, scratch / folder.name)
+            shutil.rmtree(folder / _DEFINITION, ignore_errors=True)
+            for name, text in render_definition(own).items():
+                path = folder / _DEFINITION / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, "utf-8")
+        programs = CachePart("programs", "", f"{KINDS['programs'].kept_in}/{native.name}")
+        return write_pack(file, {kernel: folder, programs: native}, progress, replace=replace)
 
 
 def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> KernelImport:
     """Put the kernel and the C programs that are packed in ``file`` into ``cache``.
 
     A kernel of somebody's own becomes one of the data folder ``home``.  All of the pack is checked
-    before any of it is written, and what is written appears whole.
+    before any of it is in its place, and what is put there appears whole.
 
     Raises:
         ConfigurationError: it is no whole pack, its kernel is not of this tree's pins, or one of
@@ -107,166 +118,147 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
         MissingError: its kernel does not run on this machine.
         StorageError: the cache or the data folder cannot be written.
     """
-    pack = read_pack(file)
-    own = _read_own(file, pack, home)
-    pin = _read_pin(file, pack.identity) if own is None else own.pin
-    _check_machine(file, pack)
-    foreign = tuple(_foreign_sources(pack.sources, program_sources()))
-    try:
-        with (
-            places.using_cache(cache),
-            repeating(progress) as report,
-            build_lock(pin, cache, report),
-        ):
-            folder = build_folder(pin, cache) if own is None else build_place(own, cache)
-            build = _find_same(file, pack.identity, pin, folder)
-            programs = None if foreign else _put_programs(pack, pin, cache)
-            if build is None:
-                with _new_folder(folder, pin, cache) as scratch:
-                    _write(scratch / BINARY_FILE, pack.files[BINARY_FILE])
-                    write_identity(scratch, pack.identity)
-            there = KernelBuild(folder / BINARY_FILE, pack.identity, pin.boot)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write to the cache {cache}: {error.strerror} ({error.filename}); free space, "
-            "or set XDG_CACHE_HOME to a folder that you may write to"
-        ) from None
-    if own is not None and own.name not in own_kernels(home):
-        write_own(own, home, replaced=False)
-    return KernelImport(there, build is None, programs, foreign)
+    pack = read_fitting(file)
+    kernels = [each for each in pack.parts if each.part.kind in {"kernel", "own"}]
+    if len(kernels) != 1:
+        raise pack.refuse([f"holds {len(kernels) or 'no'} kernels, and not one"])
+    [kernel] = kernels
+    programs = next((each for each in pack.parts if each.part.kind == "programs"), None)
+    foreign = () if programs is None else tuple(_list_foreign(programs, cache))
+    taken = [kernel, *([programs] if programs is not None and not foreign else [])]
+    if sum(each.size for each in taken) > _MOST_BYTES:
+        raise pack.refuse([f"would unpack to more than {format_bytes(_MOST_BYTES)}"])
+    with using_cache(cache), repeating(progress) as report, writing(file, cache, report):
+        wanted = [(each, each.part.place(cache)) for each in taken]
+        absent = [(each, place) for each, place in wanted if not is_there(each, place)]
+        place = wanted[0][1]
+        before = read_identity(place) if _is_whole(place) else None
+        notes = {
+            path: path.read_bytes()
+            for pattern in (KINDS[kernel.part.kind].left_out if before else ())
+            for path in place.glob(pattern)
+        }
+
+        def check(made: Mapping[str, Path]) -> Iterator[str]:
+            files = made.get(kernel.part.name, place)
+            if problems := list(_list_strange(files, [*made.values()])):
+                yield from problems
+                return
+            if kernel.part.kind == "own":
+                yield from _list_unfit_own(kernel.part, files, home)
+            yield from list_unfit([each for each in absent if each[0].part.kind != "own"], made)
+            if before is not None:
+                yield from _list_other_bits(before, files, place)
+
+        if absent:
+            put_parts(pack, absent, cache, report, check)
+            for path, text in notes.items():  # what this machine has found out itself
+                path.write_bytes(text)
+        elif problems := list(check({})):
+            raise pack.refuse(problems)
+        build = _find_build(kernel.part, place, home)
+    native = wanted[1][1] if len(wanted) > 1 else None
+    return KernelImport(build, before is None, native, foreign)
 
 
-def _read_own(file: Path, pack: KernelPack, home: Path) -> OwnKernel | None:
-    """Return the kernel of somebody's own that the pack holds; ``None``: it is a pinned one.
-
-    Raises:
-        ConfigurationError: its base is not this tree's, or another kernel has its name here.
-    """
-    prefix = f"{OWN_FOLDER}/"
-    packed = {name: part.data for name, part in pack.files.items() if name.startswith(prefix)}
-    if not packed:
-        return None
-    name = pack.identity.version
-    problems = name_problems(name)
-    try:
-        texts = {key.removeprefix(prefix): data.decode() for key, data in packed.items()}
-        own = parse_definition(name, texts, home)
-    except ValueError as error:
-        raise ConfigurationError(
-            [*problems, f"{file}: what its kernel is made of cannot be read ({error}); nothing was "
-             "imported"]
-        ) from None  # fmt: skip
-    identity = pack.identity
-    made_of = (
-        identity.config_sha256, dict(identity.patches), identity.compiler, identity.recipe,
-    )  # fmt: skip
-    if made_of != (config_sha256(own), own.patch_sha256, read_name(), RECIPE):
-        problems.append(
-            f"{file}: its kernel {name!a} is made from another {own.base} than this tree's; export "
-            "it in a tree of this version"
-        )
-    elif not problems and name in own_kernels(home) and key_of(read_own(name, home)) != key_of(own):
-        problems.append(
-            f"{file}: a kernel {name!r} is there, and is another; remove it first: "
-            f"./run.sh kernel remove {name}"
-        )
-    if problems:
-        raise ConfigurationError(problems)
-    return own
+def _find_build(part: CachePart, place: Path, home: Path) -> KernelBuild:
+    """Return the kernel that is in its place now; one of somebody's own is defined, too."""
+    pin = read_pin(part.variant) if part.kind == "kernel" else None
+    if pin is None:
+        own = _read_definition(part, place, home)
+        pin = own.pin
+        if own.name not in own_kernels(home):
+            write_own(own, home, replaced=False)
+    build = read_build(place, pin)
+    assert build is not None  # noqa: S101  it was checked
+    return replace_fields(build, identity=replace_fields(build.identity, version=part.variant))
 
 
-def _gather(build: KernelBuild, native: Path, own: OwnKernel | None) -> KernelPack:
-    files = {BINARY_FILE: _read(build.binary)}
-    for name, text in (render_definition(own) if own is not None else {}).items():
-        files[f"{OWN_FOLDER}/{name}"] = PackedFile(0o644, text.encode())
-    for program in sorted(native.iterdir()):
-        files[f"{PROGRAMS_FOLDER}/{program.name}"] = _read(program)
-    return KernelPack(
-        identity=build.identity,
-        machine=platform.machine(),
-        programs=native.name,
-        sources=program_sources(),
-        files=files,
+def _list_foreign(programs: PackedPart, cache: Path) -> Iterator[str]:
+    """Yield by what C programs are not those of this tree."""
+    here = programs.part.list_sources()
+    for name in sorted({*here, *programs.sources}):
+        if here.get(name) != programs.sources.get(name):
+            yield name.rpartition("/")[2]
+    if programs.part.place(cache) != native_folder(cache):
+        yield "compiler"
+
+
+def _list_strange(files: Path, unpacked: Sequence[Path]) -> Iterator[str]:
+    """Yield what no build of ours has in it, and a terminal or a reader might obey."""
+    identity = read_identity(files)
+    if any(path.is_symlink() for folder in unpacked for path in folder.rglob("*")):
+        yield "holds links"
+    elif identity is None or not _is_whole(files):
+        yield "holds no kernel, or another than the build that it names"
+    else:
+        fields = asdict(identity)
+        words = [*fields.pop("patches").items(), fields.values()]
+        if not all(isinstance(each, str) and each.isprintable() for some in words for each in some):
+            yield f"its {IDENTITY_FILE} has characters that no kernel's has"
+
+
+def _is_whole(folder: Path) -> bool:
+    identity = read_identity(folder)
+    binary = folder / BINARY_FILE
+    return (
+        identity is not None
+        and binary.is_file()
+        and file_sha256(binary) == identity.binary_sha256
+        and isinstance(identity.patches, dict)
     )
 
 
-def _read_pin(file: Path, identity: KernelIdentity) -> Pin:
-    """Return the pin that the build is of, or refuse, naming what each of the two is."""
-    known = pins()
-    if identity.version not in known:
-        raise ConfigurationError(
-            [f"{file}: holds kernel {identity.version}, and this tree pins {', '.join(known)}; "
-             "export the kernel in a tree of this version"]
-        )  # fmt: skip
-    pin = read_pin(identity.version)
-    mismatches = differences(identity, pin)
-    if mismatches:
-        raise ConfigurationError(
-            [f"{file}: holds another kernel {pin.version} than this tree's: "
-             f"{'; '.join(mismatches)}; export the kernel in a tree of this version"]
-        )  # fmt: skip
-    return pin
-
-
-def _check_machine(file: Path, pack: KernelPack) -> None:
-    if pack.machine != platform.machine():
-        raise MissingError(
-            f"{file}: holds a kernel for {pack.machine}; this machine is {platform.machine()}"
+def _list_other_bits(before: KernelIdentity, files: Path, place: Path) -> Iterator[str]:
+    """Yield that the cache has other bits of the same build."""
+    ours, theirs = before.binary_sha256, file_sha256(files / BINARY_FILE)
+    if ours != theirs:
+        yield (
+            f"its kernel {before.version} is made from the same as the one in {place} and has "
+            f"other bits: SHA-256 {theirs[:12]} instead of {ours[:12]}; to use it, remove that "
+            "folder first"
         )
 
 
-def _foreign_sources(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in sorted({*there, *here}) if there.get(name) != here.get(name))
-
-
-def _find_same(file: Path, identity: KernelIdentity, pin: Pin, folder: Path) -> KernelBuild | None:
-    """Return the build in ``folder`` of the cache if it is the pack's; ``None``: there is none.
+def _read_definition(part: CachePart, files: Path, home: Path) -> OwnKernel:
+    """Return the kernel of somebody's own whose definition is beside it in ``files``.
 
     Raises:
-        ConfigurationError: the cache has other bits of the same build.
+        ValueError, OSError: there is none.
     """
-    build = read_build(folder, pin)
-    if build is not None and build.identity.binary_sha256 != identity.binary_sha256:
-        raise ConfigurationError(
-            [f"{file}: its kernel {pin.version} is made from the same as the one in {folder} "
-             f"and has other bits: SHA-256 {identity.binary_sha256[:12]} instead of "
-             f"{build.identity.binary_sha256[:12]}; to use it, remove that folder first"]
-        )  # fmt: skip
-    return build
+    folder = files / _DEFINITION
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    texts = {str(path.relative_to(folder)): path.read_text("utf-8") for path in paths}
+    return parse_definition(part.variant, texts, home)
 
 
-def _put_programs(pack: KernelPack, pin: Pin, cache: Path) -> Path:
-    """Return the folder of the pack's C programs, which are put there unless they are in it."""
-    folder = cache / NATIVE / pack.programs
-    if not is_whole(folder):
-        prefix = f"{PROGRAMS_FOLDER}/"
-        with _new_folder(folder, pin, cache) as scratch:
-            for name, file in pack.files.items():
-                if name.startswith(prefix):
-                    _write(scratch / name.removeprefix(prefix), file)
-    return folder
-
-
-@contextmanager
-def _new_folder(folder: Path, pin: Pin, cache: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``folder`` when the block ends; one that is there goes.
-
-    The caller holds the pin's build lock, whose next holder removes what a killed import leaves.
-    """
-    with TemporaryDirectory(prefix=f".{pin.version}-", dir=cache / "kernels") as name:
-        scratch = Path(name) / folder.name
-        scratch.mkdir()
-        yield scratch
-        folder.parent.mkdir(exist_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
-
-
-def _read(path: Path) -> PackedFile:
-    return PackedFile(path.stat().st_mode & 0o777, path.read_bytes())
-
-
-def _write(path: Path, file: PackedFile) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(file.data)
-    path.chmod(file.mode)
+def _list_unfit_own(part: CachePart, files: Path, home: Path) -> Iterator[str]:
+    """Yield why a kernel of somebody's own cannot be one here."""
+    identity, name = read_identity(files), part.variant
+    try:
+        own = _read_definition(part, files, home)
+    except (OSError, ValueError) as error:
+        yield f"what its kernel is made of cannot be read ({error})"
+        return
+    problems = name_problems(name)
+    yield from problems
+    made_of = identity and (
+        identity.config_sha256, identity.patches, identity.compiler, identity.recipe,
+        f"{KINDS['own'].kept_in}/{build_place(own, files).name}",
+    )  # fmt: skip
+    if made_of != (
+        config_sha256(own),
+        own.patch_sha256,
+        read_name(),
+        RECIPE,
+        part.folder.removesuffix(NEWER),
+    ):
+        yield (
+            f"its kernel {name!a} is made from another {own.base} than this tree's; export it in a "
+            "tree of this version"
+        )
+    elif not problems and name in own_kernels(home) and key_of(read_own(name, home)) != key_of(own):
+        yield (
+            f"a kernel {name!r} is there, and is another; remove it first: "
+            f"./run.sh kernel remove {name}"
+        )

@@ -59,7 +59,7 @@ def export_command(services: Services, /, file: Path, version: str, replace: boo
     usr = Path() if own is None else ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
     build = ensure_build(version, services.cache(), usr, _log.info)
     native = ensure_native(services.cache(), _log.info)
-    checksum = export_kernel(build, native, file, replace=replace, own=own)
+    checksum = export_kernel(build, native, file, _log.info, replace=replace, own=own)
     click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
     click.echo(f"SHA-256 {checksum}")
     click.echo(f"On another machine, in a tree of this version: ./run.sh kernel import {file.name}")

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from firstflight.cli.main import main
-from testbed.kernel.build.native import native_folder
 from testbed.kernel.build.toolchain import read_name
+from testbed.packs.parts import KINDS
 from tests.hallway import make_services
 from tests.kernel.packed import keep_build, keep_programs
 
@@ -18,8 +19,8 @@ def pack(tmp_path: Path) -> Path:
     """What was exported on a machine that has built its kernel."""
     maker = tmp_path / "maker"
     keep_build(maker / CACHE)
-    keep_programs(maker / CACHE).rename(native_folder(maker / CACHE))
-    file = tmp_path / "kernel.zip"
+    keep_programs(maker / CACHE)
+    file = tmp_path / "kernel.tar"
     assert main(["kernel", "export", str(file)], make_services(maker)) == 0
     return file
 
@@ -36,7 +37,7 @@ def test_export_says_what_it_wrote_and_where_it_goes(
     assert first.startswith(f"{pack}: kernel 7.3 (linux-source-7.3 7.3.")
     assert read_name() in first
     assert checksum.startswith("SHA-256 ")
-    assert then.endswith("./run.sh kernel import kernel.zip")
+    assert then.endswith("./run.sh kernel import kernel.tar")
 
 
 def test_export_does_not_overwrite(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,12 +72,14 @@ def test_import_says_what_became_of_it(
 def test_import_says_which_sources_of_the_programs_differ(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("wings.kernels.transfer.program_sources", lambda: {"new.c": "0" * 64})
+    kind = KINDS["programs"]
+    more = replace(kind, sources=(*kind.sources, "testbed/lab/__init__.py"))
+    monkeypatch.setitem(KINDS, "programs", more)
     capsys.readouterr()
     assert main(["kernel", "import", str(pack)], make_services(tmp_path / "other")) == 0
     _, left = capsys.readouterr().out.splitlines()
     assert left.startswith("The C programs were left out, because this tree has others: ")
-    assert "new.c" in left
+    assert "__init__.py" in left
     assert left.endswith("./run.sh compiles them.")
 
 
@@ -84,5 +87,5 @@ def test_import_refuses_what_is_no_pack(tmp_path: Path, capsys: pytest.CaptureFi
     file = tmp_path / "notes.txt"
     file.write_text("not a kernel")
     assert main(["kernel", "import", str(file)], make_services(tmp_path)) == 2
-    assert f"error: {file}: no kernel pack" in capsys.readouterr().err
+    assert f"error: {file}: is no pack of a root or a kernel" in capsys.readouterr().err
     assert not (tmp_path / CACHE).exists()

@@ -301,8 +301,8 @@ def native(tmp_path: Path) -> Path:
 
 def exported(kernel: OwnKernel, native: Path, tmp_path: Path) -> tuple[Path, KernelBuild]:
     made = build(kernel, tmp_path / "pin" / "cache")
-    file = tmp_path / "mine.zip"
-    export_kernel(made, native, file, replace=True, own=kernel)
+    file = tmp_path / "mine.tar"
+    export_kernel(made, native, file, lambda _line: None, replace=True, own=kernel)
     return file, made
 
 
@@ -320,6 +320,10 @@ def test_carried_to_another_machine(home: Path, tmp_path: Path, native: Path) ->
     assert find_own(kernel, cache) == done.build
     again = import_kernel(file, cache, there, lambda _line: None)
     assert not again.added
+    found = made.binary.with_name("sysctls.json")
+    found.write_text("{}")
+    assert not import_kernel(file, tmp_path / "pin" / "cache", home, lambda _line: None).added
+    assert found.read_text() == "{}"
 
 
 @pytest.mark.usefixtures("pin")
@@ -332,7 +336,7 @@ def test_another_kernel_of_that_name_is_not_replaced(
     with pytest.raises(ConfigurationError, match="'mine' is there, and is another"):
         import_kernel(file, tmp_path / "there", there, lambda _line: None)
     assert read_own("mine", there).patches == ()
-    assert not (tmp_path / "there").exists()
+    assert [path.name for path in (tmp_path / "there").rglob("*") if path.is_file()] == ["lock"]
 
 
 @pytest.mark.usefixtures("pin")

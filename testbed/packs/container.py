@@ -1,9 +1,9 @@
-"""Container of a pack: a ZIP archive with one way to write a file, and a reader of just that.
+"""Container of results: a ZIP archive with one way to write a file, and a reader of just that.
 
-PKWARE's APPNOTE 6.3.  First comes a list of all other files with their digests, which each kind of
-pack writes in a form of its own.  Order and times are always the same, so the same files give the
-same bytes (by the same zlib).  The reader takes plain files and nothing else: no folder, link,
-device, encryption or other compression; and it trusts no size before it has counted.
+PKWARE's APPNOTE 6.3.  First comes a list of all other files with their digests.  Order and times
+are always the same, so the same files give the same bytes (by the same zlib).  The reader takes
+plain files and nothing else: no folder, link, device, encryption or other compression; and it
+trusts no size before it has counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from testbed.base.plain_file import open_plain
 from testbed.base.units import format_bytes
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
-_PERMISSIONS = 0o777
+_MODE = 0o644
 _UNIX = 3
 _ENCRYPTED = 0x1
 _LEVEL = 6
@@ -75,13 +75,12 @@ class PackFormat:
 
 @dataclass(frozen=True, slots=True)
 class PackFile:
-    """A file that belongs into a pack: its name there, where or what it is, and its permissions."""
+    """A file that belongs into a pack: its name there, and where it is."""
 
     name: str
-    source: Path | bytes
+    source: Path
     size: int
     sha256: str
-    mode: int = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,6 @@ class ListedFile:
 
     size: int
     sha256: str
-    mode: int = 0o644
 
 
 def write_container(
@@ -103,10 +101,10 @@ def write_container(
         OSError: the archive cannot be written.
     """
     with zipfile.ZipFile(stream, "w", compresslevel=_LEVEL) as archive:
-        with archive.open(_header(form.list_file, len(listing), 0o644), "w") as target:
+        with archive.open(_header(form.list_file, len(listing)), "w") as target:
             target.write(listing)
         for file in sorted(files, key=lambda each: each.name):
-            with archive.open(_header(file.name, file.size, file.mode), "w") as target:
+            with archive.open(_header(file.name, file.size), "w") as target:
                 seen = hashlib.sha256()
                 for piece in _read(file.source):
                     seen.update(piece)
@@ -117,10 +115,7 @@ def write_container(
                 )
 
 
-def _read(source: Path | bytes) -> Iterator[bytes]:
-    if isinstance(source, bytes):
-        yield source
-        return
+def _read(source: Path) -> Iterator[bytes]:
     try:
         with source.open("rb") as stream:
             while piece := stream.read(_PIECE):
@@ -129,11 +124,11 @@ def _read(source: Path | bytes) -> Iterator[bytes]:
         raise StorageError(f"cannot read {source}: {error.strerror}") from None
 
 
-def _header(name: str, size: int, mode: int) -> zipfile.ZipInfo:
+def _header(name: str, size: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, _EARLIEST)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.create_system = _UNIX
-    info.external_attr = (stat.S_IFREG | mode) << 16
+    info.external_attr = (stat.S_IFREG | _MODE) << 16
     info.file_size = size  # whether sizes take 32 or 64 bits
     return info
 
@@ -169,18 +164,8 @@ class Container:
                 yield f"lacks {name!a}, which {list_file} lists"
             elif entry.size != info.file_size:
                 yield f"{name} has {info.file_size} bytes; {list_file} says {entry.size}"
-            elif entry.mode != (mode := info.external_attr >> 16 & _PERMISSIONS):
-                yield f"{name} is of mode {mode:o}; {list_file} says {entry.mode:o}"
         if list_file in listed:
             yield f"{list_file} lists itself"
-
-    def read(self, name: str, sha256: str) -> bytes:
-        """Return the content of one file, which is small.
-
-        Raises:
-            ValueError: it is not the bytes that ``sha256`` says, or the archive is damaged.
-        """
-        return b"".join(self._checked(name, sha256))
 
     def extract(self, name: str, target: Path, sha256: str) -> None:
         """Write one file to ``target``, which is not there.
@@ -190,15 +175,11 @@ class Container:
             OSError: it cannot be written.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as stream:
-            for piece in self._checked(name, sha256):
-                stream.write(piece)
-
-    def _checked(self, name: str, sha256: str) -> Iterator[bytes]:
         seen = hashlib.sha256()
-        for piece in self._pieces(name):
-            seen.update(piece)
-            yield piece
+        with target.open("xb") as stream:
+            for piece in self._pieces(name):
+                seen.update(piece)
+                stream.write(piece)
         if seen.hexdigest() != sha256:
             raise ValueError(f"{name} has another SHA-256 than {self._form.list_file} says")
 
@@ -280,7 +261,7 @@ def _list_problems(entries: Sequence[zipfile.ZipInfo], form: PackFormat) -> Iter
         mode = info.external_attr >> 16
         if wrong:
             yield f"{name!a} {wrong}"
-        elif info.create_system != _UNIX or mode & ~_PERMISSIONS != stat.S_IFREG:
+        elif info.create_system != _UNIX or mode != stat.S_IFREG | _MODE:
             yield f"{name} is {_describe_mode(info, mode)}, and a pack holds plain files"
         elif info.flag_bits & _ENCRYPTED or info.compress_type not in _COMPRESSIONS:
             yield f"{name} is encrypted, or compressed in another way than deflate"
