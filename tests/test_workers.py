@@ -192,7 +192,7 @@ NIGHTLY = {
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
         "test_tests_of_the_source_have_equal_verdicts_twice",
     "test_memory_that_leaks_fails_a_test_of_a_debug_kernel":
-        "test_a_splat_fails_a_test_that_passed_with_its_first_lines",
+        "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_all_boots_are_equal":
         "test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted",
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
@@ -200,7 +200,7 @@ NIGHTLY = {
     "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":
         "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
     "test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what":
-        "test_a_splat_fails_a_test_that_passed_with_its_first_lines",
+        "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_what_a_patch_adds_and_does_not_turn_on_is_said":
         "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_each_mistake_of_fast_open_breaks_a_promise": "test_each_scenario_fails_with_its_fault",

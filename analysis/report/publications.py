@@ -44,7 +44,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class StatedCheck:
     """One stated value of the publication beside ours, in words, and why they differ if so.
 
     ``lane`` is which kernel ours is of, where results of several are side by side.
@@ -69,7 +69,7 @@ class Rebuilt:
     title: str
     tables: tuple[Grid, ...] = ()
     figures: tuple[Figure, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[StatedCheck, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     story: tuple[str, ...] = ()
 

@@ -91,7 +91,7 @@ class CellDocument(TypedDict):
     change: NotRequired[Annotated[_Fields | None, KernelChange]]
     """Of two virtual kernels, what changed; also `parts_at`, the first packet that differs."""
     attribution: NotRequired[Annotated[_Fields | None, CellAttribution]]
-    """Of two virtual kernels, what the cell came to ([verdicts](../../wings/kernels/README.md))."""
+    """Of two virtual kernels, what the cell came to."""
     clocks: NotRequired[Annotated[_Fields | None, Clocks]]
     """Between virtual and real time, what both measured; only of two kernels."""
 

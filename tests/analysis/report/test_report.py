@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from analysis import plot
 from analysis.report import document as report
 from analysis.report.document import write_reports
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.words import MISSING
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution
@@ -369,9 +369,9 @@ def test_what_was_rebuilt_is_in_the_report_and_beside_it(
         ),
         figures=(Figure("f", "A figure", plot.cdf([{"plt_ms": 1.0}], "plt_ms"), "Its caption."),),
         checks=(
-            Check("Table 9, row 1", "improvement", "4 %", "4.1 %", "agrees"),
-            Check("Table 9, row 2", "improvement", "9 %", "1 %", "differs", "Another page."),
-            Check("Table 9, row 3", "improvement", "9 %", MISSING, "not measured"),
+            StatedCheck("Table 9, row 1", "improvement", "4 %", "4.1 %", "agrees"),
+            StatedCheck("Table 9, row 2", "improvement", "9 %", "1 %", "differs", "Another page."),
+            StatedCheck("Table 9, row 3", "improvement", "9 %", MISSING, "not measured"),
         ),
         files={"table_results.csv": "page,plt\na,1\n"},
     )

@@ -74,7 +74,7 @@ class AttributionDocument(TypedDict):
     """Several virtual kernels beside the first: what every cell came to.
 
     Of a run on several virtual kernels, in its own folder; `./run.sh compare DIR --json` prints it
-    as well ([what it means](../kernel-verdicts.md)).
+    as well ([what it means](../wings/kernels/README.md#verdicts)).
     """
 
     schema: int

@@ -34,9 +34,7 @@ from wings.pages.table import (
 LICENCE_TABLE = (
     "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
 )
-BODIES_TABLE = (
-    "Synthetic, built from resources.csv; the rules are in wings/pages/docs/tables.md."
-)
+BODIES_TABLE = "Synthetic, built from resources.csv; the rules are in wings/pages/docs/tables.md."
 
 _HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}
 _NEAREST = {205: 204, 401: 403, 407: 403, 502: 503, 504: 503}

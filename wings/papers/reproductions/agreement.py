@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.report.publications import Check
+from analysis.report.publications import StatedCheck
 from analysis.words import MISSING, axis_value, count, number, signed
 from testbed.base.errors import ConfigurationError
 from wings.papers.published.reference import PublishedClaim, Reference
@@ -42,7 +42,7 @@ def check_claims(
     tables: Mapping[str, pd.DataFrame],
     part: str = "",
     missing: str = NOT_MEASURED,
-) -> Iterator[Check]:
+) -> Iterator[StatedCheck]:
     """Yield the checks of each claim about ``tables``, in the order of the publication's file.
 
     Args:
@@ -99,7 +99,7 @@ class _Verdict:
     part: str
     missing: str
 
-    def give(self, table: pd.DataFrame) -> Iterator[Check]:
+    def give(self, table: pd.DataFrame) -> Iterator[StatedCheck]:
         claim, cells = self.claim, _meeting(table, self.claim.cells)
         counted: dict[tuple[str, str], list[_Unit]] = {}
         if claim.ours:
@@ -170,7 +170,7 @@ class _Verdict:
                                for before, after in pairs)]  # fmt: skip
             yield _Unit(steps, steps[wrong], steps[unsure])
 
-    def _compare(self, stated: Stated, unit: _Unit) -> Check:
+    def _compare(self, stated: Stated, unit: _Unit) -> StatedCheck:
         """Set the values of a unit, or their range, beside the stated one."""
         rows, broken, _ = unit
         claim_text = fill(self.claim.says, pd.DataFrame([stated.axes]) if rows.empty else rows)
@@ -185,7 +185,7 @@ class _Verdict:
             text = f"{text} (interval {span(ends, places_of(stated) + 1, stated.unit)})"
         return self._check(stated.place, claim_text, in_words(stated), text, unit)
 
-    def _single(self, unit: _Unit) -> Check:
+    def _single(self, unit: _Unit) -> StatedCheck:
         """Return the check of one cell or group: the stated value and ours."""
         claim, rows = self.claim, unit.rows
         place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
@@ -198,7 +198,7 @@ class _Verdict:
                 return self._missing(place, claim_text, stated, str(reason))
         return self._check(place, claim_text, stated, ours, unit)
 
-    def _count(self, place: str, says: str, units: Sequence[_Unit]) -> Check:
+    def _count(self, place: str, says: str, units: Sequence[_Unit]) -> StatedCheck:
         """Count the units for which the claim holds; the others are named."""
         if not units:
             return self._missing(place, says, "yes", self.missing)
@@ -220,22 +220,24 @@ class _Verdict:
         steps = ", ".join(fill(self.claim.step, step) for step in _each(rows))
         return f"{fill(self.claim.row, rows)} ({steps})" if steps else fill(self.claim.row, rows)
 
-    def _missing(self, place: str, says: str, stated: str, why: str) -> Check:
-        return Check(place, self._in_part(says), stated, MISSING, "not measured", why)
+    def _missing(self, place: str, says: str, stated: str, why: str) -> StatedCheck:
+        return StatedCheck(place, self._in_part(says), stated, MISSING, "not measured", why)
 
-    def _check(self, place: str, says: str, stated: str, ours: str, unit: _Unit) -> Check:
+    def _check(self, place: str, says: str, stated: str, ours: str, unit: _Unit) -> StatedCheck:
         claim_text, breaking = self._in_part(says), unit.broken
         if breaking.empty:
             if unit.unsure.empty:
-                return Check(place, claim_text, stated, ours, "agrees")
-            return Check(place, claim_text, stated, ours, "our spread is too wide to say", TOO_WIDE)
+                return StatedCheck(place, claim_text, stated, ours, "agrees")
+            return StatedCheck(
+                place, claim_text, stated, ours, "our spread is too wide to say", TOO_WIDE
+            )
         reasons = [fill(self.claim.why, breaking)] if self.claim.why else []
         reasons += [
             f"See \u201c{difference.what}\u201d."
             for difference in self.claim.see
             if not _meeting(breaking, difference.cells).empty
         ]
-        return Check(place, claim_text, stated, ours, "differs", " ".join(reasons))
+        return StatedCheck(place, claim_text, stated, ours, "differs", " ".join(reasons))
 
     def _in_part(self, says: str) -> str:
         return f"{says}, {self.part}" if self.part else says

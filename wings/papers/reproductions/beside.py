@@ -11,7 +11,7 @@ from analysis.records.cells import Cell, cells_of
 from analysis.records.kind import records_of
 from analysis.records.metric import Metric
 from analysis.records.results import Results
-from analysis.report.publications import Check, Rebuilt
+from analysis.report.publications import Rebuilt, StatedCheck
 from analysis.tables.table import PAIR_AXIS, make_table
 from analysis.words import name_axes
 from wings.papers.published.names import find_metrics, scale
@@ -32,7 +32,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     cells = cells_of(results)
     metrics = find_metrics(reference, cells[0].kind) if cells else {}
     frames: dict[tuple[str, str], pd.DataFrame] = {}
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     for stated in reference.stated:
         metric, key = metrics.get(stated.quantity), (stated.quantity, stated.unit)
         if key not in frames:
@@ -68,7 +68,7 @@ def _tables(
 
 def _beside(
     stated: Stated, name: str, frame: pd.DataFrame, reference: Reference
-) -> Iterator[Check]:
+) -> Iterator[StatedCheck]:
     says = ", ".join(filter(None, (name, name_axes(stated.axes, stated.axes))))
     literal = says.replace("{", "{{").replace("}", "}}")
     claim = PublishedClaim(says=literal, quantity=stated.quantity, measured=OURS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.records.results import Results
-from analysis.report.publications import Check, Grid, Rebuilt
+from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.sweep import (
@@ -28,7 +28,7 @@ ARM, RATE = "Fast Open", "transactions_per_s"
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return the table of both rates, and the checks of what is stated."""
     tables: list[Grid] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     for part, frame in split_loads(proven_served(results), ("tfo",)):
         loads = published_for(frame, reference).rename(columns={"replies_per_s": RATE})
         cells = median_columns(loads, ["tfo"], [RATE, "server_cpu_pct"])

@@ -18,7 +18,7 @@ from analysis import plot
 from analysis.records.cells import flatten
 from analysis.records.requests import HarError, parse_har, read_har_bytes
 from analysis.records.results import Results
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.words import axis_value, count
 from testbed.model import PageLoad, Record
 from wings.papers.published.reference import Reference
@@ -64,7 +64,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     unknown = _name_unknown(left_out)
     tables: list[Grid] = []
     figures: list[Figure] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     for part, frame in split_loads(requests, AXES) if len(requests) else ():
         plainly = without_fast_open(frame)
         if plainly.empty:

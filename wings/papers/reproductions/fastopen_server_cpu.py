@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import plot
 from analysis.records.results import Results
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.prices import note_prices
@@ -34,7 +34,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return the table and the figure of processor load over rate, and the checks of the text."""
     tables: list[Grid] = []
     figures: list[Figure] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     note = note_prices(results)
     for part, loads in split_loads(_read(results), AXES):
         cells = medians(published_for(loads, reference))

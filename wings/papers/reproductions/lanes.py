@@ -19,7 +19,7 @@ from analysis import plot
 from analysis.records.cells import experiment_of
 from analysis.records.results import Results
 from analysis.report.drawings import Drawing
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.tables.kind import tables_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
@@ -146,9 +146,9 @@ def _view_of(results: Results) -> View:
 
 def _side_by_side(
     lanes: Sequence[KernelLane], rebuilt_lanes: Sequence[Rebuilt | None]
-) -> Iterator[Check]:
+) -> Iterator[StatedCheck]:
     """Yield the checks of all lanes; those of the same claim are adjacent."""
-    claims: dict[tuple[str, str], list[Check]] = {}
+    claims: dict[tuple[str, str], list[StatedCheck]] = {}
     for lane, rebuilt in zip(lanes, rebuilt_lanes, strict=True):
         for check in rebuilt.checks if rebuilt else ():
             claims.setdefault((check.where, check.what), []).append(replace(check, lane=lane.name))

@@ -17,7 +17,7 @@ import pandas as pd
 from analysis import plot
 from analysis.records.cells import experiment_of, flatten
 from analysis.records.results import Results
-from analysis.report.publications import Agreement, Check, Figure, Grid
+from analysis.report.publications import Agreement, Figure, Grid, StatedCheck
 from analysis.words import number
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.price_list import connection_price
@@ -238,12 +238,14 @@ def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
     return Figure(named("failures", part), title, chart, caption.strip())
 
 
-def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
+def check_saturation(results: Results, curves: pd.DataFrame) -> StatedCheck:
     """Check the stated saturation against the loads of the first planned arm."""
     stated = experiment_of(results.manifest).get("saturation_per_s")
     where, promise = "This experiment", "saturation: kept up with, and no rate a tenth above it"
     if not stated or curves.empty:
-        return Check(where, promise, "\u2013", "\u2013", "not measured", "No saturation is stated.")
+        return StatedCheck(
+            where, promise, "\u2013", "\u2013", "not measured", "No saturation is stated."
+        )
     first = curves[curves["arm"] == curves["arm"].iloc[0]]
     below, above = first[first[RATE] <= 1.0], first[first[RATE] >= 1.1]
     kept_up = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
@@ -266,7 +268,7 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
                 "./run.sh saturation, and measure again."
             ),
         )
-    return Check(where, promise, f"{stated:,} 1/s", ours, agreement, why)
+    return StatedCheck(where, promise, f"{stated:,} 1/s", ours, agreement, why)
 
 
 def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.records.results import Results
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.overload_curves import (
@@ -55,7 +55,7 @@ class OverloadFigure:
         """Return the figure's panels, and the checks of what the publication states."""
         tables: list[Grid] = []
         figures: list[Figure] = []
-        checks: list[Check] = []
+        checks: list[StatedCheck] = []
         story: list[str] = []
         note = note_prices(results)
         every = served_loads(results)
@@ -73,7 +73,7 @@ class OverloadFigure:
         tables += judge_lists(every, lambda loads: self._check(loads, reference))
         return Rebuilt(self.title, tuple(tables), tuple(figures), tuple(checks), story=tuple(story))
 
-    def _check(self, every: pd.DataFrame, reference: Reference) -> Iterator[Check]:
+    def _check(self, every: pd.DataFrame, reference: Reference) -> Iterator[StatedCheck]:
         """Yield the checks of the loads by one price list."""
         for part, loads in split_loads(every, AXES):
             yield from check_claims(reference, self.measure(loads, curves_of(loads)), part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.records.results import Results
-from analysis.report.publications import Check, Grid, Rebuilt
+from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from analysis.words import number
 from testbed.kinds.server_load.measurement import ServedLoad
 from wings.papers.published.reference import Reference
@@ -48,7 +48,7 @@ SHARES = ("established_share",)
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return the table, ours beside the published one, and the checks of each of its numbers."""
     tables: list[Grid] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     story: list[str] = []
     every = _read(results)
     for part, loads in split_loads(every[first_list(every)], AXES):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.records.cells import experiment_of
 from analysis.records.results import Results
-from analysis.report.publications import Check, Grid
+from analysis.report.publications import Grid, StatedCheck
 from analysis.words import clean
 from testbed.kinds.server_load.price_list import ORIGINS
 from testbed.model import in_real_time
@@ -48,13 +48,13 @@ def first_list(loads: pd.DataFrame) -> pd.Series[bool]:
 
 
 def judge_lists(
-    loads: pd.DataFrame, check: Callable[[pd.DataFrame], Iterable[Check]]
+    loads: pd.DataFrame, check: Callable[[pd.DataFrame], Iterable[StatedCheck]]
 ) -> tuple[Grid, ...]:
     """Return a table of what each claim comes to by each price list; none of a single list."""
     by_list = {str(name): part for name, part in loads.groupby(LIST, sort=False)}
     if len(by_list) < 2:
         return ()
-    verdicts: dict[tuple[str, str, str], dict[str, Check]] = {}
+    verdicts: dict[tuple[str, str, str], dict[str, StatedCheck]] = {}
     for name, part in by_list.items():
         for each in check(part):
             verdicts.setdefault((each.where, each.what, each.stated), {})[name] = each
@@ -74,7 +74,7 @@ def judge_lists(
     )
 
 
-def judge_claim(checks: Mapping[str, Check]) -> tuple[str, str]:
+def judge_claim(checks: Mapping[str, StatedCheck]) -> tuple[str, str]:
     """Return by how many lists a claim agrees, and whether that depends on the list, in words."""
     found = {
         name: each.agreement for name, each in checks.items() if each.agreement != "not measured"

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import plot
 from analysis.records.requests import HarError, parse_har, read_har_bytes
 from analysis.records.results import Results
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_value
 from testbed.base.errors import ConfigurationError
@@ -47,7 +47,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     loads = with_model(results)
     tables: list[Grid] = []
     figures: list[Figure] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     for part, frame in split_loads(loads, AXES):
         for rtt_ms in reversed(ladder(frame["rtt_ms"])):
             at_rtt = frame[frame["rtt_ms"] == rtt_ms]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import plot
 from analysis.records.results import Results
-from analysis.report.publications import Check, Figure, Grid, Rebuilt
+from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.sweep import (
@@ -33,7 +33,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return one table of both figures, both figures, and the checks of what the text states."""
     tables: list[Grid] = []
     figures: list[Figure] = []
-    checks: list[Check] = []
+    checks: list[StatedCheck] = []
     for part, frame in split_loads(proven_loads(results), AXES):
         loads = with_savings(frame)
         for page, page_loads in loads.groupby("page", sort=False):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from analysis.records.results import Results, gather_results, read_results
-from analysis.report.publications import Check, Grid, Rebuilt
+from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from testbed.base.errors import ConfigurationError
 from tests.analysis.promised import write_promises
 from tests.analysis.sample import conditions, record, with_milestones
@@ -111,7 +111,7 @@ def test_a_grid_shows_its_values_and_a_dash_for_none() -> None:
 
 
 def test_checks_say_what_was_stated_and_what_we_have() -> None:
-    check = Check("Table 1", "improvement", "10 %", "8 %", "differs", "Because.")
+    check = StatedCheck("Table 1", "improvement", "10 %", "8 %", "differs", "Because.")
     html = show.checks(Rebuilt("Title", checks=(check,))).to_html()
     assert all(f">{text}<" in html for text in ("Table 1", "10 %", "8 %", "differs", "Because."))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.results import Results, read_results
-from analysis.report.publications import Check, Rebuilt
+from analysis.report.publications import Rebuilt, StatedCheck
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
 from tests.analysis.sample import experiment, record, write_results
 from tests.measured import load_of
@@ -41,12 +41,12 @@ def fetch(cell: Condition, plt_ms: float, transfer_bytes: int) -> Record:
     return replace(good, measured=replace(load_of(good), client="graph", requests=(only,)))
 
 
-def checks_at(rebuilt: Rebuilt, words: str) -> list[Check]:
+def checks_at(rebuilt: Rebuilt, words: str) -> list[StatedCheck]:
     """The checks whose place or quantity holds ``words``."""
     return [check for check in rebuilt.checks if words in f"{check.where}: {check.what}"]
 
 
-def check_at(rebuilt: Rebuilt, words: str) -> Check:
+def check_at(rebuilt: Rebuilt, words: str) -> StatedCheck:
     """The only one."""
     (check,) = checks_at(rebuilt, words)
     return check

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.report.publications import Check
+from analysis.report.publications import StatedCheck
 from testbed.base.errors import ConfigurationError
 from wings.papers.published.reference import Reference, read_reference
 from wings.papers.published.stated import Stated
@@ -38,7 +38,7 @@ def publish(folder: Path, rows: str, claim: str = "") -> Reference:
     return read_reference("x", folder)
 
 
-def check(reference: Reference, cells: pd.DataFrame = CELLS) -> list[Check]:
+def check(reference: Reference, cells: pd.DataFrame = CELLS) -> list[StatedCheck]:
     return list(check_claims(reference, {"cells": cells}))
 
 
@@ -79,7 +79,7 @@ def test_a_stated_value_is_beside_the_cells_that_have_its_knobs(folder: Path) ->
         see = [{ what = "The pages are ours", cells = "rtt_ms > 50" }]"""
     rows = "T,duration,s,1.0,,,a,20,\nT,duration,s,1.0,,,a,,\nT,duration,s,1.0,,,c,,\n"
     one, both, none = check(publish(folder, rows, claim))
-    assert one == Check("T", "duration of a", "1 s", "1.0 s", "agrees")
+    assert one == StatedCheck("T", "duration of a", "1 s", "1.0 s", "agrees")
     assert (both.ours, both.agreement) == ("1.0 to 2.0 s", "differs")
     assert both.why == "At 100 ms it takes 1.0 s more. See \u201cThe pages are ours\u201d."
     assert (none.what, none.agreement) == ("duration of c", "not measured")
@@ -96,7 +96,7 @@ def test_what_agrees_by_rounding_alone_says_so(folder: Path) -> None:
 
 def test_a_quantity_without_a_claim_stands_for_itself_if_it_is_measured(folder: Path) -> None:
     reference = publish(folder, "T,duration,s,1.0,,,a,20,\nT,page_weight,kB,1,,,,,\n")
-    assert check(reference) == [Check("T", "duration", "1 s", "1.0 s", "agrees")]
+    assert check(reference) == [StatedCheck("T", "duration", "1 s", "1.0 s", "agrees")]
 
 
 def test_rows_name_the_first_exceptions(folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.records.results import Results, read_results
-from analysis.report.publications import Check
+from analysis.report.publications import StatedCheck
 from analysis.report.terminal import render_table
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
@@ -56,7 +56,7 @@ def queues(folder: Path, **plt_ms: tuple[float, float]) -> Results:
     return results_of(folder / "results", loads)
 
 
-def judged(folder: Path, results: Results, claim: str) -> Check:
+def judged(folder: Path, results: Results, claim: str) -> StatedCheck:
     (folder / "x.toml").write_text(f'title = "X"\ncitation = "X."\n[[claim]]\n{claim}')
     rebuilt = rebuild_as(results, read_reference("x", folder))
     assert rebuilt is not None

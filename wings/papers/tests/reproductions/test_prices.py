@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.report.publications import Agreement, Check
+from analysis.report.publications import Agreement, StatedCheck
 from testbed.model import Record
 from wings.papers.reproductions.prices import judge_claim
 from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
@@ -14,7 +14,7 @@ def judged(**found: Agreement) -> tuple[str, str]:
     names = {"base": "model", "cheap": "model syn*0.5", "dear": "model syn*2",
              "close": "model close*2", "other": "shukla-2006"}  # fmt: skip
     return judge_claim({
-        names[short]: Check("here", "a claim", "1", "2", verdict)
+        names[short]: StatedCheck("here", "a claim", "1", "2", verdict)
         for short, verdict in found.items()
     })  # fmt: skip
 
