@@ -27,7 +27,7 @@ def evidence(
     """Return evidence that has the parts ``shown``, of a condition or of its link and TCP."""
     asked = condition or Condition("p", "graph", link or LinkSpec(), tcp or TcpSpec())
     trial = Trial(asked, 0, 0, kernel, "7.3")
-    nothing: dict[str, Any] = {"counted": {}, "quic": (), "traces": {}, "company": None}
+    nothing: dict[str, Any] = {"counted": {}, "quic": (), "traces": {}, "neighbour_account": None}
     ends = tuple(clients) or CLIENT_ENDS
     return Evidence(trial, Observation(), Path(), ends, shown=nothing | shown)
 

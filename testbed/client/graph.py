@@ -24,10 +24,10 @@ from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
     AUTHORITY_NAME,
+    ClientPlace,
     LoadError,
     LoadOrder,
     LoadTimeoutError,
-    Seat,
     client_environment,
 )
 from testbed.client.process import Feed, Logged, logged
@@ -60,7 +60,7 @@ class Graph:
             return walk.load(order)
 
     @contextmanager
-    def started(self, seat: Seat) -> Iterator[StartedGraph]:
+    def started(self, seat: ClientPlace) -> Iterator[StartedGraph]:
         """Start the process that loads the page; see ``EarlyClient.started``."""
         feed, result = Feed(seat.scratch / ORDER), seat.scratch / RESULT
         # -I: no user's settings; -S: no installed packages. Both make it start faster, too.

@@ -28,7 +28,7 @@ class LoadTimeoutError(LoadError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ClientPlace:
     """Where a client runs: what of an order neither page nor condition has a say in.
 
     ``real_time`` says that nobody waits for a round instant, ``timeout_s`` how long a process may
@@ -100,9 +100,9 @@ class LoadOrder:
     idle: Callable[[], None] | None = None
 
     @property
-    def seat(self) -> Seat:
+    def seat(self) -> ClientPlace:
         """Where the client runs."""
-        return Seat(
+        return ClientPlace(
             *(self.prefix, self.bundle, self.scratch, self.out, self.user),
             real_time=self.wait_until_ns is None,
             timeout_s=self.timeout_s,
@@ -147,7 +147,7 @@ class Client(PageLoader, Protocol):
 class EarlyClient(Client, Protocol):
     """A client whose process can be started before it is known what it is to load."""
 
-    def started(self, seat: Seat) -> AbstractContextManager[PageLoader]:
+    def started(self, seat: ClientPlace) -> AbstractContextManager[PageLoader]:
         """Start it, and have it ready for one load; the undo ends it.
 
         Raises:
@@ -170,7 +170,7 @@ SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSR
 KEYS_VARIABLE = "SSLKEYLOGFILE"
 
 
-def client_environment(order: LoadOrder | Seat) -> dict[str, str]:
+def client_environment(order: LoadOrder | ClientPlace) -> dict[str, str]:
     """Return the environment of a client's processes: the same for all users, without settings.
 
     ``SSLKEYLOGFILE`` is the name by which Chromium, curl, GnuTLS's wget2 and ours know the file.

@@ -47,9 +47,7 @@ class AskedLink:
                     f"{largest} and up"
                 )
 
-    def find_impossible(
-        self, timeout_s: float, *, page_load: bool, real_time: bool
-    ) -> Iterator[str]:
+    def find_impossible(self, timeout_s: float) -> Iterator[str]:
         """Yield a sentence for each thing that no link could do in a point of the sweep, once."""
         found: dict[tuple[str, str], None] = {}
         axes = self.axes
@@ -59,19 +57,6 @@ class AskedLink:
                 chosen |= self.profiles[chosen["profile"]].values
             spec = LinkSpec(**chosen)
             found.update(dict.fromkeys(find_problems(spec, timeout_s)))
-            if spec.changes and not page_load:
-                found["changes", "only page loads have a start to count from; leave it out"] = None
-            for name in ("path_mtu_bytes", "hop_down", "hop_up") if not page_load else ():
-                if getattr(spec, name):
-                    found[name, "only page loads prove what it does; leave it out"] = None
-            for name in ("gso", "gro"):
-                if getattr(spec, name) and real_time:
-                    found[name, "in real time no capture would show the wire; leave it out"] = None
-            for knob in ("changes", "ip", "hop_down", "hop_up") if real_time else ():
-                if getattr(spec, knob) != getattr(LinkSpec(), knob):
-                    found[knob, "takes virtual time; leave it out, or run on --kernel virtual"] = (
-                        None
-                    )
         for name, sentence in found:
             yield f"{self._place(name)}: {sentence}"
 

@@ -7,6 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from testbed.experiment.settings import (
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
 from testbed.experiment.validation import describe, validate
 from testbed.kinds import KINDS, find_kind
+from testbed.kinds.exclusions import find_exclusions
 from testbed.kinds.experiment_file import ExperimentFile, value_at
 from testbed.kinds.kind import Kind
 from testbed.model import (
@@ -143,6 +145,7 @@ def load_experiment(
             *_too_many(source, values),
             *_folder(source, values),
             *_of_its_own(source, values, catalogue),
+            *([] if unnamed else _excluded(source, values, catalogue, profiles)),
         ]
     if problems:
         raise ConfigurationError(problems)
@@ -214,15 +217,38 @@ def _of_its_own(source: _Source, values: Mapping[str, Any], catalogue: Catalogue
     """What the rules of its kind of trial have against the file."""
     kind = _kind(values)
     if kind.has_rules:
-        file = ExperimentFile(
-            values,
-            source.where,
-            in_real_time=in_real_time(_kernel(values, catalogue)[0]),
-            has_folder="command_folder" in values,
-            library=catalogue.libraries.get(kind.name, {}),
-            honours=catalogue.honours,
-        )
-        yield from kind.rules().find_problems(file)
+        yield from kind.rules().find_problems(_file(source, values, catalogue))
+
+
+def _excluded(
+    source: _Source,
+    values: Mapping[str, Any],
+    catalogue: Catalogue,
+    profiles: Mapping[str, Profile],
+) -> Iterator[str]:
+    """What the conditions that are not left out have and no trial can have together."""
+    kind = _kind(values)
+    if kind.library or any(_too_many(source, values)):
+        return
+    axes = values.get("sweep", {})
+    named = {name: values.get(name, "?") for name in kind.needed if name not in axes}
+    experiment = _experiment(source.path.stem, {**values, **named}, catalogue, profiles)
+    with suppress(ConfigurationError):  # which is told when all else is right
+        experiment = leave_out(experiment, "")
+    kernel = _kernel(values, catalogue)[0]
+    yield from find_exclusions(experiment.conditions, kernel, _file(source, values, catalogue))
+
+
+def _file(source: _Source, values: Mapping[str, Any], catalogue: Catalogue) -> ExperimentFile:
+    """Return the file as the rules of its kind see it."""
+    return ExperimentFile(
+        values,
+        source.where,
+        in_real_time=in_real_time(_kernel(values, catalogue)[0]),
+        has_folder="command_folder" in values,
+        library=catalogue.libraries.get(_kind(values).name, {}),
+        honours=catalogue.honours,
+    )
 
 
 def _folder(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
@@ -299,11 +325,7 @@ def _link(
     link = AskedLink(values, profiles, source.where)
     yield from link.find_small_buffers()
     if math.prod(map(len, link.axes.values())) <= MOST_TRIALS:  # more is refused
-        yield from link.find_impossible(
-            values.get("timeout_s", _TIMEOUT_S),
-            page_load=_kind(values).name == DEFAULT_KIND,
-            real_time=in_real_time(_kernel(values, catalogue)[0]),
-        )
+        yield from link.find_impossible(values.get("timeout_s", _TIMEOUT_S))
     yield from link.find_wrong_traces(source.path.parent)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed.archive.reading import Archive
 from testbed.capture.tcpdump import capture, snap_bytes
 from testbed.client import CLIENTS
-from testbed.client.interface import EarlyClient, LoadOrder, Seat
+from testbed.client.interface import ClientPlace, EarlyClient, LoadOrder
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
 from testbed.lab.alignment import (
     RESTART_NS,
@@ -82,7 +82,7 @@ def begun_early(opening: Opening, site: Site) -> Iterator[Site]:
         launch_ns = next_launch()
         prefix = start_argv(site.bundle, topology.client.name, CLIENT_USER, launch_ns)
         folders = make_folders(site.scratch)
-        seat = Seat(prefix, site.bundle, *folders, CLIENT_USER, opening=opening)
+        seat = ClientPlace(prefix, site.bundle, *folders, CLIENT_USER, opening=opening)
         with client.started(seat) as started:
             time.sleep(SETTLE_S)
             yield replace(there, early=EarlyStart(started, launch_ns))

@@ -13,7 +13,6 @@ from itertools import pairwise
 from statistics import NormalDist
 
 from testbed.model.asked import Distribution, LinkSpec
-from testbed.model.knob import changed
 
 MOST_DEVIATIONS = 4.0
 """Beyond it no distribution of a jitter has anything: netem's tables cannot hold it."""
@@ -22,13 +21,6 @@ CHANCES = (
     *("reorder_pct", "duplicate_pct", "corrupt_pct"),
 )
 """The knobs of a link by which packets are drawn."""
-NOT_TRACED = ("delay_jitter_ms", "reorder_pct")
-"""The knobs of a link with which no packet could be held against an opportunity."""
-NOT_BEFORE_A_HOP = (
-    *("delay_jitter_ms", "reorder_pct", "duplicate_pct", "corrupt_pct", "changes"),
-    *("trace_down", "trace_up", "path_mtu_bytes", "ip", "gso"),
-)
-"""The knobs of a link with which nothing is proven of a last hop."""
 LEAST_REORDER_PCT = 0.01
 IPV6_LEAST_MTU = 1280
 """RFC 8200 section 5."""
@@ -217,43 +209,20 @@ def least_round_trip_ms(spec: LinkSpec) -> float:
 def find_problems(spec: LinkSpec, timeout_s: float) -> Iterator[tuple[str, str]]:
     """Yield the knob, and a sentence, for each thing in ``spec`` that no link could do."""
     bursts = parse_bursts(spec.loss_bursts)
-    if bursts is not None:
-        if max(astuple(bursts)) > 100:
-            yield "loss_bursts", f"{spec.loss_bursts!r} has a chance above 100 %; allowed: 0 to 100"
-        if spec.loss_pct:
-            yield "loss_bursts", "takes the place of loss_pct, set as well; leave one of them out"
+    if bursts is not None and max(astuple(bursts)) > 100:
+        yield "loss_bursts", f"{spec.loss_bursts!r} has a chance above 100 %; allowed: 0 to 100"
     if 0 < spec.reorder_pct < LEAST_REORDER_PCT:
         yield "reorder_pct", f"{spec.reorder_pct:g} is too little; allowed: 0, or 0.01 and up"
-    for each, _ in changed(spec) if spec.trace_down or spec.trace_up else ():
-        if each.name in NOT_TRACED:
-            yield each.name, "a link with a trace has none; leave one of the two out"
     if spec.ip != "4" and spec.mtu_bytes < IPV6_LEAST_MTU:
         yield "ip", f"IPv6 has no link.mtu_bytes below {IPV6_LEAST_MTU}; take that or more"
-    if spec.ip != "4" and spec.corrupt_pct:
-        yield "corrupt_pct", "whose damage is seen over IPv4 alone; leave it out, or ip"
-    yield from _find_hops(spec)
     yield from _find_delays(spec)
     yield from _find_changes(spec, timeout_s)
     if spec.line_mtu_bytes > spec.mtu_bytes:
         sentence = f"{spec.path_mtu_bytes} is more than an end sends (mtu_bytes)"
         yield "path_mtu_bytes", f"{sentence}; allowed: 576 to {spec.mtu_bytes}"
-    if spec.path_mtu_bytes is not None and spec.ip != "4":
-        yield "path_mtu_bytes", "routers tell of it over IPv4 alone here; leave it out, or ip"
-    if spec.path_mtu_bytes is not None and spec.corrupt_pct:
-        yield (
-            "path_mtu_bytes",
-            "what is told of it may arrive damaged; leave it out, or corrupt_pct",
-        )
     if spec.path_mtu_bytes is None and spec.path_mtu_discovery != LinkSpec().path_mtu_discovery:
         sentence = "nothing is too long; set link.path_mtu_bytes, or leave it out"
         yield "path_mtu_discovery", sentence
-
-
-def _find_hops(spec: LinkSpec) -> Iterator[tuple[str, str]]:
-    others = {each.name for each, _ in changed(spec) if each.name in NOT_BEFORE_A_HOP}
-    for hop in ("hop_down", "hop_up"):
-        for other in sorted(others) if getattr(spec, hop) else ():
-            yield hop, f"a last hop has no {other} beside it; leave one of the two out"
 
 
 def _find_delays(spec: LinkSpec) -> Iterator[tuple[str, str]]:

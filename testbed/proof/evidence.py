@@ -45,7 +45,7 @@ from testbed.model.impairments import is_drawn, is_lossy, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace, traced
 from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
-from testbed.proof.neighbours import Company, read_company
+from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.visits import VisitWindow, split_visits
 
@@ -187,7 +187,7 @@ class Evidence:
     def damaged(self) -> tuple[Packet, ...]:
         """The packets that came damaged, those for neighbours among them."""
         own = self.whole_and_damaged[1]
-        return own if self.company is None else (*own, *self.company.damaged)
+        return own if self.neighbour_account is None else (*own, *self.neighbour_account.damaged)
 
     @cached_property
     def whole_capture(self) -> bool:
@@ -206,9 +206,9 @@ class Evidence:
     def flows(self) -> Flows:
         """The client's connections; what came down the line for neighbours is among arrivals."""
         flows = self.own_flows
-        if self.company is None:
+        if self.neighbour_account is None:
             return flows
-        return replace(flows, arrivals=self.company.with_arrivals(flows.arrivals))
+        return replace(flows, arrivals=self.neighbour_account.with_arrivals(flows.arrivals))
 
     @cached_property
     def transits(self) -> Transits:
@@ -268,16 +268,16 @@ class Evidence:
         return LoadWindow(began, end_ns, began)
 
     @cached_property
-    def company(self) -> Company | None:
+    def neighbour_account(self) -> NeighbourAccount | None:
         """What neighbours did; ``None``: there were to be none, or nothing was measured."""
-        return self.read_company()
+        return self.read_neighbours()
 
-    def read_company(self) -> Company | None:
+    def read_neighbours(self) -> NeighbourAccount | None:
         """Read what neighbours did, as a kind of trial has them."""
         neighbours = parse_traffic(getattr(self.trial.condition, "traffic", NO_TRAFFIC))
         if not neighbours or not self.has("window"):
             return None
-        return read_company(
+        return read_account(
             *(self.out, neighbours, self.trial.seed, self.observed.neighbours, self.window),
             ADDRESSES,
             REMOTE_PREFIX if second_page(neighbours) else b"",
@@ -285,9 +285,9 @@ class Evidence:
         )
 
     @cached_property
-    def neighboured(self) -> bool:
+    def line_shared(self) -> bool:
         """Whether neighbours used the line."""
-        return self.company is not None
+        return self.neighbour_account is not None
 
     @cached_property
     def lost(self) -> int:
@@ -308,7 +308,7 @@ class Evidence:
     def plain_line(self) -> bool:
         """Whether a request's wait is the server's: the line lost nothing, and is a plain one."""
         link = self.link
-        dropped_up = self.neighboured and self.counted.get("up.dropped")
+        dropped_up = self.line_shared and self.counted.get("up.dropped")
         gone = not self.all_came_down or dropped_up or self.counted.get("up.too_long")
         plain = link.is_plain and not is_lossy(link) and not traced(link)
         return self.steady and plain and not gone

@@ -55,7 +55,7 @@ def check_line(seen: Evidence) -> Iterator[str]:
     it, and nobody shared it.  Where the link changed a packet is held against the fastest line that
     there was while it was on its way.
     """
-    flows, link, traces, shared = seen.flows, seen.link, seen.traces, seen.neighboured
+    flows, link, traces, shared = seen.flows, seen.link, seen.traces, seen.line_shared
     plan = _plan(link, seen.steps)
     for way in ("down", "hop_down", "hop_up"):
         if way in traces:

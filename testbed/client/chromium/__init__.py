@@ -31,13 +31,13 @@ from testbed.client.chromium.devtools_har import write_har
 from testbed.client.chromium.flags import FIRST_PAGE, LAB_AUTHORITY, browser_arguments
 from testbed.client.chromium.launch import PIPE, Browser, running
 from testbed.client.chromium.traffic import BrowserRequest
-from testbed.client.chromium.visit import Errand, Visit, attach, read_version, visit
+from testbed.client.chromium.visit import Visit, VisitOrder, attach, read_version, visit
 from testbed.client.coverage import compare, list_due
 from testbed.client.interface import (
     SPKI_NAME,
+    ClientPlace,
     LoadError,
     LoadOrder,
-    Seat,
     client_environment,
 )
 from testbed.client.program import Program
@@ -85,7 +85,7 @@ class Chromium:
             return browser.load(order)
 
     @contextmanager
-    def started(self, seat: Seat) -> Iterator[StartedChromium]:
+    def started(self, seat: ClientPlace) -> Iterator[StartedChromium]:
         """Start a browser and attach to its empty page; see ``EarlyClient.started``."""
         executable = find_browser() if self._executable is None else self._executable
         argv = (*seat.prefix, str(executable), *self._arguments(seat))
@@ -99,7 +99,7 @@ class Chromium:
             full = HEADLESS_SHELL not in executable.name
             yield StartedChromium(browser, session, version, full, stopwatch)
 
-    def _arguments(self, seat: Seat) -> list[str]:
+    def _arguments(self, seat: ClientPlace) -> list[str]:
         profile = seat.scratch / "profile"
         profile.mkdir()
         profile.chmod(0o777)  # the browser may be another user than this one
@@ -138,7 +138,7 @@ class StartedChromium(NamedTuple):
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page and end the browser; see ``PageLoader.load``."""
         _require_authority(order)
-        errand = Errand(
+        errand = VisitOrder(
             url=order.archive.root_url,
             due=list_due(order.archive),
             timeout_s=order.timeout_s,
@@ -174,7 +174,7 @@ class StartedChromium(NamedTuple):
         return replace(load, earlier=tuple(earlier))
 
 
-def _environment(seat: Seat) -> dict[str, str]:
+def _environment(seat: ClientPlace) -> dict[str, str]:
     nowhere = f"unix:path={seat.scratch / 'no-bus'}"
     shims = (SHIM, KEY_SHARE_SHIM) if _is_modified(seat) else (SHIM,)
     return client_environment(seat) | {
@@ -185,7 +185,7 @@ def _environment(seat: Seat) -> dict[str, str]:
     }
 
 
-def _is_modified(seat: Seat) -> bool:
+def _is_modified(seat: ClientPlace) -> bool:
     """Return whether the browser is modified as it runs: it has no switch for its key shares."""
     return seat.opening.key_share == "x25519"
 

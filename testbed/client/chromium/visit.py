@@ -39,7 +39,7 @@ new Promise((resolve) => {
 """
 
 
-class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
+class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
     """What a visit is to do.
 
     Attributes:
@@ -84,7 +84,7 @@ class Visit(NamedTuple):
     cost: dict[str, float]
 
 
-def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> tuple[Visit, ...]:
+def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> tuple[Visit, ...]:
     """Load the page and see it through, as often as asked.
 
     Args:
@@ -111,7 +111,7 @@ def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> tuple
 
 
 def _load_all(
-    devtools: DevTools, session: str, errand: Errand, proc: Path | None = None
+    devtools: DevTools, session: str, errand: VisitOrder, proc: Path | None = None
 ) -> tuple[Visit, ...]:
     """Load the page as often as asked; ``proc`` is given in real time, where the cost is told."""
     visits: list[Visit] = []
@@ -128,7 +128,7 @@ def _load_all(
     return tuple(visits)
 
 
-def _leave(devtools: DevTools, session: str, errand: Errand) -> None:
+def _leave(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     """Go to an empty page, forget what is to be forgotten, and be idle."""
     deadline = time.monotonic() + ANSWER_S
     try:
@@ -144,7 +144,7 @@ def _leave(devtools: DevTools, session: str, errand: Errand) -> None:
 def _load(
     devtools: DevTools,
     session: str,
-    errand: Errand,
+    errand: VisitOrder,
     before: Spent | None = None,
     *,
     keeps: bool = False,
@@ -224,7 +224,7 @@ def attach(devtools: DevTools, timeout_s: float) -> str:
     return session
 
 
-def _prepare(devtools: DevTools, session: str, errand: Errand) -> None:
+def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     """Have the page's workers, dialogs and end looked after, and set what the errand asks for.
 
     The answers come behind all that the browser had to say of its empty page.

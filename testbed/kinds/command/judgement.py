@@ -78,7 +78,7 @@ def judge(trial: Trial, observed: CommandObservation, out: Path) -> Judgement:
     if not seen.has("counters") or not seen.has("capture"):
         return Judgement(observed.executed, None)
     problems = (*find_problems(seen, (*OWN_CHECKS, *CHECKS)), *observed.problems)
-    found = () if seen.company is None else seen.company.flows
+    found = () if seen.neighbour_account is None else seen.neighbour_account.flows
     return Judgement(observed.executed, replace(summarise(seen, problems), neighbours=found))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from testbed.kinds.command_words import check_commands
+from testbed.kinds.client_rules import check_ticket_life
+from testbed.kinds.command_rules import check_commands
 from testbed.kinds.experiment_file import ExperimentFile
-from testbed.kinds.opening_words import check_openings
-from testbed.kinds.traffic_words import check_traffic
+from testbed.kinds.neighbour_rules import check_traffic
 from testbed.model.command import LAB_PLACEHOLDERS
 from testbed.model.traffic import NO_TRAFFIC, Neighbour, parse_traffic, second_page
 
@@ -18,13 +18,7 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     yield from check_commands(file, "command", LAB_PLACEHOLDERS)
     yield from check_commands(file, "peer", LAB_PLACEHOLDERS)
     yield from check_traffic(file)
-    yield from check_openings(file)
-    has_neighbours = any(text != NO_TRAFFIC for text in file.all_of(("traffic",), NO_TRAFFIC))
-    if has_neighbours and "lab" in file.all_of(("at",), "client"):
-        yield (
-            f"{file.place(('traffic',))}: neighbours begin with a command at an end of the link, "
-            'and one outside begins at once; take at = "client" or "server"'
-        )
+    yield from check_ticket_life(file)
     if any(second_page(neighbours) for neighbours in _parsed(file)):
         yield f"{file.place(('traffic',))}: a second page has none to be second to; leave it out"
 

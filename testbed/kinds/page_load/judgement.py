@@ -21,7 +21,7 @@ from testbed.model.observation import Observation
 from testbed.model.traffic import parse_traffic, second_page
 from testbed.proof.check import find_problems
 from testbed.proof.evidence import Evidence
-from testbed.proof.neighbours import Company
+from testbed.proof.neighbours import NeighbourAccount
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.summary import summarise
 
@@ -69,7 +69,7 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
         waits=read_waits(seen.capture, seen.flows, seen.counters),
         ecn=count_marks(seen.marks),
         queueing=describe_queueing(seen.transits, seen.link) if seen.steady else {},
-        neighbours=() if seen.company is None else seen.company.flows,
+        neighbours=() if seen.neighbour_account is None else seen.neighbour_account.flows,
         ip=describe_choice(seen.flows, seen.link.ip, seen.hosts),
         visits=tuple(describe_visits(seen)),
     ))  # fmt: skip
@@ -86,16 +86,16 @@ class LoadEvidence(Evidence):
             return window
         return replace(window, zero_ns=self.observed.load_ns)
 
-    def read_company(self) -> Company | None:
+    def read_neighbours(self) -> NeighbourAccount | None:
         """Read what neighbours did, a second load of the page among it."""
-        company = super().read_company()
+        account = super().read_neighbours()
         page = second_page(parse_traffic(self.condition.traffic))
-        if company is None or page is None:
-            return company
+        if account is None or page is None:
+            return account
         second = self.observed.second if isinstance(self.observed, LoadObservation) else None
         if second is None:
             told = f"neighbour {page.text}: it has not loaded the page"
-            return replace(company, problems=(*company.problems, told))
-        flow, wrong = judge_second(page, second, company.apart, self)
-        problems = (*company.problems, *(f"neighbour {page.text}: {each}" for each in wrong))
-        return replace(company, flows=(*company.flows, flow), problems=problems)
+            return replace(account, problems=(*account.problems, told))
+        flow, wrong = judge_second(page, second, account.apart, self)
+        problems = (*account.problems, *(f"neighbour {page.text}: {each}" for each in wrong))
+        return replace(account, flows=(*account.flows, flow), problems=problems)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.kinds.command_words import check_commands
+from testbed.kinds.client_rules import check_clients, check_ticket_life
+from testbed.kinds.command_rules import check_commands
 from testbed.kinds.experiment_file import ExperimentFile
-from testbed.kinds.opening_words import check_clients, check_openings
-from testbed.kinds.traffic_words import check_traffic
+from testbed.kinds.neighbour_rules import check_traffic
 from testbed.model.command import CLIENT, LOAD_PLACEHOLDERS
 
 
@@ -15,7 +15,7 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each thing in ``file`` that no page load could do."""
     yield from _check_path_mtu(file)
     yield from check_traffic(file)
-    yield from check_openings(file)
+    yield from check_ticket_life(file)
     yield from check_clients(file)
     if CLIENT not in file.all_of(("client",), None):
         return

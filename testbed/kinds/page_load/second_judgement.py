@@ -48,7 +48,7 @@ def judge_second(
         first.observed, load=load, replay=second.replay, connections=second.connections,
         counters=None, hosts=None, neighbours=(),
     )  # fmt: skip
-    shown = {"whole_and_damaged": (capture, ()), "company": None, "neighboured": True}
+    shown = {"whole_and_damaged": (capture, ()), "neighbour_account": None, "line_shared": True}
     seen = SecondEvidence(first.trial, observed, first.out, (client,), shown=shown)
     began_ns = min((p.at_ns for p in capture.packets), default=0)
     moved = sum(

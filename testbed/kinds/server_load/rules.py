@@ -10,8 +10,6 @@ from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
 
 _LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
 """The loop that a knob of arrivals belongs to."""
-_UNPROVEN = ("delay_jitter_ms", "corrupt_pct")
-"""Knobs of a link under which response times and packets that were taken have other bounds."""
 
 
 def find_problems(file: ExperimentFile) -> Iterator[str]:
@@ -20,15 +18,6 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     yield from _queues(file)
     yield from _without_a_price(file)
     yield from _two_lists(file)
-    for knob in _UNPROVEN:
-        if any(file.all_of(("link", knob), 0.0)):
-            yield (
-                f"{file.place(('link', knob))}: what a server under load did cannot be proven "
-                "with it; leave it out"
-            )
-
-    if set(file.all_of(("link", "ip"), "4")) != {"4"}:
-        yield f"{file.place(('link', 'ip'))}: loads on a server are over IPv4 alone; leave it out"
 
 
 def _of_another_loop(file: ExperimentFile) -> Iterator[str]:

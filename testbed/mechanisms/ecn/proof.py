@@ -49,7 +49,7 @@ def check_ecn(seen: Evidence) -> Iterator[str]:
     came, marked = sum(m.counts["down.ce"] for m in marks), traffic.get("down.marked", none["down"])
     # In real time fewer may wait at the end than did when the counting began.
     gone = sum(max(traffic.get(name, 0), 0) for name in ("down.lost", "down.dropped", "waiting"))
-    if marked is not None and not (0 if seen.neighboured else marked - gone) <= came <= marked:
+    if marked is not None and not (0 if seen.line_shared else marked - gone) <= came <= marked:
         yield f"{came} packets came down marked CE, the queue marked {marked}"
     yield from _check_reports(marks)
     if traffic.get("up.marked", none["up"]) == 0 and any(m.told["down"] for m in marks):

@@ -8,8 +8,8 @@ from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
 
-@check("neighbours", "neighboured")
+@check("neighbours", "line_shared")
 def check_neighbours(seen: Evidence) -> Iterator[str]:
     """Each neighbour sent what, when and by the congestion control that was asked for."""
-    if seen.company is not None:
-        yield from seen.company.problems
+    if seen.neighbour_account is not None:
+        yield from seen.neighbour_account.problems

@@ -44,7 +44,7 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
         # What was too long on the other way may be told of on this one, past its queue.
         of_router = traffic.get("up.too_long" if way == "down" else "down.too_long", 0)
         # Not all damage can be seen in headers, and a copy may come of what was lost.
-        least = 0 if seen.neighboured else lost - of_router - traffic.get(f"{way}.duplicated", 0)
+        least = 0 if seen.line_shared else lost - of_router - traffic.get(f"{way}.duplicated", 0)
         if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
@@ -53,7 +53,7 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
         if marked > counted + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if seen.virtual_time and seen.steady:
-            alone = not (seen.neighboured or of_router)
+            alone = not (seen.line_shared or of_router)
             held = [
                 transit
                 for transit in packets

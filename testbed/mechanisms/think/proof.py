@@ -33,8 +33,8 @@ def check_service(seen: Evidence) -> Iterator[str]:
     """No request lay at the server for longer than it was to think, while the line was idle."""
     condition, packets = seen.condition, seen.capture.packets
     most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
-    if seen.company is not None:
-        packets = seen.company.with_packets(packets)
+    if seen.neighbour_account is not None:
+        packets = seen.neighbour_account.with_packets(packets)
     senders = (*seen.clients, ADDRESSES[0])
     exchanges = quic_exchanges(seen.quic, seen.capture.packets)
     idle_ms = sorted(list_idle_ms(packets, seen.flows, senders, seen.link, exchanges))

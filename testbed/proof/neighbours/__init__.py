@@ -22,7 +22,7 @@ from testbed.proof.neighbours.streams import read_connection
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class NeighbourAccount:
     """What neighbours of a load did: their flows, what is wrong with them, their own packets.
 
     ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so.
@@ -45,7 +45,7 @@ class Company:
         return tuple(sorted((*others, *own)))
 
 
-def read_company(
+def read_account(
     out: Path,
     neighbours: tuple[Neighbour, ...],
     seed: int,
@@ -54,7 +54,7 @@ def read_company(
     addresses: tuple[bytes, bytes],
     prefix: bytes = b"",
     macs: Sequence[bytes] = (),
-) -> Company:
+) -> NeighbourAccount:
     """Return what each flow came to, and a sentence for each thing that is not as asked.
 
     Args:
@@ -93,7 +93,9 @@ def read_company(
         found += [measured] if measured is not None else []
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
     of_page = replace(here, packets=apart)
-    return Company(*(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged)
+    return NeighbourAccount(
+        *(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged
+    )
 
 
 def _group(

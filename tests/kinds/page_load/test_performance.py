@@ -15,7 +15,7 @@ import pytest
 
 from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import MissingError
-from testbed.client.interface import LoadOrder, LoadTimeoutError, Seat
+from testbed.client.interface import ClientPlace, LoadOrder, LoadTimeoutError
 from testbed.kinds import page_lab
 from testbed.kinds import workspace as sites
 from testbed.kinds.page_load import performance
@@ -319,7 +319,7 @@ def test_wires_are_laid_before_the_trial_is_known(
 def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seats: list[Seat] = []
+    seats: list[ClientPlace] = []
 
     class Early:
         name, programs, tcp_alone, honours = "c", (), False, frozenset[str]()
@@ -328,7 +328,7 @@ def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
             pytest.fail("it has been started already")
 
         @contextmanager
-        def started(self, seat: Seat) -> Iterator[Any]:
+        def started(self, seat: ClientPlace) -> Iterator[Any]:
             seats.append(seat)
             yield SimpleNamespace(load=stage.ask)
 
