@@ -8,6 +8,7 @@ from pathlib import Path
 
 from testbed.kinds import KINDS
 from testbed.mechanisms.checks import CHECKS
+from testbed.mechanisms.knobs import SHOWN
 from testbed.proof.check import Check
 
 CHECKS_REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "checks.md"
@@ -19,6 +20,11 @@ held against this list, in this order. A check speaks of a trial that left all t
 attributes of `Evidence` in [testbed/proof/evidence.py](../testbed/proof/evidence.py)). Whatever it
 finds makes the trial *unproven*, in the words that its code has.
 """
+_SHOWN = """
+## What shows that a setting was performed
+
+A setting that stands in no row makes a trial unproven where it is off its default.
+"""
 
 
 def render_checks() -> str:
@@ -29,7 +35,14 @@ def render_checks() -> str:
         if own:
             title = f"\n## Of a {kind.name.replace('_', ' ')} alone\n"
             parts += [title, *_table(own)]
-    return "\n".join(parts) + "\n"
+    return "\n".join((*parts, _SHOWN, *_settings())) + "\n"
+
+
+def _settings() -> Iterator[str]:
+    yield "| setting | what shows it |"
+    yield "|---|---|"
+    for knob, how in SHOWN.items():
+        yield f"| `{knob}` | {how or 'nothing yet'} |"
 
 
 def _table(checks: tuple[Check, ...]) -> Iterator[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -331,6 +333,38 @@ def test_a_link_knob_touches_two_files_and_renames_no_trial(tree: Path) -> None:
         "served": [False, True],
         "copies": [True, False],
     }
+
+
+SHOWS: Change = (
+    "testbed/mechanisms/knobs.py",
+    '    "link.mtu_bytes": "segment size",',
+    '    "link.mtu_bytes": "segment size",\n    "link.jitter_ms": "line",',
+)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_a_link_knob_on_which_nobody_acts_is_unproven_in_a_real_lab(tree: Path) -> None:
+    """The guide's knob, declared and never performed; with a check that claims it, it is proven."""
+    for name in ("bootstrap", "kernels", "profiles", "roots", "scenarios", "traces"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    apply(tree, KNOB)
+    number = count()
+
+    def run(jitter_ms: int) -> tuple[int, str | None]:
+        out = tree / "results" / str(next(number))
+        argv = ("run", "configs/quick.toml", "--only", "tfo=false", "-o", str(out))
+        done = proc.run(
+            (sys.executable, "-P", "-m", "firstflight", *argv, "--set", f"jitter_ms={jitter_ms}"),
+            cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, timeout_s=300, check=False,
+        )  # fmt: skip
+        (line,) = (out / "records.jsonl").read_text().splitlines()
+        return done.returncode, json.loads(line)["reason"]
+
+    assert run(0) == (0, None)
+    assert run(30) == (1, "nothing shows that link.jitter_ms = 30.0 was performed")
+    apply(tree, (SHOWS,))
+    assert run(30) == (0, None)
 
 
 def make_reference(tree: Path) -> None:

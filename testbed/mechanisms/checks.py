@@ -12,6 +12,7 @@ from testbed.mechanisms.impairments.proof import check_damage
 from testbed.mechanisms.initial_window.proof import check_first_flights
 from testbed.mechanisms.initial_window.quic import check_quic_windows
 from testbed.mechanisms.ip.proof import check_ip
+from testbed.mechanisms.knobs import check_settings_shown
 from testbed.mechanisms.names.proof import check_lookups
 from testbed.mechanisms.neighbours.proof import check_neighbours
 from testbed.mechanisms.offload.proof import check_sizes
@@ -61,4 +62,6 @@ CHECKS = (
     check_visits,
     check_load_time,
     check_counts,
+    # Nothing was asked for that nobody would miss.
+    check_settings_shown,
 )
