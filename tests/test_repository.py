@@ -188,8 +188,8 @@ def test_decisions_are_short_notes_with_a_title() -> None:
     assert sum(map(words, notes.values())) <= 6_000
 
 
-GENERATED = {"command-line.md", "knobs.md", "results.md"}
-"""References in docs/ that `make reference` writes, beside the folder docs/results."""
+GENERATED = {"command-line.md", "knobs.md", "results.md", "checks.md"}
+"""References in docs/ that `make reference` writes."""
 
 
 def words(text: str) -> int:
@@ -203,11 +203,10 @@ def test_the_documentation_keeps_to_its_budget_of_words() -> None:
         name: text
         for name, text in TEXTS.items()
         if name.suffix == ".md"
-        and (len(name.parts) == 1 or name.parts[0] in ("docs", "wings"))
-        and name.parts[:2] != ("docs", "results")
+        and (name == Path("README.md") or name.parts[0] in ("docs", "wings"))
         and not (name.parts[0] == "docs" and name.name in GENERATED)
     }
-    assert sum(map(words, written.values())) <= 31_600
+    assert sum(len(text.split()) for text in written.values()) <= 25_000
     assert len(written[Path("README.md")].split()) <= 1_200
 
 
