@@ -136,10 +136,7 @@ def _as_table(
     )
     what = f"{mime or 'of no known type'}, status {document.status}"
     raise ConfigurationError(
-        [
-            f"{document.url}: the page itself is not text/html ({what}); {remedy}",
-            *notes.sentences(),
-        ]
+        [f"{document.url}: the page itself is not text/html ({what}); {remedy}", *notes.sentences()]
     )
 
 

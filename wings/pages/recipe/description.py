@@ -90,8 +90,7 @@ class RecipeTable(_Model):
               description="the SHA256 that `apt-cache show PACKAGE=VERSION` says"),
     ] = None  # fmt: skip
     suite: Annotated[
-        str | None,
-        Field(pattern=r"^[a-z][a-z-]*$", description="a suite of Debian, as 'bookworm'"),
+        str | None, Field(pattern=r"^[a-z][a-z-]*$", description="a suite of Debian, as 'bookworm'")
     ] = None
     when_gone: Annotated[Literal["refuse", "newest"], Field(description="'refuse' or 'newest'")] = (
         "refuse"

@@ -131,11 +131,7 @@ def _shares(template: Template, decoded: int) -> list[int]:
 
 
 def _pieces(
-    template: Template,
-    syntax: Syntax,
-    lengths: Sequence[int],
-    random: Sequence[int],
-    noise: bytes,
+    template: Template, syntax: Syntax, lengths: Sequence[int], random: Sequence[int], noise: bytes
 ) -> list[Piece]:
     """Return the template's pieces; fill ``i`` has ``lengths[i]`` bytes, ``random[i]`` of noise."""
     parts: list[Piece] = []

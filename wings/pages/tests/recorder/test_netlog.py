@@ -31,12 +31,7 @@ class Log:
         self._lines: list[str] = []
 
     def add(
-        self,
-        name: str,
-        source: int = 1,
-        phase: int = 0,
-        kind: str = "URL_REQUEST",
-        **params: Any,
+        self, name: str, source: int = 1, phase: int = 0, kind: str = "URL_REQUEST", **params: Any
     ) -> Log:
         event = {"type": TYPES[name], "source": {"id": source, "type": SOURCES[kind]}}
         time = str(1000 + len(self._lines))

@@ -180,9 +180,7 @@ def find(recording: Recording, url: str) -> PageExchange:
     return found
 
 
-def test_protocols_and_heads(
-    recorded: tuple[Recording, dict[str, tuple[int, bytes]]],
-) -> None:
+def test_protocols_and_heads(recorded: tuple[Recording, dict[str, tuple[int, bytes]]]) -> None:
     recording, expected = recorded
     assert {exchange.url for exchange in recording.exchanges} == set(expected)
     for exchange in recording.exchanges:

@@ -217,8 +217,7 @@ def test_integrity_checks_follow(name: str) -> None:
     page = with_body(f'<script integrity="{name}-{digest}">', "gzip", spare=9)
     found = redact(
         recording(
-            page,
-            dataclasses.replace(with_body(script), url=f"https://b.example/?token={TOKEN}"),
+            page, dataclasses.replace(with_body(script), url=f"https://b.example/?token={TOKEN}")
         )
     )
     root = found.exchanges[0]
