@@ -157,16 +157,10 @@ def _comment(length: int) -> x509.UnrecognizedExtension:
 
 def _usage(*, authority: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=not authority,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
+        digital_signature=True, content_commitment=False, key_encipherment=not authority,
+        data_encipherment=False, key_agreement=False, key_cert_sign=authority, crl_sign=authority,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _name(common_name: str) -> x509.Name:

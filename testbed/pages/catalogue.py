@@ -14,15 +14,8 @@ from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError
 
 FACTS_NAME = "page.toml"
-_REQUIRED: dict[str, type] = {
-    "title": str,
-    "url": str,
-    "recorded": date,
-    "source": str,
-    "licence": str,
-    "bodies": str,
-    "deviations": list,
-}
+_REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
+                              "licence": str, "bodies": str, "deviations": list}  # fmt: skip
 _OPTIONAL: dict[str, type] = {
     "pinned": bool, "made_up": bool, "recipe": dict, "table": dict,
 }  # fmt: skip
@@ -91,14 +84,9 @@ def format_facts(facts: PageFacts) -> str:
 
     Half a surrogate pair, which TOML cannot hold, becomes U+FFFD.
     """
-    lines = [
-        f"title = {_quote(facts.title)}",
-        f"url = {_quote(facts.url)}",
-        f"recorded = {facts.recorded.isoformat()}",
-        f"source = {_quote(facts.source)}",
-        f"licence = {_quote(facts.licence)}",
-        f"bodies = {_quote(facts.bodies)}",
-    ]
+    lines = [f"title = {_quote(facts.title)}", f"url = {_quote(facts.url)}",
+             f"recorded = {facts.recorded.isoformat()}", f"source = {_quote(facts.source)}",
+             f"licence = {_quote(facts.licence)}", f"bodies = {_quote(facts.bodies)}"]  # fmt: skip
     if facts.pinned:
         lines.append("pinned = true")
     if facts.made_up:

@@ -29,13 +29,9 @@ _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _FCOMMENT = 0x10
 # Empty blocks of RFC 1951 that begin and end on a byte: a stored one, and the same after one, two
 # or three empty blocks of fixed codes, which have 10 bits each.  With 13 every rest by 5 is there.
-_EMPTY_BLOCKS = {
-    5: bytes.fromhex("000000ffff"),
-    6: bytes.fromhex("02000000ffff"),
-    7: bytes.fromhex("0208000000ffff"),
-    9: bytes.fromhex("020820000000 00ffff"),
-    13: bytes.fromhex("02000000ffff 0208000000ffff"),
-}
+_EMPTY_BLOCKS = {5: bytes.fromhex("000000ffff"), 6: bytes.fromhex("02000000ffff"),
+                 7: bytes.fromhex("0208000000ffff"), 9: bytes.fromhex("020820000000 00ffff"),
+                 13: bytes.fromhex("02000000ffff 0208000000ffff")}  # fmt: skip
 _ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18"
 _ZSTD_SKIPPABLE_BYTES = 8
 _ZSTD_EMPTY_BLOCK = bytes(3)
@@ -115,11 +111,9 @@ def zstd_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
 
 
 CANDIDATES: dict[str, Callable[[bytes, int, int], Iterator[bytes]]] = {
-    "gzip": gzip_candidates,
-    "deflate": deflate_candidates,
-    "br": brotli_candidates,
-    "zstd": zstd_candidates,
-}
+    "gzip": gzip_candidates, "deflate": deflate_candidates,
+    "br": brotli_candidates, "zstd": zstd_candidates,
+}  # fmt: skip
 
 
 def _deflated(data: bytes, level: int, memory: int, wbits: int) -> bytes:
@@ -353,8 +347,5 @@ def _unzstd(data: bytes) -> Iterator[bytes]:
 
 
 _DECODERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
-    "gzip": _gunzip,
-    "deflate": _undeflate,
-    "br": _unbrotli,
-    "zstd": _unzstd,
-}
+    "gzip": _gunzip, "deflate": _undeflate, "br": _unbrotli, "zstd": _unzstd,
+}  # fmt: skip

@@ -71,16 +71,9 @@ class PlacedExchange:
     more: Mapping[str, str] = field(default_factory=dict)
 
 
-def make_har(
-    name: str,
-    title: str,
-    recorded: date,
-    placed: Iterable[PlacedExchange],
-    *,
-    creator: str = har.CREATOR,
-    timings: Mapping[str, float | None] | None = None,
-    more: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+def make_har(name: str, title: str, recorded: date, placed: Iterable[PlacedExchange], *,
+             creator: str = har.CREATOR, timings: Mapping[str, float | None] | None = None,
+             more: Mapping[str, Any] | None = None) -> dict[str, Any]:  # fmt: skip
     """Return the HAR document of the page ``name``; times count from midnight UTC of ``recorded``.
 
     ``more`` are fields of our own for the page.
@@ -100,14 +93,8 @@ def write_content(folder: Path, document: dict[str, Any], bodies: Iterable[bytes
             (folder / name).write_bytes(body or b"")
 
 
-def write_archive(
-    folder: Path,
-    recording: Recording,
-    *,
-    licence: str,
-    replace: bool = False,
-    bodies: str = BODIES_RECORDED,
-) -> tuple[str, ...]:
+def write_archive(folder: Path, recording: Recording, *, licence: str, replace: bool = False,
+                  bodies: str = BODIES_RECORDED) -> tuple[str, ...]:  # fmt: skip
     """Write ``page.toml``, ``page.har`` and ``bodies/<sha256>`` of ``recording`` to ``folder``.
 
     The folder appears whole or not at all; one recording always gives the same bytes.
@@ -122,16 +109,9 @@ def write_archive(
     document, notes = make_recorded_har(folder.name, recording)
     if made_up := describe_made_up(recording.exchanges):
         bodies = f"{bodies} Made up in their recorded sizes: {made_up}."
-    facts = PageFacts(
-        title=recording.title,
-        url=recording.url,
-        recorded=recording.recorded,
-        source=recording.source,
-        licence=licence,
-        bodies=bodies,
-        deviations=notes,
-        pinned=recording.pinned,
-    )
+    facts = PageFacts(title=recording.title, url=recording.url, recorded=recording.recorded,
+                      source=recording.source, licence=licence, bodies=bodies, deviations=notes,
+                      pinned=recording.pinned)  # fmt: skip
     with new_page(folder, facts, replace=replace) as scratch:
         write_content(scratch, document, (each.body for each in recording.exchanges))
     return notes
@@ -156,25 +136,16 @@ def make_recorded_har(name: str, recording: Recording) -> tuple[dict[str, Any], 
         parent = parentage.parents[index]
         origin = None if parent is None else exchanges[parent]
         url = None if origin is None else origin.url
-        placed.append(
-            PlacedExchange(
-                exchange=exchange,
-                id=str(index),
-                parent=url,
-                carrier=url,
-                gap_ms=exchange.gap_ms(origin),
-                depth=parentage.depths[index],
-                transfer_bytes=(exchange.headers_size or 0) + exchange.body_size,
-            )
-        )
+        placed.append(PlacedExchange(
+            exchange=exchange, id=str(index), parent=url, carrier=url,
+            gap_ms=exchange.gap_ms(origin), depth=parentage.depths[index],
+            transfer_bytes=(exchange.headers_size or 0) + exchange.body_size,
+        ))  # fmt: skip
     document = make_har(
-        name,
-        recording.title,
-        recording.recorded,
-        placed,
+        name, recording.title, recording.recorded, placed,
         timings={} if recording.load_ms is None else {"onLoad": _rounded(recording.load_ms)},
         more={"_pinned": recording.pinned, "_notes": list(notes)},
-    )
+    )  # fmt: skip
     return document, notes
 
 
@@ -286,29 +257,17 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
     timings = {"send": 0, "wait": duration, "receive": 0}
     started = _moment(recorded, exchange.start_ms or 0)
     return har.entry(name, started, duration, request, response, timings) | {
-        "_id": placed.id,
-        "_body": _body_name(exchange.body),
-        "_parent": placed.parent,
-        "_carrier": placed.carrier,
-        "_how": exchange.how,
-        **placed.more,
-        "_gap_ms": _rounded(placed.gap_ms),
-        "_start_ms": _rounded(exchange.start_ms),
-        "_dur_ms": _rounded(exchange.dur_ms),
-        "_depth": placed.depth,
-        "_after_load": exchange.after_load,
-        **({"_made_up": True} if exchange.made_up else {}),
-    }
+        "_id": placed.id, "_body": _body_name(exchange.body), "_parent": placed.parent,
+        "_carrier": placed.carrier, "_how": exchange.how, **placed.more,
+        "_gap_ms": _rounded(placed.gap_ms), "_start_ms": _rounded(exchange.start_ms),
+        "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
+        "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
+    }  # fmt: skip
 
 
 def _request(exchange: PageExchange) -> Part:
-    return har.request(
-        exchange.method,
-        exchange.url,
-        _VERSIONS[exchange.protocol],
-        exchange.request_headers,
-        (UNKNOWN, exchange.request_body_size),
-    )
+    return har.request(exchange.method, exchange.url, _VERSIONS[exchange.protocol],
+                       exchange.request_headers, (UNKNOWN, exchange.request_body_size))  # fmt: skip
 
 
 def _response(placed: PlacedExchange) -> Part:

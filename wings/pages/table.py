@@ -27,19 +27,8 @@ COLUMNS = (
     "how", "gap_ms", "start_ms", "dur_ms",
 )  # fmt: skip
 OPTIONAL_COLUMNS = ("protocol", "head_bytes")
-HOW = frozenset(
-    {
-        "root",
-        "redirect",
-        "same-host-js",
-        "time-inferred",
-        "url-in-css",
-        "url-in-html",
-        "url-in-js",
-        "url-in-main-html",
-        "url-in-other",
-    }
-)
+HOW = frozenset({"root", "redirect", "same-host-js", "time-inferred", "url-in-css", "url-in-html",
+                 "url-in-js", "url-in-main-html", "url-in-other"})  # fmt: skip
 LONGEST_MS = 1_000_000_000
 _DEFAULTS = {"protocol": "http", "head_bytes": ""}
 _ID = re.compile(r"[A-Za-z0-9_]{1,32}")
@@ -102,21 +91,11 @@ def parse_table(text: str, where: str) -> tuple[ResourceRow, ...]:
         ConfigurationError: every problem found, each with ``where`` and line.
     """
     try:
-        header, *lines = [*_lines(text)] or [(1, [])]
+        reader = csv.reader(text.splitlines())
+        first, *lines = [(reader.line_num, cells) for cells in reader] or [(1, [])]
     except csv.Error as error:
         raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
-    return _parse(tuple(header[1]), lines, where)
-
-
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(text.splitlines())
-    for cells in reader:
-        yield reader.line_num, cells
-
-
-def _parse(
-    header: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], where: str
-) -> tuple[ResourceRow, ...]:
+    header = tuple(first[1])
     headers = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
     if header not in headers:
         raise ConfigurationError(
@@ -148,13 +127,9 @@ def format_table(rows: Sequence[ResourceRow]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS + OPTIONAL_COLUMNS)
     for row in rows:
-        cells = (getattr(row, name) for name in COLUMNS + OPTIONAL_COLUMNS)
-        writer.writerow("" if cell is None else _whole(cell) for cell in cells)
+        cells = [getattr(row, name) for name in COLUMNS + OPTIONAL_COLUMNS]
+        writer.writerow([round(c) if isinstance(c, int | float) else c or "" for c in cells])
     return out.getvalue()
-
-
-def _whole(cell: str | float) -> str | int:
-    return cell if isinstance(cell, str) else round(cell)
 
 
 def _row(cells: Mapping[str, str]) -> tuple[list[str], ResourceRow | None]:
@@ -289,13 +264,8 @@ def _mixed_problems(
     for line, row in rows:
         document = secure_document(row, by_id)
         if row.scheme == "http" and document is not None:
-            yield (
-                line,
-                (
-                    f"protocol http below the https document {document.id}: browsers block this as "
-                    "mixed content"
-                ),
-            )
+            why = f"below the https document {document.id}: browsers block this as mixed content"
+            yield line, f"protocol http {why}"
 
 
 def secure_document(row: ResourceRow, by_id: Mapping[str, ResourceRow]) -> ResourceRow | None:

@@ -248,12 +248,8 @@ def verify_table(folder: Path) -> list[str]:
     """
     archive = read_archive(folder)
     contents = {entry.url: _content(entry) for entry in archive.entries}
-    return [
-        *verify_archive(folder),
-        *_table_entry_problems(archive),
-        *_named_problems(archive, contents),
-        *_naming_problems(archive, contents),
-    ]
+    return [*verify_archive(folder), *_table_entry_problems(archive),
+            *_named_problems(archive, contents), *_naming_problems(archive, contents)]  # fmt: skip
 
 
 def _content(entry: Entry) -> bytes:

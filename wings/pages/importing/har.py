@@ -71,18 +71,13 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         claims = order_by_parent(refined)
     used = dict.fromkeys(entry.text("pageref") for entry in entries)
     return Reading(
-        title=title,
-        url=url,
+        title=title, url=url,
         recorded=zero.date() if zero else date.fromtimestamp(path.stat().st_mtime),
-        source=_source(path, log),
-        claims=tuple(claims),
-        notes=notes,
-        load_ms=load_ms,
-        is_ordered=producer.is_own,
-        is_session=not producer.is_own,
+        source=_source(path, log), claims=tuple(claims), notes=notes, load_ms=load_ms,
+        is_ordered=producer.is_own, is_session=not producer.is_own,
         other_pages=tuple(n for n in used if chosen and n not in ("", chosen.text("id"))),
         pinned=producer.is_own and chosen is not None and chosen.raw("_pinned") is True,
-    )
+    )  # fmt: skip
 
 
 def is_har_zip(path: Path) -> bool:

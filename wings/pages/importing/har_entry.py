@@ -49,13 +49,8 @@ class Producer:
         return self.name in (CREATOR, TABLE_CREATOR)
 
 
-def make_claim(
-    entry: Fields,
-    start_ms: float | None,
-    producer: Producer,
-    notes: Notes,
-    attached: Mapping[str, bytes],
-) -> Claim:
+def make_claim(entry: Fields, start_ms: float | None, producer: Producer, notes: Notes,
+               attached: Mapping[str, bytes]) -> Claim:  # fmt: skip
     """Return what ``entry`` says; ``attached`` are bodies beside the HAR by their names."""
     request, response = entry.fields("request"), entry.fields("response")
     content = response.fields("content")
@@ -76,27 +71,17 @@ def make_claim(
     if body is None and not decoded and body_size:
         decoded = None  # for a redirect it only says that nothing was kept
     return Claim(
-        url=url,
-        method=request.text("method") or "GET",
-        status=status,
+        url=url, method=request.text("method") or "GET", status=status,
         protocol=response.text("httpVersion") or request.text("httpVersion"),
-        request_headers=request_headers,
-        request_body_size=request.size("bodySize"),
-        headers=headers,
-        headers_size=_measure_head(response, headers, producer),
-        body=body,
-        body_is_decoded=True,
-        body_size=body_size,
-        size_is_exact=is_exact,
+        request_headers=request_headers, request_body_size=request.size("bodySize"),
+        headers=headers, headers_size=_measure_head(response, headers, producer), body=body,
+        body_is_decoded=True, body_size=body_size, size_is_exact=is_exact,
         decoded_size=decoded if body is None else len(body),
         mime=media_type(content.text("mimeType")).replace("x-unknown", ""),
-        initiator=initiator,
-        initiator_kind=kind,
-        is_frame=entry.text("_resourceType") == "document",
-        start_ms=start_ms,
-        dur_ms=entry.number("time"),
-        from_cache=cached,
-    )
+        initiator=initiator, initiator_kind=kind,
+        is_frame=entry.text("_resourceType") == "document", start_ms=start_ms,
+        dur_ms=entry.number("time"), from_cache=cached,
+    )  # fmt: skip
 
 
 def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
@@ -105,14 +90,10 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
     That is the body as transferred, times, and what led to it.
     """
     claim = replace(
-        claim,
-        initiator=entry.text("_parent") or None,
-        how=entry.text("_how"),
-        after_load=entry.raw("_after_load") is True,
-        made_up=entry.raw("_made_up") is True,
-        start_ms=entry.number("_start_ms"),
-        dur_ms=entry.number("_dur_ms"),
-    )
+        claim, initiator=entry.text("_parent") or None, how=entry.text("_how"),
+        after_load=entry.raw("_after_load") is True, made_up=entry.raw("_made_up") is True,
+        start_ms=entry.number("_start_ms"), dur_ms=entry.number("_dur_ms"),
+    )  # fmt: skip
     text = entry.fields("response").take_text(TRANSFERRED)
     if text is None:
         return claim

@@ -121,18 +121,14 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
     served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
     return Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
-        method=request.group(1),
-        status=int(status.group(1)),
-        protocol="http/1.1",
-        request_headers=request_headers,
-        request_body_size=len(record.request.body),
+        method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
+        request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
-        body=served,
-        body_size=len(served),
+        body=served, body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
         initiator=find_header(request_headers, "referer") or None,
-    )
+    )  # fmt: skip
 
 
 def guess_root(claims: list[Claim]) -> str:

@@ -65,15 +65,9 @@ def write_table(
     """
     table = make_table(recording)
     host = urlsplit(recording.url).hostname or ""
-    facts = PageFacts(
-        title=host,
-        url=_cut_paths(recording.url),
-        recorded=recording.recorded,
-        source=_cut_paths(recording.source),
-        licence=licence,
-        bodies=BODIES_TABLE,
-        deviations=(*map(_cut_paths, recording.notes), *table.notes),
-    )
+    facts = PageFacts(title=host, url=_cut_paths(recording.url), recorded=recording.recorded,
+                      source=_cut_paths(recording.source), licence=licence, bodies=BODIES_TABLE,
+                      deviations=(*map(_cut_paths, recording.notes), *table.notes))  # fmt: skip
     write_rows(folder, facts, table.rows, replace=replace)
     return table
 

@@ -104,15 +104,10 @@ def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
         head = None
     request = claim.request_body_size or 0
     return replace(
-        claim,
-        method=claim.method.upper(),
-        body_size=size,
-        decoded_size=decoded,
-        headers_size=head,
+        claim, method=claim.method.upper(), body_size=size, decoded_size=decoded, headers_size=head,
         request_body_size=request if 0 < request <= BODY_BYTES else 0,
-        start_ms=time_ms(claim.start_ms),
-        dur_ms=time_ms(claim.dur_ms),
-    )
+        start_ms=time_ms(claim.start_ms), dur_ms=time_ms(claim.dur_ms),
+    )  # fmt: skip
 
 
 def time_ms(ms: float | None) -> float | None:

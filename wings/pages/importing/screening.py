@@ -55,25 +55,16 @@ def screen(reading: Reading) -> Recording:
     exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in requests])
     load_ms = time_ms(reading.load_ms)
-    timed = (
-        _after(exchange, item.claim, load_ms)
-        for exchange, item in zip(exchanges, requests, strict=True)
-    )
-    exchanges = settle_redirects(list(timed), notes)  # a circle of them loses some
+    both = zip(exchanges, requests, strict=True)
+    timed = [_after(exchange, item.claim, load_ms) for exchange, item in both]
+    exchanges = settle_redirects(timed, notes)  # a circle of them loses some
     _note_repeats(exchanges, notes)
+    root = replace(exchanges[0], how="root", initiator=None, after_load=False)
     return Recording(
-        title=_title(reading.title, exchanges[0].url),
-        url=exchanges[0].url,
-        recorded=reading.recorded,
-        source=reading.source,
-        exchanges=(
-            replace(exchanges[0], how="root", initiator=None, after_load=False),
-            *exchanges[1:],
-        ),
-        pinned=reading.pinned,
-        load_ms=load_ms,
-        notes=notes.sentences(),
-    )
+        title=_title(reading.title, root.url), url=root.url, recorded=reading.recorded,
+        source=reading.source, exchanges=(root, *exchanges[1:]), pinned=reading.pinned,
+        load_ms=load_ms, notes=notes.sentences(),
+    )  # fmt: skip
 
 
 def is_whole(recording: Recording) -> bool:
@@ -85,14 +76,10 @@ def _check_size(requests: Sequence[KeptRequest]) -> None:
     hosts = {urlsplit(item.url).hostname for item in requests}
     problems = []
     if len(requests) > ENTRIES:
-        problems.append(
-            f"{len(requests)} requests, at most {ENTRIES} are taken; import fewer pages"
-        )
+        problems.append(f"{len(requests)} requests, at most {ENTRIES} are taken")
     if len(hosts) > HOSTS:
-        problems.append(
-            f"{len(hosts)} hosts, the lab has addresses for {HOSTS}; import fewer pages"
-        )
-    if problems:
+        problems.append(f"{len(hosts)} hosts, the lab has addresses for {HOSTS}")
+    if problems := [f"{problem}; import fewer pages" for problem in problems]:
         raise ConfigurationError(problems)
 
 
@@ -107,12 +94,8 @@ def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
     return item
 
 
-def _as_table(
-    requests: Sequence[KeptRequest],
-    document: KeptRequest,
-    usable: Sequence[KeptRequest],
-    notes: Notes,
-) -> list[KeptRequest]:
+def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Sequence[KeptRequest],
+              notes: Notes) -> list[KeptRequest]:  # fmt: skip
     """Return the requests of a page that is numbers only, whose document has to be one.
 
     ``usable`` are all requests of the file that could be replayed, for the remedy.
@@ -190,22 +173,14 @@ def _exchange(
         body_size = len(body)
     protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
     return PageExchange(
-        url=item.url,
-        status=item.status,
-        method=claim.method,
-        protocol=protocol,
+        url=item.url, status=item.status, method=claim.method, protocol=protocol,
         request_headers=clean_headers(claim.request_headers, item.url, notes),
-        request_body_size=claim.request_body_size or 0,
-        headers=headers,
+        request_body_size=claim.request_body_size or 0, headers=headers,
         headers_size=None if protocol == "h2" else claim.headers_size,
-        body=body,
-        body_size=body_size,
-        decoded_size=decoded_size,
-        mime=mime,
-        start_ms=claim.start_ms,
-        dur_ms=claim.dur_ms,
+        body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
+        start_ms=claim.start_ms, dur_ms=claim.dur_ms,
         made_up=bool(body) and (claim.body is None or claim.made_up),
-    )
+    )  # fmt: skip
 
 
 def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageExchange:

@@ -126,15 +126,8 @@ def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcR
         yield _with_request(response, request_head)
 
 
-def make_reading(
-    path: Path,
-    responses: list[WarcResponse],
-    notes: Notes,
-    *,
-    url: str | None,
-    title: str,
-    kind: str,
-) -> Reading:
+def make_reading(path: Path, responses: list[WarcResponse], notes: Notes, *, url: str | None,
+                 title: str, kind: str) -> Reading:  # fmt: skip
     """Return the responses as one page, by WARC-Date; a revisit gets the body that it points to.
 
     Raises:
@@ -222,13 +215,8 @@ def _revisited(response: WarcResponse, bodies: dict[str, Claim]) -> Claim:
     if claim.body is not None or original is None:
         return claim
     if not claim.headers:
-        claim = replace(
-            claim,
-            status=original.status,
-            headers=original.headers,
-            headers_size=original.headers_size,
-            mime=original.mime,
-        )
+        claim = replace(claim, status=original.status, headers=original.headers,
+                        headers_size=original.headers_size, mime=original.mime)  # fmt: skip
     return replace(claim, body=original.body, body_size=original.body_size)
 
 

@@ -179,14 +179,9 @@ def read_recipe(folder: Path) -> Recipe:
     valid = None if problems else _validated(path, RecipeTable, table, problems)
     if valid is None:
         raise ConfigurationError(problems)
-    recipe = Recipe.model_construct(
-        **dict(valid),
-        name=folder.name,
-        title=facts.title,
-        recorded=facts.recorded,
-        licence=facts.licence,
-        deviations=facts.deviations,
-    )
+    recipe = Recipe.model_construct(**dict(valid), name=folder.name, title=facts.title,
+                                    recorded=facts.recorded, licence=facts.licence,
+                                    deviations=facts.deviations)  # fmt: skip
     expected = f"{recipe.scheme}://{recipe.main}/{recipe.index}"
     if facts.url != expected:
         raise ConfigurationError(

@@ -35,12 +35,9 @@ _CUT_SHEET, _CUT = "data:text/css,", "data:,"
 _LOADING = {
     **dict.fromkeys(("audio", "embed", "frame", "iframe", "input", "script", "track"), ("src",)),
     **dict.fromkeys(("body", "table", "td", "th", "tr"), ("background",)),
-    **dict.fromkeys(("img", "source"), ("src", "srcset")),
-    "image": ("href", "xlink:href"),
-    "link": ("href", "imagesrcset"),
-    "object": ("data",),
-    "video": ("src", "poster"),
-}
+    **dict.fromkeys(("img", "source"), ("src", "srcset")), "image": ("href", "xlink:href"),
+    "link": ("href", "imagesrcset"), "object": ("data",), "video": ("src", "poster"),
+}  # fmt: skip
 _FOLLOWED = frozenset({
     *("alternate", "author", "bookmark", "canonical", "copyright", "contents", "first", "glossary"),
     *("help", "home", "index", "last", "license", "me", "next", "prev", "search", "start", "up"),

@@ -200,28 +200,13 @@ def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:
     for file in pages.files:
         data, encoding = _compressed(file)
         url = f"{scheme}:{file.url}"
-        exchanges.append(
-            PageExchange(
-                url=url,
-                status=200,
-                protocol=protocol,
-                headers=_headers(recipe, file, encoding),
-                body=data,
-                body_size=len(data),
-                decoded_size=len(file.data),
-                mime=file.mime,
-                initiator=None if url == root else root,
-                how="root" if url == root else "other",
-            )
-        )
-    return Recording(
-        title=recipe.title,
-        url=root,
-        recorded=recipe.recorded,
-        source=source,
-        exchanges=tuple(exchanges),
-        notes=pages.notes,
-    )
+        exchanges.append(PageExchange(
+            url=url, status=200, protocol=protocol, headers=_headers(recipe, file, encoding),
+            body=data, body_size=len(data), decoded_size=len(file.data), mime=file.mime,
+            initiator=None if url == root else root, how="root" if url == root else "other",
+        ))  # fmt: skip
+    return Recording(title=recipe.title, url=root, recorded=recipe.recorded, source=source,
+                     exchanges=tuple(exchanges), notes=pages.notes)  # fmt: skip
 
 
 def _compressed(file: SiteFile) -> tuple[bytes, str]:

@@ -67,15 +67,11 @@ def assemble(
     )
     exchanges = tuple(open_circles(exchanges, changes))
     return Recording(
-        title=report.title or order.url,
-        url=exchanges[0].url,
-        recorded=today,
-        source=_source(order, report),
-        exchanges=exchanges,
-        pinned=order.pinned,
+        title=report.title or order.url, url=exchanges[0].url, recorded=today,
+        source=_source(order, report), exchanges=exchanges, pinned=order.pinned,
         load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
-    )
+    )  # fmt: skip
 
 
 def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
@@ -126,22 +122,14 @@ def _exchanges(
     return tuple(exchanges)
 
 
-def _exchange(
-    transfer: NetTransfer,
-    request: PageRequest | None,
-    report: BrowserReport,
-    decoded_size: int | None,
-) -> PageExchange:
+def _exchange(transfer: NetTransfer, request: PageRequest | None, report: BrowserReport,
+              decoded_size: int | None) -> PageExchange:  # fmt: skip
     start_s = request.sent_s if request else transfer.start_s
     ended_s = (request.ended_s if request else None) or transfer.ended_s
     return PageExchange(
-        url=transfer.url,
-        status=transfer.status or 0,
-        method=transfer.method,
-        protocol=transfer.protocol,
-        request_headers=transfer.request_headers,
-        request_body_size=transfer.request_body_size,
-        headers=transfer.headers,
+        url=transfer.url, status=transfer.status or 0, method=transfer.method,
+        protocol=transfer.protocol, request_headers=transfer.request_headers,
+        request_body_size=transfer.request_body_size, headers=transfer.headers,
         headers_size=None if transfer.head is None else len(transfer.head),
         body=None if transfer.unread else transfer.body,
         body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
@@ -150,7 +138,7 @@ def _exchange(
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s,
-    )
+    )  # fmt: skip
 
 
 def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
@@ -188,11 +176,8 @@ def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None
         and shown_body.size
         and not _agrees(data, transfer.header("content-type"), shown_body)
     ):
-        notes.add(
-            "body differs between the browser's network log, which is kept, and its DevTools "
-            "protocol",
-            transfer.url,
-        )
+        notes.add("body differs between the browser's network log, which is kept, and its DevTools "
+                  "protocol", transfer.url)  # fmt: skip
     return len(data)
 
 

@@ -70,10 +70,8 @@ def choose_account(*needed: Path) -> Account:
     if closed is not None:
         return Account(0, remark=f"the browser runs as root, without its sandbox: {closed}")
     ordinary = pwd.getpwnam(ORDINARY)
-    prefix = (
-        *(*TIED, f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
-        *("--clear-groups", "--no-new-privs"),
-    )
+    prefix = (*(*TIED, f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
+              *("--clear-groups", "--no-new-privs"))  # fmt: skip
     return Account(ordinary.pw_uid, ordinary.pw_gid, prefix)
 
 

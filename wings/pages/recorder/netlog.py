@@ -71,13 +71,9 @@ def _read(file: IO[bytes], mark: bytes, most_body_bytes: int) -> NetLog:
             break
         source = event["source"]
         reader.take(
-            names.get(event["type"], ""),
-            kinds.get(source["type"], ""),
-            source["id"],
-            event["phase"],
-            float(event["time"]) / 1000,
-            event.get("params") or {},
-        )
+            names.get(event["type"], ""), kinds.get(source["type"], ""), source["id"],
+            event["phase"], float(event["time"]) / 1000, event.get("params") or {},
+        )  # fmt: skip
     return NetLog(tuple(reader.close()), cut)
 
 

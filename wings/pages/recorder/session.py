@@ -146,14 +146,8 @@ def _find_node() -> Path:
     return Path(node)
 
 
-def _write_order(
-    order: RecordOrder,
-    reach: confinement.Reach,
-    folder: Path,
-    browser: Path,
-    account: Account,
-    mark: str,
-) -> None:
+def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, browser: Path,
+                 account: Account, mark: str) -> None:  # fmt: skip
     nowhere = f"unix:path={folder / 'no-bus'}"
     value: dict[str, Any] = {
         "url": order.url,
@@ -186,13 +180,8 @@ def _write_order(
 
 def _environment(folder: Path) -> dict[str, str]:
     """Return the same as a replaying client's: no user's settings."""
-    return {
-        "HOME": str(folder),
-        "LANG": "C.UTF-8",
-        "PATH": os.environ.get("PATH", os.defpath),
-        "TMPDIR": str(folder),
-        "TZ": "UTC",
-    }
+    return {"HOME": str(folder), "LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath),
+            "TMPDIR": str(folder), "TZ": "UTC"}  # fmt: skip
 
 
 def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) -> None:
@@ -202,14 +191,8 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
     try:
         with log.open("wb") as output:
             command = (*argv, str(folder / "order.json"), str(writing))
-            with proc.started(
-                command,
-                env=_environment(folder),
-                cwd=folder,
-                stdout=output,
-                stderr=output,
-                pass_fds=(writing,),
-            ) as child:
+            with proc.started(command, env=_environment(folder), cwd=folder, stdout=output,
+                              stderr=output, pass_fds=(writing,)) as child:  # fmt: skip
                 os.close(writing)
                 writing = -1
                 look = partial(_bound, order, folder / "net.json")

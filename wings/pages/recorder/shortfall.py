@@ -117,10 +117,8 @@ def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | N
             "body of which only the size was seen, replaced by another of that size", transfer.url
         )
     if request is None:
-        notes.add(
-            "seen in the browser's network log only, so that what led to it is a guess",
-            transfer.url,
-        )
+        notes.add("seen in the browser's network log only, so that what led to it is a guess",
+                  transfer.url)  # fmt: skip
 
 
 def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> None:

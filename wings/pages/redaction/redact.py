@@ -30,17 +30,12 @@ _INLINE = re.compile(
 )
 _INTEGRITY = (b"sha256-", b"sha384-", b"sha512-")
 _KINDS = {
-    "name": "by the parameter's name",
-    "shape": "by the value's shape",
-    "e-mail address": "that are e-mail addresses",
-    "user information": "of user information",
-    "header": "of removed headers",
-    "form": "in bodies, by a form that says what they are",
-    "path": "in paths, by their shape",
-    "card number": "that are card numbers",
-    "phone number": "that are phone numbers",
-    "coordinates": "that are coordinates",
-}
+    "name": "by the parameter's name", "shape": "by the value's shape",
+    "e-mail address": "that are e-mail addresses", "user information": "of user information",
+    "header": "of removed headers", "form": "in bodies, by a form that says what they are",
+    "path": "in paths, by their shape", "card number": "that are card numbers",
+    "phone number": "that are phone numbers", "coordinates": "that are coordinates",
+}  # fmt: skip
 
 
 @dataclass

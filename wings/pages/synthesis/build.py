@@ -91,19 +91,13 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
         ("Access-Control-Allow-Origin", "*" if discovery.role(row) == "data" else ""),
     )
     return PageExchange(
-        url=discovery.url(row),
-        status=row.status,
+        url=discovery.url(row), status=row.status,
         protocol="h2" if row.protocol == "h2" else "http/1.1",
         headers=tuple((name, value) for name, value in headers if value),
-        headers_size=response.headers_size,
-        body=body.data,
-        body_size=len(body.data),
-        decoded_size=body.decoded_size,
-        mime=row.mime,
-        how=_how(page, row),
-        start_ms=row.start_ms,
+        headers_size=response.headers_size, body=body.data, body_size=len(body.data),
+        decoded_size=body.decoded_size, mime=row.mime, how=_how(page, row), start_ms=row.start_ms,
         dur_ms=row.dur_ms,
-    )
+    )  # fmt: skip
 
 
 def _how(page: Synthesis, row: ResourceRow) -> How:

@@ -33,18 +33,11 @@ _DATA = frozenset(
     }
 )
 _EXTENSIONS = {
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "text/css": "css",
-    "application/json": "json",
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/svg+xml": "svg",
-    "text/plain": "txt",
-    "application/x-shockwave-flash": "swf",
+    "text/html": "html", "application/xhtml+xml": "html", "text/css": "css",
+    "application/json": "json", "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif",
+    "image/svg+xml": "svg", "text/plain": "txt", "application/x-shockwave-flash": "swf",
     **dict.fromkeys(_SCRIPTS, "js"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,8 @@ _MARKUP = {
     "image": '<img alt="" src="{url}"{then}>',
 }
 _DOCTYPE = b"<!doctype html>"
-TAGS: dict[Role, str] = {
-    "document": "iframe",
-    "style": "link",
-    "script": "script",
-    "data": "json",
-    "image": "img",
-}
+TAGS: dict[Role, str] = {"document": "iframe", "style": "link", "script": "script", "data": "json",
+                         "image": "img"}  # fmt: skip
 # ff(tag, url, then): insert an element; afterwards call `then`.  A late style sheet gets its style
 # computed at once, else its images would be asked for after the load event.  JSON is fetched as a
 # cross-origin script (a bare array runs and does nothing): unlike fetch(), that holds back the

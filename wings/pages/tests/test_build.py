@@ -140,11 +140,8 @@ def test_the_same_bytes_under_any_hash_seed(tmp_path: Path) -> None:
     pages = [str(PAGES / name) for name in ("wikipedia", "wsj")]
     digests = set()
     for seed in ("0", "1", "77"):
-        run(
-            [sys.executable, "-c", program, str(tmp_path / seed), *pages],
-            cwd=PAGES.parent,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        )
+        run([sys.executable, "-c", program, str(tmp_path / seed), *pages], cwd=PAGES.parent,
+            env={**os.environ, "PYTHONHASHSEED": seed})  # fmt: skip
         built = sorted((tmp_path / seed / "pages").iterdir())
         digests.add(tuple(read_archive(path).digest for path in built))
     assert len(digests) == 1

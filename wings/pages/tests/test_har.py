@@ -118,13 +118,8 @@ def test_what_led_to_a_request_is_never_unknown(tmp_path: Path) -> None:
 
 def test_the_document_is_behind_the_roots_redirects(tmp_path: Path) -> None:
     page = make_recording()
-    moved = make_exchange(
-        "http://example.com/",
-        status=301,
-        headers=(("Location", ROOT_URL),),
-        how="root",
-        initiator=None,
-    )
+    moved = make_exchange("http://example.com/", status=301, headers=(("Location", ROOT_URL),),
+                          how="root", initiator=None)  # fmt: skip
     root = replace(page.exchanges[0], how="redirect", initiator=moved.url)
     stray = make_exchange("https://www.example.com/x", initiator=None)
     recording = replace(page, url=moved.url, exchanges=(moved, root, *page.exchanges[1:], stray))

@@ -181,17 +181,13 @@ def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
     kind = read_kind(folder)
     made_up = [entry for entry in archive.entries if entry.made_up or kind == "table"]
     return {
-        "name": folder.name,
-        "kind": kind,
-        "title": archive.title,
-        "url": archive.root_url,
-        "protocols": _protocols(archive),
-        "requests": len(archive.entries),
+        "name": folder.name, "kind": kind, "title": archive.title, "url": archive.root_url,
+        "protocols": _protocols(archive), "requests": len(archive.entries),
         "hosts": len(archive.hosts),
         "transfer_bytes": sum(entry.transfer_bytes for entry in archive.entries),
         "made_up_bytes": sum(entry.body_size for entry in made_up),
         "digest": archive.digest,
-    }
+    }  # fmt: skip
 
 
 def _entries(archive: Archive) -> list[dict[str, Any]]:

@@ -101,38 +101,23 @@ def _entry(sent: Sent, bodies: bool) -> dict[str, Any]:
         "startedDateTime": moment(sent.start_ms),
         "time": 40.5,
         "request": {
-            "method": "GET",
-            "url": sent.url,
-            "httpVersion": sent.protocol,
-            "headers": pairs([("user-agent", "none")]),
-            "queryString": [],
-            "cookies": [],
-            "headersSize": -1,
-            "bodySize": 0,
+            "method": "GET", "url": sent.url, "httpVersion": sent.protocol,
+            "headers": pairs([("user-agent", "none")]), "queryString": [], "cookies": [],
+            "headersSize": -1, "bodySize": 0,
         },
         "response": {
-            "status": sent.status,
-            "statusText": "",
-            "httpVersion": sent.protocol,
-            "headers": pairs(sent.headers),
-            "cookies": [],
-            "content": content,
-            "redirectURL": sent.location,
-            "headersSize": -1,
-            "bodySize": -1,
+            "status": sent.status, "statusText": "", "httpVersion": sent.protocol,
+            "headers": pairs(sent.headers), "cookies": [], "content": content,
+            "redirectURL": sent.location, "headersSize": -1, "bodySize": -1,
         },
         "cache": {},
         "timings": {"send": 0, "wait": 40, "receive": 0.5},
-    }
+    }  # fmt: skip
 
 
 def har(creator: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    page = {
-        "id": "page_1",
-        "startedDateTime": moment(0),
-        "title": "A made-up site",
-        "pageTimings": {"onContentLoad": 300, "onLoad": LOAD_MS},
-    }
+    page = {"id": "page_1", "startedDateTime": moment(0), "title": "A made-up site",
+            "pageTimings": {"onContentLoad": 300, "onLoad": LOAD_MS}}  # fmt: skip
     log = {"version": "1.2", "creator": {"name": creator, "version": "1.0"}, "pages": [page]}
     return {"log": log | {"entries": entries}}
 

@@ -25,14 +25,9 @@ LATE = make_exchange(
     "https://www.example.com/late.css",
     CODED,
     headers=(("content-type", "text/css"), ("content-encoding", "br")),
-    mime="text/css",
-    decoded_size=len(TEXT),
-    initiator="https://www.example.com/a.css?v=1&b=",
-    how="css",
-    start_ms=10.5,
-    dur_ms=5.25,
-    after_load=True,
-)
+    mime="text/css", decoded_size=len(TEXT), initiator="https://www.example.com/a.css?v=1&b=",
+    how="css", start_ms=10.5, dur_ms=5.25, after_load=True,
+)  # fmt: skip
 
 
 def come_back(text: str, folder: Path) -> tuple[Recording, Archive]:

@@ -32,18 +32,10 @@ def make_exchange(url: str, mime: str, size: int, start_ms: float, **more: objec
     text = mime.startswith("text/") or mime in ("application/json", "image/svg+xml")
     h2: HttpProtocol = "h2" if url.startswith(FONTS) else "http/1.1"
     values: dict[str, object] = {
-        "status": 200,
-        "protocol": h2,
-        "headers_size": None if h2 == "h2" else 620,
-        "body": None,
-        "body_size": size,
-        "decoded_size": 4 * size if text else size,
-        "mime": mime,
-        "initiator": SITE,
-        "how": "parser",
-        "start_ms": start_ms,
-        "dur_ms": 40.0,
-    }
+        "status": 200, "protocol": h2, "headers_size": None if h2 == "h2" else 620, "body": None,
+        "body_size": size, "decoded_size": 4 * size if text else size, "mime": mime,
+        "initiator": SITE, "how": "parser", "start_ms": start_ms, "dur_ms": 40.0,
+    }  # fmt: skip
     return PageExchange(url, **{**values, **more})  # type: ignore[arg-type]
 
 

@@ -60,10 +60,8 @@ def make_response(writer: Any, sent: Sent, *, chunked: bool, raw: bool) -> Any:
         body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
     else:
         headers.append(("Content-Length", str(len(sent.wire))))
-    described = {
-        "WARC-Record-ID": make_id("response", sent.url),
-        "WARC-Date": moment(sent.start_ms),
-    }
+    described = {"WARC-Record-ID": make_id("response", sent.url),
+                 "WARC-Date": moment(sent.start_ms)}  # fmt: skip
     if sent.protocol == "h2":
         described["WARC-Protocol"] = "h2"
     return writer.create_warc_record(
@@ -159,10 +157,8 @@ def test_a_wacz_names_its_page(tmp_path: Path) -> None:
 
 def test_of_a_wacz_with_several_pages_one_is_read(tmp_path: Path) -> None:
     other = Sent("https://other.example/", "text/html", b"<p>other", start_ms=5000)
-    pages = [
-        {"id": "1", "url": "http://www.site.example/", "title": "One"},
-        {"id": "2", "url": other.url, "title": "Two"},
-    ]
+    pages = [{"id": "1", "url": "http://www.site.example/", "title": "One"},
+             {"id": "2", "url": other.url, "title": "Two"}]  # fmt: skip
     warcs = {"archive/a.warc.gz": make_warc(), "archive/b.warc": make_warc((other,), packed=False)}
     data = make_wacz(warcs, pages)
     first, second = read(tmp_path / "x", data), read(tmp_path / "x", data, page="2")

@@ -100,11 +100,8 @@ def test_pseudo_headers_and_protocol(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_not_ascii(tmp_path: Path) -> None:
-    escaped = (
-        "%ESCAPED:\u200b HTTP/1.1 200 tr%C3%A8s",
-        "%ESCAPED:\u200b A: 100%25 caf%E9",
-        "B: 100%25",
-    )
+    escaped = ("%ESCAPED:\u200b HTTP/1.1 200 tr%C3%A8s", "%ESCAPED:\u200b A: 100%25 caf%E9",
+               "B: 100%25")  # fmt: skip
     (found,) = read(Log().start().send().answer(*escaped).end(), tmp_path)
     assert (found.status, found.headers) == (200, (("A", "100% caf\xe9"), ("B", "100%25")))
 

@@ -82,10 +82,8 @@ def ask(folder: Path, port: int, host: str, path: str) -> tuple[int, bytes]:
     """Head size over HTTP/1.1 and body as transferred, asked for as the browser does."""
     context = ssl.create_default_context(cafile=str(folder / "authority.pem"))
     request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\n\r\n"
-    with (
-        socket.create_connection(("127.0.0.1", port)) as raw,
-        context.wrap_socket(raw, server_hostname=host) as connection,
-    ):
+    with (socket.create_connection(("127.0.0.1", port)) as raw,
+          context.wrap_socket(raw, server_hostname=host) as connection):  # fmt: skip
         connection.sendall(request.encode())
         data = b""
         while b"\r\n\r\n" not in data:
@@ -119,23 +117,17 @@ def recorded(
         expected = {
             f"https://{host}{path}": ask(folder, ports[host], host, path)
             for host, path in (
-                ("h2.site.test", "/"),
-                ("h1.site.test", "/a.js"),
-                ("h2.site.test", "/a.js"),
-                ("h1.site.test", "/older"),
-                ("h2.site.test", "/old"),
+                ("h2.site.test", "/"), ("h1.site.test", "/a.js"), ("h2.site.test", "/a.js"),
+                ("h1.site.test", "/older"), ("h2.site.test", "/old"),
             )
-        }
+        }  # fmt: skip
     return recording, expected
 
 
 def refused(folder: Path, port: int, host: str, scratch: Path, authority: Path | None) -> str:
-    order = RecordOrder(
-        f"https://{host}/",
-        wait_s=1,
-        resolver_rules=(f"MAP {host} 127.0.0.1:{port}",),
-        authority=authority,
-    )
+    order = RecordOrder(f"https://{host}/", wait_s=1,
+                        resolver_rules=(f"MAP {host} 127.0.0.1:{port}",),
+                        authority=authority)  # fmt: skip
     with pytest.raises(RecordError) as caught:
         record(order, scratch, lambda _line: None)
     return str(caught.value)

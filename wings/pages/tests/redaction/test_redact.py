@@ -140,14 +140,11 @@ def test_bodies_in_all_their_forms() -> None:
     forms = [
         'src="//b.example/x?a=1&amp;sig={}/{}+{}="',
         r'"https:\/\/b.example\/x?a=1\u0026sig={}\/{}+{}="',
-        r"'x?a=1\x26sig\u003d{}\x2f{}\x2B{}\u003D'",
-        "x%3Fa%3D1%26sig%3D{}%2F{}%2b{}%3D",
+        r"'x?a=1\x26sig\u003d{}\x2f{}\x2B{}\u003D'", "x%3Fa%3D1%26sig%3D{}%2F{}%2b{}%3D",
         "x%253Fa%253D1%2526sig%253D{}%252F{}%252B{}%253D",
-        "?a=1&#x26;sig&#x3d;{}&#x2F;{}&#43;{}&#61;",
-        '{{sig: "{}/{}+{}="}}',
-        '{{"sig":"{}/{}+{}="}}',
-        '<input name=sig data-sig="{}/{}+{}=">',
-    ]
+        "?a=1&#x26;sig&#x3d;{}&#x2F;{}&#43;{}&#61;", '{{sig: "{}/{}+{}="}}',
+        '{{"sig":"{}/{}+{}="}}', '<input name=sig data-sig="{}/{}+{}=">',
+    ]  # fmt: skip
     for form in forms:
         text = redacted_text(form.format("ab", "cd", "12"), url)
         assert text == form.format("xx", "xx", "xx")

@@ -111,17 +111,9 @@ def test_options_become_the_order(recorder: Recorder, tmp_path: Path) -> None:
                "--scroll", "--pin", "--resolver-rule", "MAP a b", "--resolver-rule", "MAP c d",
                "--ca", str(key)]  # fmt: skip
     assert run(ROOT_URL, "--name", "mine", *options) == EXIT_OK
-    expected = RecordOrder(
-        url=ROOT_URL,
-        wait_s=1.0,
-        viewport=(800, 600),
-        user_agent="Me",
-        scroll=True,
-        pinned=True,
-        timeout_s=9.0,
-        resolver_rules=("MAP a b", "MAP c d"),
-        authority=key,
-    )
+    expected = RecordOrder(url=ROOT_URL, wait_s=1.0, viewport=(800, 600), user_agent="Me",
+                           scroll=True, pinned=True, timeout_s=9.0,
+                           resolver_rules=("MAP a b", "MAP c d"), authority=key)  # fmt: skip
     assert recorder.orders == [expected]
 
 
