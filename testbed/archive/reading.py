@@ -20,14 +20,12 @@ from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-NOT_REPLAYED = frozenset(
-    {
-        # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
-        *("server", "date", "content-length", "connection", "keep-alive", "proxy-connection"),
-        *("transfer-encoding", "trailer", "upgrade", "alt-svc", "nel", "report-to"),
-        *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
-    }
-)
+NOT_REPLAYED = frozenset({
+    # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
+    *("server", "date", "content-length", "connection", "keep-alive", "proxy-connection"),
+    *("transfer-encoding", "trailer", "upgrade", "alt-svc", "nel", "report-to"),
+    *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
+})  # fmt: skip
 """Response headers (lower case) that an archive may hold but the server does not send."""
 LARGEST_HAR_BYTES = 256 << 20
 LARGEST_NUMBER = 1 << 31  # of bytes, or milliseconds
@@ -197,11 +195,8 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         id=item["_id"], url=request["url"], scheme=scheme, host=host, port=port, path=path,
         method=request["method"], status=response["status"],
         protocol=response["httpVersion"].lower(),
-        headers=tuple(
-            (header["name"], header["value"])
-            for header in response["headers"]
-            if header["name"].lower() not in NOT_REPLAYED
-        ),
+        headers=tuple((header["name"], header["value"]) for header in response["headers"]
+                      if header["name"].lower() not in NOT_REPLAYED),
         headers_size=_known(response["headersSize"]), body_size=response["bodySize"],
         decoded_size=_known(response["content"]["size"]),
         request_body_size=max(request["bodySize"], 0), mime=response["content"]["mimeType"],

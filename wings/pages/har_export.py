@@ -20,8 +20,9 @@ from testbed.archive.reading import HAR_NAME, NOT_REPLAYED, Entry, read_archive,
 from testbed.base import har_format as har
 from testbed.base.errors import ConfigurationError
 from testbed.base.har_format import UNKNOWN, Part
+from testbed.base.units import format_count
 from testbed.base.whole_file import refuse_existing, write_whole
-from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
+from testbed.pages.catalogue import FACTS_NAME, PageFacts, new_page, read_facts
 from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import (
     PageExchange,
@@ -30,7 +31,6 @@ from wings.pages.exchange import (
     find_parents,
     redirect_target,
 )
-from wings.pages.folder import new_page
 from wings.pages.limits import CONTENT_BYTES
 
 TABLE_CREATOR = "testbed.page"
@@ -197,10 +197,8 @@ def _check(recording: Recording) -> None:
         split_url(exchange.url)  # raises what is wrong
         if exchange.body is None:
             raise ValueError(f"{exchange.url}: the body is missing; it has to be synthesised first")
-        if len(exchange.body) != exchange.body_size:
-            raise ValueError(
-                f"{exchange.url}: a body of {len(exchange.body)} bytes, said {exchange.body_size}"
-            )
+        if (size := len(exchange.body)) != exchange.body_size:
+            raise ValueError(f"{exchange.url}: a body of {size} bytes, said {exchange.body_size}")
         if (exchange.how == "root") != (index == 0):
             raise ValueError(f"{exchange.url}: the first exchange, and only it, is the root")
         for time in (exchange.start_ms, exchange.dur_ms, recording.load_ms):
@@ -219,9 +217,7 @@ def _reachable_heads(
             unknown.append(exchange.status)
             size = None
         if size is not None:
-            headers = tuple(
-                pair for pair in exchange.headers if pair[0].lower() not in NOT_REPLAYED
-            )
+            headers = tuple(h for h in exchange.headers if h[0].lower() not in NOT_REPLAYED)
             natural = natural_size(exchange.status, exchange.body_size, headers)
             reachable = reachable_size(size, natural)
             if reachable != size:
@@ -230,25 +226,23 @@ def _reachable_heads(
         sized.append(replace(exchange, headers_size=size))
     notes = []
     if grown:
-        what = "response head grows" if len(grown) == 1 else "response heads grow"
-        notes.append(
-            f"{len(grown)} {what} by {sum(grown)} "
-            "bytes in all: nginx's own lines are longer, and padding has a least size."
-        )
+        what = format_count(len(grown), "response head grows", "response heads grow")
+        why = "nginx's own lines are longer, and padding has a least size"
+        notes.append(f"{what} by {sum(grown)} bytes in all: {why}.")
     if unknown:
         statuses = ", ".join(str(status) for status in sorted(set(unknown)))
-        what = "response" if len(unknown) == 1 else "responses"
-        notes.append(
-            f"{len(unknown)} {what} with a status whose head nginx "
-            f"sizes in its own way ({statuses}): the size of the head is not kept."
-        )
+        what = f"{format_count(len(unknown), 'response')} with a status whose head nginx sizes"
+        notes.append(f"{what} in its own way ({statuses}): the size of the head is not kept.")
     return tuple(sized), tuple(notes)
 
 
 def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) -> dict[str, Any]:
     exchange = placed.exchange
     duration = 0.0 if exchange.dur_ms is None else abs(round(max(exchange.dur_ms, 0), 3))
-    request, response = _request(exchange), _response(placed)
+    request = har.request(exchange.method, exchange.url, _VERSIONS[exchange.protocol],
+                          exchange.request_headers,
+                          (UNKNOWN, exchange.request_body_size))  # fmt: skip
+    response = _response(placed)
     if from_table:
         request = _moved(request, "cookies", before="headersSize")
         response = _moved(response, "cookies", before="content")
@@ -265,30 +259,19 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
     }  # fmt: skip
 
 
-def _request(exchange: PageExchange) -> Part:
-    return har.request(exchange.method, exchange.url, _VERSIONS[exchange.protocol],
-                       exchange.request_headers, (UNKNOWN, exchange.request_body_size))  # fmt: skip
-
-
 def _response(placed: PlacedExchange) -> Part:
     exchange = placed.exchange
     content: Part = {"size": UNKNOWN, "mimeType": exchange.mime}
     if exchange.decoded_size is not None:
         content["size"] = exchange.decoded_size
         content["compression"] = exchange.decoded_size - exchange.body_size
+    head = UNKNOWN if exchange.headers_size is None else exchange.headers_size
     return har.response(
-        exchange.status,
-        "" if exchange.protocol == "h2" else _reason(exchange.status),
-        _VERSIONS[exchange.protocol],
-        exchange.headers,
-        content,
+        exchange.status, "" if exchange.protocol == "h2" else _reason(exchange.status),
+        _VERSIONS[exchange.protocol], exchange.headers, content,
         redirect_target(exchange.url, exchange.status, exchange.headers) or "",
-        (
-            UNKNOWN if exchange.headers_size is None else exchange.headers_size,
-            exchange.body_size,
-            placed.transfer_bytes,
-        ),
-    )
+        (head, exchange.body_size, placed.transfer_bytes),
+    )  # fmt: skip
 
 
 def _moved(part: Part, name: str, before: str) -> Part:

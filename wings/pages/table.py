@@ -33,7 +33,7 @@ LONGEST_MS = 1_000_000_000
 _DEFAULTS = {"protocol": "http", "head_bytes": ""}
 _ID = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 DEEPEST = 100
 """Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
@@ -165,7 +165,9 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], ResourceRow | None]:
         id=check("id", _ID.fullmatch, "letters, digits and _"),
         parent=cells["parent"] or None,
         host=check("host", _HOST.fullmatch, "a host name in lower case"),
-        mime=check("mime", lambda text: not text or _MIME.fullmatch(text), "type/subtype or none"),
+        mime=check(
+            "mime", lambda text: not text or MEDIA_TYPE.fullmatch(text), "type/subtype or none"
+        ),
         status=status or 0,
         transfer_bytes=transfer or 0,
         body_bytes=number("body_bytes"),

@@ -50,10 +50,8 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     if not kept:
         raise ConfigurationError(["no requests of the page; export it with its log"])
     if len(kept) > ENTRIES:
-        raise ConfigurationError(
-            [f"{len(kept)} requests, at most {ENTRIES} are taken; give --page, or export "
-             "one page alone"]
-        )  # fmt: skip
+        remedy = "give --page, or export one page alone"
+        raise ConfigurationError([f"{len(kept)} requests, at most {ENTRIES} are taken; {remedy}"])
     started = parse_moment(chosen.raw("startedDateTime")) if chosen else None
     moments = [parse_moment(entry.raw("startedDateTime")) for entry in kept]
     zero = _zero(started, moments)
@@ -144,11 +142,8 @@ def _recognises(sample: FileStart) -> bool:
 
 def _source(path: Path, log: Fields) -> str:
     creator, browser = log.fields("creator"), log.fields("browser")
-    words = [
-        f"{tool.text('name')} {tool.text('version')}".strip()
-        for tool in (creator, browser)
-        if tool.text("name")
-    ]
+    named = (tool for tool in (creator, browser) if tool.text("name"))
+    words = [f"{tool.text('name')} {tool.text('version')}".strip() for tool in named]
     return f"The HAR file {path.name} by {' with '.join(words) or 'a tool that left no name'}."
 
 
@@ -160,10 +155,8 @@ def _choose_page(log: Fields, entries: list[Fields], page_id: str | None) -> Fie
             names = ", ".join(ascii(name)[1:-1][:60] for name in list(pages)[::-1][:20])
             raise ConfigurationError([f"no page {page_id!r}; the pages are {names or 'not named'}"])
         return pages[page_id]
-    used = {entry.text("pageref") for entry in entries}
-    return next(
-        (page for name, page in reversed(pages.items()) if name in used or len(pages) == 1), None
-    )
+    used = {entry.text("pageref") for entry in entries} if len(pages) > 1 else {*pages}
+    return next((page for name, page in reversed(pages.items()) if name in used), None)
 
 
 def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterator[Fields]:

@@ -87,11 +87,10 @@ def open_circles(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageEx
             members.add(url)
             url = following[url]
         firsts = {x.url: index for index, x in reversed(tuple(enumerate(opened)))}
-        opened = [
-            _plain(x) if x.url == closing else x
-            for index, x in enumerate(opened)
-            if x.url not in members or firsts[x.url] == index
+        kept = [
+            x for index, x in enumerate(opened) if firsts[x.url] == index or x.url not in members
         ]
+        opened = [_plain(x) if x.url == closing else x for x in kept]
     return opened
 
 

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.importer import FileStart, ImportedTable, Importer
+from wings.pages.importing.importer import ImportedTable, Importer
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.overflow import relieve_document
 from wings.pages.limits import MIB, mib
@@ -90,11 +90,8 @@ def parse_facts(text: str, where: str, notes: Notes) -> list[dict[str, str]]:
         rows = list(csv.DictReader(text.splitlines()))
     except csv.Error as error:
         raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
-    problems = [
-        f"{where}:{line}: not as many cells as columns"
-        for line, row in enumerate(rows, 2)
-        if None in row or None in row.values()
-    ]
+    odd = [line for line, row in enumerate(rows, 2) if None in row or None in row.values()]
+    problems = [f"{where}:{line}: not as many cells as columns" for line in odd]
     if problems or not rows:
         raise ConfigurationError(problems or [f"{where}: there are no rows"])
     load_rows = []
@@ -163,8 +160,7 @@ def format_rows(rows: list[dict[str, str]]) -> str:
     return "\n".join(out) + "\n"
 
 
-def _recognises(sample: FileStart) -> bool:
-    return is_own(sample.text) or is_facts(sample.text)
-
-
-IMPORTER = Importer("resources", "a resource table (CSV)", _recognises, read_resources)
+IMPORTER = Importer(
+    "resources", "a resource table (CSV)",
+    lambda sample: is_own(sample.text) or is_facts(sample.text), read_resources,
+)  # fmt: skip

@@ -6,7 +6,6 @@ no page at all is an error, all problems at once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,9 +23,8 @@ from wings.pages.importing.requests import KeptRequest, find_documents, find_ext
 from wings.pages.importing.sanitiser import clean_headers, replayed_protocol
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ENTRIES, HOSTS
-from wings.pages.table import DOCUMENT_TYPES
+from wings.pages.table import DOCUMENT_TYPES, MEDIA_TYPE
 
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _LONGEST_TITLE = 300
 _THREADS = 2  # each has one body of up to 64 MiB in the making
 _TABLE_NOTES = {
@@ -112,11 +110,9 @@ def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Se
         typed = replace(document, claim=replace(document.claim, mime="text/html"))
         return [typed if item is document else item for item in requests]
     others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
-    remedy = (
-        f"begin with a document: --url {printable(others[0], 200)}"
-        if others
-        else "no other request has a document either; if that is wrong, name another by --url"
-    )
+    remedy = "no other request has a document either; if that is wrong, name another by --url"
+    if others:
+        remedy = f"begin with a document: --url {printable(others[0], 200)}"
     what = f"{mime or 'of no known type'}, status {document.status}"
     raise ConfigurationError(
         [f"{document.url}: the page itself is not text/html ({what}); {remedy}", *notes.sentences()]
@@ -125,7 +121,7 @@ def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Se
 
 def _mime(claim: Claim) -> str:
     mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return mime if _MIME.fullmatch(mime) else ""
+    return mime if MEDIA_TYPE.fullmatch(mime) else ""
 
 
 def _exchanges(

@@ -20,13 +20,10 @@ from wings.pages.exchange import HttpProtocol
 
 _WRONG = "wrong"
 _Shape = TypeVar("_Shape", bound=BaseModel)
-_Host = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
-        description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
-    ),
-]
+_Host = Annotated[str, Field(
+    pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
+    description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
+)]  # fmt: skip
 
 
 def _problem(text: str) -> PydanticCustomError:
@@ -79,16 +76,14 @@ class RecipeTable(_Model):
     version: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$", description="one exact version")
     ]
-    integrity: Annotated[
-        str | None,
-        Field(pattern=r"^sha512-[A-Za-z0-9+/]{86}==$",
-              description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says"),
-    ] = None  # fmt: skip
-    sha256: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9a-f]{64}$",
-              description="the SHA256 that `apt-cache show PACKAGE=VERSION` says"),
-    ] = None  # fmt: skip
+    integrity: Annotated[str | None, Field(
+        pattern=r"^sha512-[A-Za-z0-9+/]{86}==$",
+        description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says",
+    )] = None  # fmt: skip
+    sha256: Annotated[str | None, Field(
+        pattern=r"^[0-9a-f]{64}$",
+        description="the SHA256 that `apt-cache show PACKAGE=VERSION` says",
+    )] = None  # fmt: skip
     suite: Annotated[
         str | None, Field(pattern=r"^[a-z][a-z-]*$", description="a suite of Debian, as 'bookworm'")
     ] = None
@@ -115,11 +110,9 @@ class RecipeTable(_Model):
         if not debian and self.when_gone == "newest":
             problems.append("when_gone: npm keeps every version; remove it")
         site = self.main.split(".")[-2:]
-        problems += [
-            f"hosts: {rule.host} is not below {'.'.join(site)} as main is; a page is one site"
-            for rule in self.hosts
-            if rule.host.split(".")[-2:] != site
-        ]
+        outside = [rule.host for rule in self.hosts if rule.host.split(".")[-2:] != site]
+        why = f"is not below {'.'.join(site)} as main is; a page is one site"
+        problems += [f"hosts: {host} {why}" for host in outside]
         if problems:
             raise _problem("; ".join(problems))
         return self

@@ -32,9 +32,7 @@ _MIMES = {
 }  # fmt: skip
 """Media types by the name's ending, the same on every machine."""
 UNKNOWN = "application/octet-stream"
-_TEXT = frozenset(
-    ("application/javascript", "application/json", "application/xml", "image/svg+xml")
-)
+_TEXT = {"application/javascript", "application/json", "application/xml", "image/svg+xml"}
 _SAFE = "/!$&'()*+,;=:@~"
 GZIP_LEVEL = 6  # nginx's and Apache's usual one, and that of the measured sizes
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -148,9 +146,8 @@ class _Work:
                 self.notes.append(f"{base}: {url} is not in the package; cut")
                 return None
             before, mark, fragment = url.partition("#")
-            return self.reach(path, before[before.find("?") :] if "?" in before else "") + (
-                mark + fragment
-            )
+            query = before[before.find("?") :] if "?" in before else ""
+            return self.reach(path, query) + mark + fragment
 
         return changed
 
@@ -182,9 +179,8 @@ def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]
     for edit in recipe.edits:
         occurrences = edited.get(edit.file, b"").count(edit.old.encode())
         if occurrences != 1:
-            problems.append(
-                f"recipe.edits: {edit.file} holds {edit.old!r} {occurrences} times, expected once"
-            )
+            held = f"{edit.file} holds {edit.old!r} {occurrences} times"
+            problems.append(f"recipe.edits: {held}, expected once")
             continue
         edited[edit.file] = edited[edit.file].replace(edit.old.encode(), edit.new.encode())
     if problems:

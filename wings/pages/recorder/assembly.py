@@ -10,7 +10,7 @@ from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
 from wings.pages.coding import CodingError, decode
-from wings.pages.exchange import How, PageExchange, Recording
+from wings.pages.exchange import How, PageExchange, Recording, without
 from wings.pages.importing.bodies import make_body
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.references import open_circles
@@ -143,14 +143,13 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
 
 def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
     """Return the exchange with a body of its type and size for the one that was not seen."""
-    body, coded = make_body(
-        exchange.mime, exchange.body_size, exchange.decoded_size, encoding, exchange.url
-    )
-    headers = tuple(h for h in exchange.headers if coded or h[0].lower() != "content-encoding")
-    decoded_size = exchange.decoded_size if coded else len(body)
-    return replace(
-        exchange, body=body, body_size=len(body), decoded_size=decoded_size, headers=headers
-    )
+    sizes = exchange.body_size, exchange.decoded_size
+    body, coded = make_body(exchange.mime, *sizes, encoding, exchange.url)
+    exchange = replace(exchange, body=body, body_size=len(body))
+    if coded:
+        return exchange
+    headers = without(exchange.headers, "content-encoding")
+    return replace(exchange, decoded_size=len(body), headers=headers)
 
 
 def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> int | None:
@@ -167,15 +166,9 @@ def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None
         if not transfer.cut:
             notes.add(f"body does not decode ({error})", transfer.url)
         return transfer.decoded_size
-    shown_body = (
-        None if transfer.cut or transfer.method == "HEAD" or request is None else request.body
-    )
+    seen = None if transfer.cut or transfer.method == "HEAD" or request is None else request.body
     # The browser empties what turned out to be no picture.
-    if (
-        shown_body
-        and shown_body.size
-        and not _agrees(data, transfer.header("content-type"), shown_body)
-    ):
+    if seen and seen.size and not _agrees(data, transfer.header("content-type"), seen):
         notes.add("body differs between the browser's network log, which is kept, and its DevTools "
                   "protocol", transfer.url)  # fmt: skip
     return len(data)
@@ -194,15 +187,10 @@ class _Causes:
         self, report: BrowserReport, urls: Collection[str], sheets: Collection[str]
     ) -> None:
         self._report, self._urls, self._sheets = report, urls, sheets
-        self._by_id: dict[str, PageRequest] = {
-            request.id: request for request in reversed(report.requests)
-        }
+        self._by_id = {request.id: request for request in reversed(report.requests)}
         # Before a redirect of the browser's own (HSTS) there is nothing on the wire.
-        self._documents = {
-            request.frame: request.url
-            for request in report.requests
-            if request.type == "Document" and request.frame
-        }
+        documents = (request for request in report.requests if request.type == "Document")
+        self._documents = {request.frame: request.url for request in documents if request.frame}
 
     def of(self, transfer: NetTransfer, request: PageRequest | None) -> _Cause:
         """Return why this request was made."""
@@ -234,9 +222,8 @@ def _agrees(data: bytes, content_type: str, shown_body: ScriptBody) -> bool:
     """Return whether ``data``, decoded, is what the browser showed as ``shown_body``."""
     if not shown_body.text:
         return hashlib.sha256(data).hexdigest() == shown_body.sha256
-    return any(
-        hashlib.sha256(text).hexdigest() == shown_body.sha256 for text in _texts(data, content_type)
-    )
+    texts = _texts(data, content_type)
+    return any(hashlib.sha256(text).hexdigest() == shown_body.sha256 for text in texts)
 
 
 def _texts(data: bytes, content_type: str) -> Iterator[bytes]:

@@ -105,10 +105,8 @@ def find_reach(order: RecordOrder) -> Reach:
         addresses = _resolve(host_name)
         if not addresses:
             problems.append(f"--allow-private {text}: no such host")
-        ends += [
-            _end(address, ANY_PORT if allowed_port is None else allowed_port)
-            for address in addresses
-        ]
+        to_port = ANY_PORT if allowed_port is None else allowed_port
+        ends += [_end(address, to_port) for address in addresses]
     if problems:
         raise ConfigurationError(problems)
     ruled = any(_is_for(rule, host, port) for rule in order.resolver_rules)

@@ -149,6 +149,8 @@ def _find_node() -> Path:
 def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, browser: Path,
                  account: Account, mark: str) -> None:  # fmt: skip
     nowhere = f"unix:path={folder / 'no-bus'}"
+    usual = browser_arguments(folder / "profile", sandbox=sandbox_obstacle(account.user) is None,
+                              filter_calls=filters_calls(), authority=None)  # fmt: skip
     value: dict[str, Any] = {
         "url": order.url,
         "executable": str(browser),
@@ -158,12 +160,7 @@ def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, bro
         | {"GUARD_ALLOW": ",".join(reach.ends)},
         "guard_log": str(folder / GUARD_LOG),
         "arguments": [
-            *browser_arguments(
-                folder / "profile",
-                sandbox=sandbox_obstacle(account.user) is None,
-                filter_calls=filters_calls(),
-                authority=None,
-            ),
+            *usual,
             *recording_arguments(order, (*order.resolver_rules, *reach.rules), folder / "net.json"),
             FIRST_PAGE,
         ],
@@ -203,9 +200,8 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
         if writing >= 0:
             os.close(writing)
     if status == TIMED_OUT:
-        raise RecordError(
-            f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
-        )
+        late = f"no load event in {order.timeout_s:g} s; give it more with --timeout"
+        raise RecordError(f"{order.url}: {late}")
     if status == NOT_LOADED:
         failure = json.loads((folder / "report.json").read_bytes())["failed"]
         raise RecordError(f"{order.url}: {describe_failure(failure)}")

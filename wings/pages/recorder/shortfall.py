@@ -40,11 +40,8 @@ class Shortfalls:
 
     def sentences(self) -> tuple[str, ...]:
         """Return one sentence for each kind, in the order of first mention."""
-        kinds = (
-            f"{what[0].upper()}{what[1:]}: {_named(Counter(urls))}."
-            for what, urls in self._urls.items()
-        )
-        return (*self._plain, *kinds)
+        named = [(what, _named(Counter(urls))) for what, urls in self._urls.items()]
+        return (*self._plain, *(f"{what[0].upper()}{what[1:]}: {urls}." for what, urls in named))
 
 
 def _named(urls: Mapping[str, int]) -> str:
@@ -113,9 +110,8 @@ def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | N
         why = "cancelled by the page" if request and request.cancelled else "ended"
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
     elif transfer.body is None or transfer.unread:
-        notes.add(
-            "body of which only the size was seen, replaced by another of that size", transfer.url
-        )
+        what = "body of which only the size was seen, replaced by another of that size"
+        notes.add(what, transfer.url)
     if request is None:
         notes.add("seen in the browser's network log only, so that what led to it is a guess",
                   transfer.url)  # fmt: skip

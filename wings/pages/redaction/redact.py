@@ -61,12 +61,9 @@ def redact(recording: Recording) -> Recording:
     """
     scrubber = Scrubber(urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges)
     tally = _Tally()
-    for exchange in recording.exchanges:
-        _learn_urls(scrubber, exchange)
-    for exchange in recording.exchanges:
-        _learn_headers(scrubber, exchange)
-    for exchange in recording.exchanges:
-        _learn_body(scrubber, exchange)
+    for learn in (_learn_urls, _learn_headers, _learn_body):
+        for exchange in recording.exchanges:
+            learn(scrubber, exchange)
     exchanges = tuple(_redact(exchange, scrubber, tally) for exchange in recording.exchanges)
     if tally.hashes:
         exchanges = tuple(_follow_hashes(exchange, tally) for exchange in exchanges)

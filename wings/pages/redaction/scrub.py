@@ -163,9 +163,8 @@ class _Index:
         self._by_anchor: defaultdict[bytes, list[_Finder]] = defaultdict(list)
         for secret in all_secrets:
             if secret.placeholder != secret.value:
-                anchor = min(
-                    _WORD.finditer(secret.value), key=lambda run: (shared[run[0]], -len(run[0]))
-                )
+                words = _WORD.finditer(secret.value)
+                anchor = min(words, key=lambda run: (shared[run[0]], -len(run[0])))
                 self._by_anchor[anchor[0]].append(_Finder(secret, *anchor.span()))
         shortest = min(map(len, self._by_anchor), default=1)
         run = rb"((?:[0-9A-Za-z\x80-\xff]|" + _ESCAPED_ALNUM + rb"){%d,})" % shortest

@@ -24,14 +24,12 @@ _SCRIPTS = frozenset(
     {"application/javascript", "application/x-javascript", "text/javascript", "text/ecmascript"}
 )
 # What opaque response blocking cuts short when it is asked for across origins without CORS.
-_DATA = frozenset(
-    {
-        *("application/json", "text/json", "text/csv", "text/vtt", "text/event-stream"),
-        *("application/pdf", "application/zip", "application/gzip", "application/x-gzip"),
-        *("application/x-protobuf", "application/wasm", "application/dash+xml"),
-        *("application/rss+xml", "application/atom+xml", "multipart/mixed"),
-    }
-)
+_DATA = frozenset({
+    *("application/json", "text/json", "text/csv", "text/vtt", "text/event-stream"),
+    *("application/pdf", "application/zip", "application/gzip", "application/x-gzip"),
+    *("application/x-protobuf", "application/wasm", "application/dash+xml"),
+    *("application/rss+xml", "application/atom+xml", "multipart/mixed"),
+})  # fmt: skip
 _EXTENSIONS = {
     "text/html": "html", "application/xhtml+xml": "html", "text/css": "css",
     "application/json": "json", "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif",

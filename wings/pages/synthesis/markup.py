@@ -98,11 +98,8 @@ def _element(page: Discovery, reference: RowReference) -> bytes:
 
 def _inline_script(page: Discovery, row: ResourceRow, references: list[RowReference]) -> str:
     """Return the loader, if scripts need it, and what happens after this document's elements."""
-    later = "".join(
-        f"function c{ref.row.id}(){{{calls(page, after)}}}"
-        for ref in references
-        if (after := page.after(ref.row))
-    )
+    after = ((ref.row.id, calls(page, page.after(ref.row))) for ref in references)
+    later = "".join(f"function c{name}(){{{then}}}" for name, then in after if then)
     loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within(row))
     return (LOADER if loads else "") + later
 
@@ -113,11 +110,9 @@ def _in_script(page: Discovery, reference: RowReference) -> bool:
 
 def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
     """Return classes of the elements that make style rules of this document take effect."""
-    return [
-        style_class(ref.row)
-        for ref in page.within(row)
-        if page.role(page.by_id[ref.carrier]) == "style" and page.role(ref.row) == "image"
-    ]
+    images = [ref for ref in page.within(row) if page.role(ref.row) == "image"]
+    styled = (ref for ref in images if page.role(page.by_id[ref.carrier]) == "style")
+    return [style_class(ref.row) for ref in styled]
 
 
 def call(page: Discovery, reference: RowReference) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
+from testbed.archive.reading import read_archive
 from wings.pages.exchange import PageExchange, Recording
 
 ROOT_URL = "https://www.example.com/"
@@ -54,3 +58,18 @@ def make_recording(*more: PageExchange, **facts: Any) -> Recording:
     recording = Recording(title="A page", url=ROOT_URL, recorded=date(2026, 2, 3), source="made up",
                           exchanges=(*exchanges, *more), load_ms=142.5)  # fmt: skip
     return replace(recording, **facts)
+
+
+def body_of(page: Path, index: int) -> Path:
+    """The file of an entry's body."""
+    body = read_archive(page).entries[index].body
+    assert body is not None
+    return body
+
+
+def edit_entry(page: Path, index: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change an entry of a page's HAR."""
+    path = page / "page.har"
+    har = json.loads(path.read_text())
+    change(har["log"]["entries"][index])
+    path.write_text(json.dumps(har))

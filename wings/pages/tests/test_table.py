@@ -147,22 +147,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "transfer_bytes"),
     [
-        ("amazon", 68, 666_093),
-        ("amazon-fit2011", 41, 433_464),
-        ("file-10k", 1, 10_720),
-        ("file-1m", 1, 1_049_056),
-        ("file-200k", 1, 205_280),
-        ("file-256k", 1, 262_624),
-        ("file-50k", 1, 51_680),
-        ("file-60k", 1, 61_920),
-        ("nytimes", 161, 1_038_176),
-        ("nytimes-fit2011", 109, 894_963),
-        ("tum-website", 7, 249_120),
-        ("wikipedia", 29, 315_149),
-        ("wikipedia-fit2011", 25, 229_075),
-        ("wsj", 133, 1_281_782),
+        ("amazon", 68, 666_093), ("amazon-fit2011", 41, 433_464), ("file-10k", 1, 10_720),
+        ("file-1m", 1, 1_049_056), ("file-200k", 1, 205_280), ("file-256k", 1, 262_624),
+        ("file-50k", 1, 51_680), ("file-60k", 1, 61_920), ("nytimes", 161, 1_038_176),
+        ("nytimes-fit2011", 109, 894_963), ("tum-website", 7, 249_120), ("wikipedia", 29, 315_149),
+        ("wikipedia-fit2011", 25, 229_075), ("wsj", 133, 1_281_782),
     ],
-)
+)  # fmt: skip
 def test_committed_tables_are_whole(name: str, rows: int, transfer_bytes: int) -> None:
     table = read_table(PAGES / name / "resources.csv")
     assert len(table) == rows

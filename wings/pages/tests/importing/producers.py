@@ -38,19 +38,13 @@ def _plain(sent: Sent, bodies: bool) -> Document:
         if not sent.is_text:
             content |= {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
     request = {
-        "method": "GET",
-        "url": sent.url,
-        "httpVersion": _HTTP[sent.protocol],
+        "method": "GET", "url": sent.url, "httpVersion": _HTTP[sent.protocol],
         "headers": pairs([("Referer", sent.initiator), ("Cookie", "theme=dark; ref=" + ROOT)]),
-        "queryString": [],
-        "cookies": [{"name": "theme", "value": "dark"}],
-        "headersSize": 210,
-        "bodySize": 0,
-    }
+        "queryString": [], "cookies": [{"name": "theme", "value": "dark"}],
+        "headersSize": 210, "bodySize": 0,
+    }  # fmt: skip
     response = {
-        "status": sent.status,
-        "statusText": "OK",
-        "httpVersion": _HTTP[sent.protocol],
+        "status": sent.status, "statusText": "OK", "httpVersion": _HTTP[sent.protocol],
         "headers": pairs([*sent.headers, ("content-length", str(len(sent.wire)))]),
         "cookies": [], "content": content, "redirectURL": sent.location,
         "headersSize": len(sent.head), "bodySize": len(sent.wire),

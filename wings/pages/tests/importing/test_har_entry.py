@@ -15,7 +15,7 @@ from wings.pages.exchange import Recording
 from wings.pages.har_export import TRANSFERRED, export_har, write_archive
 from wings.pages.importing.registry import read_recording
 from wings.pages.importing.writing import WriteOptions, write_page
-from wings.pages.tests.conftest import NAMES
+from wings.pages.tests.conftest import NAMES, Small
 from wings.pages.tests.recordings import ROOT_URL, make_exchange, make_recording
 
 TEXT = b"".join(b"p.c%d{width:%dpx}" % (n * 7919, n) for n in range(99))
@@ -94,7 +94,7 @@ def test_other_producers_do_not_speak_for_us(recorded: Path, tmp_path: Path) -> 
 
 
 def test_a_table_without_an_order_gets_one_that_a_page_can_have(
-    small: Callable[[str], Path], cache: Path, tmp_path: Path
+    small: Small, cache: Path, tmp_path: Path
 ) -> None:
     """What has no start stands last in a table, also when it led to others."""
     page = build_page(

@@ -32,16 +32,12 @@ def make_warc(
     for sent in site:
         record = make_response(writer, sent, chunked=chunked, raw=raw)
         asked = [("Host", "x"), *([("Referer", sent.initiator)] if sent.initiator else [])]
-        request = writer.create_warc_record(
-            sent.url,
-            "request",
-            http_headers=StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True),
-            warc_headers_dict={
-                "WARC-Concurrent-To": record.rec_headers.get_header("WARC-Record-ID"),
-                "WARC-Record-ID": make_id("request", sent.url),
-                "WARC-Date": moment(sent.start_ms),
-            },
-        )
+        head = StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True)
+        described = {"WARC-Concurrent-To": record.rec_headers.get_header("WARC-Record-ID"),
+                     "WARC-Record-ID": make_id("request", sent.url),
+                     "WARC-Date": moment(sent.start_ms)}  # fmt: skip
+        request = writer.create_warc_record(sent.url, "request", http_headers=head,
+                                            warc_headers_dict=described)  # fmt: skip
         writer.write_record(record)
         writer.write_record(request)
     return out.getvalue()
@@ -64,13 +60,9 @@ def make_response(writer: Any, sent: Sent, *, chunked: bool, raw: bool) -> Any:
                  "WARC-Date": moment(sent.start_ms)}  # fmt: skip
     if sent.protocol == "h2":
         described["WARC-Protocol"] = "h2"
-    return writer.create_warc_record(
-        sent.url,
-        "response",
-        payload=io.BytesIO(body),
-        http_headers=StatusAndHeaders(f"{sent.status} OK", headers, protocol="HTTP/1.1"),
-        warc_headers_dict=described,
-    )
+    head = StatusAndHeaders(f"{sent.status} OK", headers, protocol="HTTP/1.1")
+    return writer.create_warc_record(sent.url, "response", payload=io.BytesIO(body),
+                                     http_headers=head, warc_headers_dict=described)  # fmt: skip
 
 
 def make_wacz(warcs: dict[str, bytes], pages: list[dict[str, str]]) -> bytes:

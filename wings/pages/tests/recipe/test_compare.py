@@ -10,7 +10,7 @@ import pytest
 from testbed.model import Replay, Substitution
 from wings.pages.exchange import PageExchange, Recording
 from wings.pages.recipe.build import make_canonical
-from wings.pages.recipe.compare import ReplayComparison, compare
+from wings.pages.tests.recipe.compare import ReplayComparison, compare
 
 ROOT = "http://www.x.test/index.html"
 HTML = b'<link rel=stylesheet href="/a.css"><img src="/1.gif"><img src="/2.gif">'
