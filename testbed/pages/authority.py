@@ -84,7 +84,6 @@ def key_hash(certificate: x509.Certificate) -> str:
 
 
 def _subject_name(host: str) -> x509.GeneralName:
-    """Return ``host`` as a subject alternative name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

@@ -85,7 +85,6 @@ def brotli_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes
 
 
 def _brotli_padded(data: bytes, quality: int, size: int) -> bytes:
-    """Compress, and pad what is too short."""
     stream = brotli.Compressor(quality=quality)
     body = stream.process(data) + stream.flush()
     end = stream.finish()

@@ -275,7 +275,6 @@ def _response(placed: PlacedExchange) -> Part:
 
 
 def _moved(part: Part, name: str, before: str) -> Part:
-    """Return ``part`` with the member ``name`` before another."""
     names = [each for each in part if each != name]
     names.insert(names.index(before), name)
     return {each: part[each] for each in names}

@@ -252,7 +252,7 @@ def _depth_problems(
 
 
 def _protocol_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
-    """Yield a host has one address with one way to speak to it."""
+    """Yield hosts with two protocols: a host has one address with one way to speak to it."""
     spoken: dict[str, str] = {}
     for line, row in rows:
         first = spoken.setdefault(row.host, row.protocol)

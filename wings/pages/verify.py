@@ -282,5 +282,4 @@ def _naming_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[s
 
 
 def _without_scheme(url: str) -> str:
-    """Return the URL from its two slashes on."""
     return url.partition(":")[2]

@@ -118,7 +118,7 @@ def _plain(exchange: PageExchange) -> PageExchange:
 
 
 def _join(exchanges: Sequence[PageExchange]) -> list[PageExchange]:
-    """Return each redirect's target, the next request for its URL, is led to by it."""
+    """Return the exchanges such that the next request for a redirect's target is led to by it."""
     joined = list(exchanges)
     waiting: dict[str, str] = {}
     for index, exchange in enumerate(exchanges):

@@ -89,7 +89,6 @@ def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
 
 
 def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
-    """Return the claim with sizes that a body can have."""
     # Codings make a body hardly larger; one that is half as large again is no coding's work.
     most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
 

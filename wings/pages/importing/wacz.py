@@ -27,8 +27,6 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A line of the list of pages."""
-
     id: str
     url: str
     title: str

@@ -143,7 +143,6 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
 
 
 def _source(recipe: Recipe, installed: Installed) -> str:
-    """Return where the page is from; with the version and checksum that were really taken."""
     return (
         f"The {recipe.registry} package {recipe.package} {installed.version} "
         f"({installed.checksum}), split over several hosts, served on loopback and recorded "

@@ -184,7 +184,6 @@ def read_recipe(folder: Path) -> Recipe:
 
 
 def _table_of(base: Path, path: Path, problems: list[str]) -> dict[str, Any]:
-    """Return the ``[recipe]`` of the page that another one is like."""
     if not (base / FACTS_NAME).is_file():
         problems.append(f"{path}: recipe.like: there is no page {base.name!r} beside this one")
         return {}
@@ -209,7 +208,6 @@ def _validated(
 
 
 def _sentence(shape: type[BaseModel], error: ErrorDetails) -> str:
-    """Return what is wrong and what is allowed, with the key."""
     loc = error["loc"]
     key = "recipe" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     if error["type"] == "extra_forbidden":
@@ -230,7 +228,6 @@ def _described(model: type[BaseModel], key: str) -> str:
 
 
 def _model_at(shape: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
-    """Return the model that a place in the document belongs to."""
     model: type[BaseModel] = shape
     for part in loc:
         field = model.model_fields.get(str(part))

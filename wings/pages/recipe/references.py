@@ -150,7 +150,6 @@ class _Finder(HTMLParser):
 
 
 def _tag(what: str, raw: str, change: Change) -> str:
-    """Return a start tag with its loading attributes changed."""
     tag = what.removeprefix("<")
     head = len(what)
     attributes = list(_ATTRIBUTE.finditer(raw, head))

@@ -171,7 +171,6 @@ def _changed(path: str, data: bytes, work: _Work) -> bytes:
 
 
 def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return the package with the recipe's edits made."""
     problems = []
     edited = dict(package)
     if recipe.index not in edited:

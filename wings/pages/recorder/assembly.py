@@ -88,7 +88,6 @@ def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
 
 
 def _source(order: RecordOrder, report: BrowserReport) -> str:
-    """Return how the recording was made."""
     parts = [f"Recorded with {report.browser.replace('/', ' ')}"]
     if order.viewport:
         parts.append("a viewport of {}x{}".format(*order.viewport))
@@ -219,7 +218,6 @@ class _Causes:
 
 
 def _agrees(data: bytes, content_type: str, shown_body: ScriptBody) -> bool:
-    """Return whether ``data``, decoded, is what the browser showed as ``shown_body``."""
     if not shown_body.text:
         return hashlib.sha256(data).hexdigest() == shown_body.sha256
     texts = _texts(data, content_type)

@@ -76,7 +76,6 @@ def choose_account(*needed: Path) -> Account:
 
 
 def _closed(needed: Iterable[Path]) -> Iterator[str]:
-    """Yield what an ordinary user cannot reach."""
     for path in needed:
         for folder in path.resolve().parents:
             if not folder.stat().st_mode & 0o001:

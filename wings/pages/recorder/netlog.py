@@ -106,8 +106,6 @@ def _line(file: IO[bytes]) -> bytes:
 
 
 class _Reader:
-    """Takes the events in their order."""
-
     def __init__(self, most_body_bytes: int) -> None:
         self._left = most_body_bytes
         self._all: list[NetTransfer] = []

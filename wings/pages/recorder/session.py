@@ -176,13 +176,12 @@ def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, bro
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return the same as a replaying client's: no user's settings."""
+    """Return the environment of a replaying client: no user's settings."""
     return {"HOME": str(folder), "LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath),
             "TMPDIR": str(folder), "TZ": "UTC"}  # fmt: skip
 
 
 def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) -> None:
-    """Run the driver to its end and pass its progress on."""
     log = folder / "driver.log"
     reading, writing = os.pipe()
     try:
@@ -211,7 +210,7 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
 
 
 def _bound(order: RecordOrder, netlog: Path) -> None:
-    """Return a page without an end must not fill the disk."""
+    """Refuse a page without an end, which must not fill the disk."""
     if netlog.exists() and netlog.stat().st_size > MOST_LOG_BYTES:
         raise RecordError(
             f"{order.url}: the browser's network log has more than "

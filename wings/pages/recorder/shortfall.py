@@ -30,7 +30,7 @@ class Shortfalls:
         self._urls.setdefault(what, []).append(_bare(url))
 
     def add_all(self, what: str, urls: Iterable[str]) -> None:
-        """Return the same for several."""
+        """Note ``what`` of several URLs."""
         for url in urls:
             self.add(what, url)
 
@@ -130,7 +130,6 @@ def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, request: PageRequ
 
 
 def _note_unsent(notes: Shortfalls, request: PageRequest) -> None:
-    """Note a request that was never sent to the network."""
     if request.source != "network":
         notes.add(f"answered by the browser's {request.source}, not by the network", request.url)
     elif request.status:

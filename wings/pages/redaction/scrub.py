@@ -312,14 +312,12 @@ def _with_domains(host: bytes) -> Iterator[bytes]:
 
 
 def _parameters(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield names and decoded values of a URL's parameters."""
     for pattern in _PARAMETERS:
         for name, value in pattern.findall(raw):
             yield unquote_to_bytes(name), unquote_to_bytes(value)
 
 
 def _is_host(data: bytes, start: int, end: int) -> bool:
-    """Return whether the place is a part of a host's name in a URL."""
     before = _BEFORE_HOST.search(data, max(0, start - _LONGEST_HOST), start)
     if before is None:
         return False

@@ -59,7 +59,6 @@ def _find_table(folder: Path, facts: PageFacts) -> tuple[Path, str | None]:
 
 
 def _place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
-    """Yield the exchange of each row, with its place in the page."""
     discovery = page.discovery
     for response in page.responses:
         row = response.row

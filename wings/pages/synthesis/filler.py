@@ -114,7 +114,6 @@ def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
 
 
 def _shares(template: Template, decoded: int) -> list[int]:
-    """Return how many bytes each place for filler gets."""
     fixed = sum(len(part) for part in template if isinstance(part, bytes))
     free = decoded - fixed
     weights = [part.weight for part in template if isinstance(part, Fill)]

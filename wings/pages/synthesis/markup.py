@@ -59,7 +59,6 @@ def document_template(page: Discovery, row: ResourceRow, title: str) -> Template
 
 
 def _is_tiny(row: ResourceRow) -> bool:
-    """Return whether not even the document type fits."""
     sizes = (row.transfer_bytes - row.head_size, row.body_bytes)
     return any(size is not None and size < len(_DOCTYPE) for size in sizes)
 

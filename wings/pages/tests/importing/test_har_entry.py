@@ -97,14 +97,12 @@ def test_a_table_without_an_order_gets_one_that_a_page_can_have(
     small: Small, cache: Path, tmp_path: Path
 ) -> None:
     """What has no start stands last in a table, also when it led to others."""
-    page = build_page(
-        small(
-            "0,,a.example,text/html,200,4480,16000,root,,0,120\n"
-            "1,2,a.example,image/png,200,2480,2000,url-in-css,,90,60\n"
-            "2,0,a.example,text/css,200,2480,2000,url-in-main-html,,,\n"
-        ),
-        cache,
+    folder = small(
+        "0,,a.example,text/html,200,4480,16000,root,,0,120\n"
+        "1,2,a.example,image/png,200,2480,2000,url-in-css,,90,60\n"
+        "2,0,a.example,text/css,200,2480,2000,url-in-main-html,,,\n"
     )
+    page = build_page(folder, cache)
     before = read_archive(page)
     recording, after = come_back(export_har(page), tmp_path)
     parents = {entry.url: entry.parent for entry in before.entries}

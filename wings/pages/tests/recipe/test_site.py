@@ -59,11 +59,9 @@ def test_references_in_folders_and_odd_names(tmp_path: Path) -> None:
     }
     made = split(recipe_of(tmp_path), package)
     assert [file.url for file in made.files][1:] == [
-        "//static.small.test/css/a.css",
-        "//img.small.test/img/a%20b.gif",
-        "//img.small.test/img/%C3%A9.gif",
-        "//img.small.test/img/c.gif",
-    ]
+        "//static.small.test/css/a.css", "//img.small.test/img/a%20b.gif",
+        "//img.small.test/img/%C3%A9.gif", "//img.small.test/img/c.gif",
+    ]  # fmt: skip
     assert 'href="//static.small.test/css/a.css#x"' in content(made, "index.html")
 
 
