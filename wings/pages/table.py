@@ -218,7 +218,10 @@ def table_problems(rows: Sequence[tuple[int, ResourceRow]]) -> list[tuple[int, s
             problems.append((line, f"status {row.status} without a row that it redirects to"))
     if not problems:
         problems += _cycle_problems(rows, by_id)
-    problems += _bodies_problems(rows)
+    size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
+    if size > BODIES_BYTES:
+        too_large = f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
+        problems.append((rows[0][0], too_large))
     if not problems:
         problems += _depth_problems(rows, by_id)
     return problems or [*_protocol_problems(rows), *_mixed_problems(rows, by_id)]
@@ -229,12 +232,6 @@ def check_depth(rows: Sequence[ResourceRow]) -> None:
     problems = _depth_problems([(0, row) for row in rows], {row.id: row for row in rows})
     if depth_problems := [problem for _, problem in problems]:
         raise ConfigurationError(depth_problems)
-
-
-def _bodies_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
-    size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
-    if size > BODIES_BYTES:
-        yield rows[0][0], f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
 
 
 def _depth_problems(

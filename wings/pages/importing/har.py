@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.har_entry import Producer, is_workers, make_claim, refine, url_of
+from wings.pages.importing.har_entry import OWN_PRODUCERS, is_workers, make_claim, refine, url_of
 from wings.pages.importing.importer import ZIP_MARK, Claim, FileStart, Importer, Reading
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import (
@@ -59,12 +59,13 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     if load_ms is not None and started and zero and load_ms >= 0:
         load_ms += (started - zero).total_seconds() * 1000
     title = chosen.text("title") if chosen else ""
-    producer = Producer(log.fields("creator").text("name").lower())
+    producer = log.fields("creator").text("name").lower()
+    is_own = producer in OWN_PRODUCERS
     claims = []
     for entry, moment in zip(kept, moments, strict=True):
         start_ms = (moment - zero).total_seconds() * 1000 if moment and zero else None
         claims.append(make_claim(entry, start_ms, producer, notes, attached))
-    if producer.is_own:
+    if is_own:
         refined = [refine(claim, e, notes) for claim, e in zip(claims, kept, strict=True)]
         claims = order_by_parent(refined)
     used = dict.fromkeys(entry.text("pageref") for entry in entries)
@@ -72,9 +73,9 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         title=title, url=url,
         recorded=zero.date() if zero else date.fromtimestamp(path.stat().st_mtime),
         source=_source(path, log), claims=tuple(claims), notes=notes, load_ms=load_ms,
-        is_ordered=producer.is_own, is_session=not producer.is_own,
+        is_ordered=is_own, is_session=not is_own,
         other_pages=tuple(n for n in used if chosen and n not in ("", chosen.text("id"))),
-        pinned=producer.is_own and chosen is not None and chosen.raw("_pinned") is True,
+        pinned=is_own and chosen is not None and chosen.raw("_pinned") is True,
     )  # fmt: skip
 
 
