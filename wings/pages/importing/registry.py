@@ -10,7 +10,13 @@ from wings.pages.exchange import Recording
 from wings.pages.importing.importer import FileStart, ImportedTable, Importer
 from wings.pages.importing.screening import screen
 
-MODULES = ("har", "warc", "wacz", "mahimahi", "resources")
+MODULES = (
+    "har",
+    "warc",
+    "wacz",
+    "mahimahi",
+    "resources",
+)
 """Modules beside this one, in the order in which they are asked; each declares ``IMPORTER``."""
 _ELSEWHERE = "for a Web Page Replay archive see wings/pages/README.md"
 
