@@ -20,14 +20,12 @@ from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-NOT_REPLAYED = frozenset(
-    {
-        # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
-        *("server", "date", "content-length", "connection", "keep-alive", "proxy-connection"),
-        *("transfer-encoding", "trailer", "upgrade", "alt-svc", "nel", "report-to"),
-        *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
-    }
-)
+NOT_REPLAYED = frozenset({
+    # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
+    *("server", "date", "content-length", "connection", "keep-alive", "proxy-connection"),
+    *("transfer-encoding", "trailer", "upgrade", "alt-svc", "nel", "report-to"),
+    *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
+})  # fmt: skip
 """Response headers (lower case) that an archive may hold but the server does not send."""
 LARGEST_HAR_BYTES = 256 << 20
 LARGEST_NUMBER = 1 << 31  # of bytes, or milliseconds
@@ -161,14 +159,9 @@ def read_archive(folder: Path) -> Archive:
         entries = tuple(_entry(folder, item, made_up) for item in log["entries"])
         if not entries:
             raise ValueError("no entries")
-        return Archive(
-            name=str(page["id"]),
-            title=str(page["title"]),
-            root_url=entries[0].url,
-            entries=entries,
-            digest=hashlib.sha256(raw).hexdigest(),
-            pinned=page.get("_pinned", False) is True,
-        )
+        return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
+                       entries=entries, digest=hashlib.sha256(raw).hexdigest(),
+                       pinned=page.get("_pinned", False) is True)  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
@@ -199,37 +192,20 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
     request, response = item["request"], item["response"]
     scheme, host, port, path = split_url(request["url"])
     entry = Entry(
-        id=item["_id"],
-        url=request["url"],
-        scheme=scheme,
-        host=host,
-        port=port,
-        path=path,
-        method=request["method"],
-        status=response["status"],
+        id=item["_id"], url=request["url"], scheme=scheme, host=host, port=port, path=path,
+        method=request["method"], status=response["status"],
         protocol=response["httpVersion"].lower(),
-        headers=tuple(
-            (header["name"], header["value"])
-            for header in response["headers"]
-            if header["name"].lower() not in NOT_REPLAYED
-        ),
-        headers_size=_known(response["headersSize"]),
-        body_size=response["bodySize"],
+        headers=tuple((header["name"], header["value"]) for header in response["headers"]
+                      if header["name"].lower() not in NOT_REPLAYED),
+        headers_size=_known(response["headersSize"]), body_size=response["bodySize"],
         decoded_size=_known(response["content"]["size"]),
-        request_body_size=max(request["bodySize"], 0),
-        mime=response["content"]["mimeType"],
+        request_body_size=max(request["bodySize"], 0), mime=response["content"]["mimeType"],
         body=None if item["_body"] is None else folder / _body_name(item["_body"]),
-        location=response["redirectURL"] or None,
-        parent=item["_parent"],
-        carrier=item["_carrier"],
-        how=item["_how"],
-        gap_ms=item["_gap_ms"],
-        start_ms=item["_start_ms"],
-        dur_ms=item["_dur_ms"],
-        depth=item["_depth"],
-        after_load=item["_after_load"],
+        location=response["redirectURL"] or None, parent=item["_parent"], carrier=item["_carrier"],
+        how=item["_how"], gap_ms=item["_gap_ms"], start_ms=item["_start_ms"],
+        dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
-    )
+    )  # fmt: skip
     _check(entry)
     return entry
 

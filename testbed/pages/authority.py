@@ -65,14 +65,11 @@ def make_authority(hosts: Iterable[str]) -> dict[str, bytes]:
     middle = _Signer(_name("firstflight lab"), derive_key("firstflight lab: intermediate"))
     key = derive_key("firstflight lab: hosts")
     intermediate = _authority_certificate(middle, root, depth=0)
+    form, secret = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     files = {
         ROOT_NAME: _pem(_authority_certificate(root, root, depth=1)),
         SPKI_NAME: key_hash(intermediate).encode(),
-        KEY_NAME: key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
+        KEY_NAME: key.private_bytes(serialization.Encoding.PEM, form, secret),
     }
     chains = {f"{host}.pem": _pem(_leaf(host, key, middle)) for host in hosts}
     return files | {name: leaf + _pem(intermediate) for name, leaf in chains.items()}
@@ -87,7 +84,6 @@ def key_hash(certificate: x509.Certificate) -> str:
 
 
 def _subject_name(host: str) -> x509.GeneralName:
-    """Return ``host`` as a subject alternative name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -117,6 +113,7 @@ def _leaf(host: str, key: rsa.RSAPrivateKey, issuer: _Signer) -> x509.Certificat
 
 
 def _builder(subject: x509.Name, key: rsa.RSAPublicKey, issuer: _Signer) -> x509.CertificateBuilder:
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key())
     issued = f"{issuer.name.rfc4514_string()}/{subject.rfc4514_string()}".encode()
     return (
         x509.CertificateBuilder()
@@ -127,10 +124,7 @@ def _builder(subject: x509.Name, key: rsa.RSAPublicKey, issuer: _Signer) -> x509
         .not_valid_before(VALID_FROM)
         .not_valid_after(VALID_TO)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key()),
-            critical=False,
-        )
+        .add_extension(signer, critical=False)
     )
 
 
@@ -138,9 +132,8 @@ def _sign(builder: x509.CertificateBuilder, issuer: _Signer) -> x509.Certificate
     """Sign, with a comment that brings the certificate to ``CERTIFICATE_BYTES``."""
     length = CERTIFICATE_BYTES
     while True:
-        signed = builder.add_extension(_comment(length), critical=False).sign(
-            issuer.key, hashes.SHA256()
-        )
+        commented = builder.add_extension(_comment(length), critical=False)
+        signed = commented.sign(issuer.key, hashes.SHA256())
         excess = len(signed.public_bytes(serialization.Encoding.DER)) - CERTIFICATE_BYTES
         if excess <= 0 or length == _LEAST_COMMENT:
             return signed
@@ -157,16 +150,10 @@ def _comment(length: int) -> x509.UnrecognizedExtension:
 
 def _usage(*, authority: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=not authority,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
+        digital_signature=True, content_commitment=False, key_encipherment=not authority,
+        data_encipherment=False, key_agreement=False, key_cert_sign=authority, crl_sign=authority,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _name(common_name: str) -> x509.Name:

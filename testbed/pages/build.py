@@ -126,11 +126,9 @@ def _certify(folder: Path) -> None:
 def _fill_from_archive(folder: Path) -> Fill:
     """Read and check the archive; what is returned reads nothing that is not in its folder."""
     archive = read_archive(folder)
-    problems = [
-        f"{folder / name}: is a link; an archive holds its files itself"
-        for name in (FACTS_NAME, HAR_NAME, "bodies")
-        if (folder / name).is_symlink()
-    ]
+    parts = (folder / name for name in (FACTS_NAME, HAR_NAME, "bodies"))
+    links = [part for part in parts if part.is_symlink()]
+    problems = [f"{link}: is a link; an archive holds its files itself" for link in links]
     if problems:
         raise ConfigurationError(problems)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -11,21 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testbed.archive.reading import HAR_NAME
-from testbed.base.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.whole_folder import OccupiedError, new_folder
 
 FACTS_NAME = "page.toml"
-_REQUIRED: dict[str, type] = {
-    "title": str,
-    "url": str,
-    "recorded": date,
-    "source": str,
-    "licence": str,
-    "bodies": str,
-    "deviations": list,
-}
-_OPTIONAL: dict[str, type] = {
-    "pinned": bool, "made_up": bool, "recipe": dict, "table": dict,
-}  # fmt: skip
+_REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
+                              "licence": str, "bodies": str, "deviations": list}  # fmt: skip
+_OPTIONAL: dict[str, type] = {"pinned": bool, "made_up": bool, "recipe": dict, "table": dict}
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -67,11 +61,9 @@ def read_facts(path: Path) -> PageFacts:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError([f"{path}: cannot be read: {error}"]) from None
     kinds = _REQUIRED | _OPTIONAL
-    problems = [
-        f"{path}: unknown key {key!r}; the keys are {', '.join(kinds)}"
-        for key in values
-        if key not in kinds
-    ]
+    keys = ", ".join(kinds)
+    unknown = [key for key in values if key not in kinds]
+    problems = [f"{path}: unknown key {key!r}; the keys are {keys}" for key in unknown]
     for key, kind in kinds.items():
         if key not in values:
             if key in _REQUIRED:
@@ -91,14 +83,9 @@ def format_facts(facts: PageFacts) -> str:
 
     Half a surrogate pair, which TOML cannot hold, becomes U+FFFD.
     """
-    lines = [
-        f"title = {_quote(facts.title)}",
-        f"url = {_quote(facts.url)}",
-        f"recorded = {facts.recorded.isoformat()}",
-        f"source = {_quote(facts.source)}",
-        f"licence = {_quote(facts.licence)}",
-        f"bodies = {_quote(facts.bodies)}",
-    ]
+    lines = [f"title = {_quote(facts.title)}", f"url = {_quote(facts.url)}",
+             f"recorded = {facts.recorded.isoformat()}", f"source = {_quote(facts.source)}",
+             f"licence = {_quote(facts.licence)}", f"bodies = {_quote(facts.bodies)}"]  # fmt: skip
     if facts.pinned:
         lines.append("pinned = true")
     if facts.made_up:
@@ -123,13 +110,8 @@ def _escape(match: re.Match[str]) -> str:
 
 def list_pages(root: Path) -> tuple[Path, ...]:
     """Return the page folders below ``root``, by name; one that is just being written is none."""
-    return tuple(
-        sorted(
-            path.parent
-            for path in root.glob(f"*/{FACTS_NAME}")
-            if not path.parent.name.startswith(".")
-        )
-    )
+    folders = (path.parent for path in root.glob(f"*/{FACTS_NAME}"))
+    return tuple(sorted(folder for folder in folders if not folder.name.startswith(".")))
 
 
 def find_page(root: Path, name: str) -> Path:
@@ -160,10 +142,33 @@ def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
         )  # fmt: skip
     folder = root / name
     if folder.exists() and not replace:
-        raise ConfigurationError(
-            [f"{folder}: there is a page of this name; choose another, or give --replace"]
-        )
+        raise ConfigurationError([_taken(folder)])
     return folder
+
+
+def _taken(folder: Path) -> str:
+    return f"{folder}: there is a page of this name; choose another, or give --replace"
+
+
+@contextmanager
+def new_page(folder: Path, facts: PageFacts, *, replace: bool = False) -> Iterator[Path]:
+    """Yield ``new_folder`` for a page that a user named, with its ``page.toml`` in it.
+
+    Raises:
+        ConfigurationError: the folder is there, and ``replace`` is not given.
+        StorageError: it cannot be written; what was there before is intact.
+    """
+    try:
+        with new_folder(folder, replace=replace) as scratch:
+            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
+            yield scratch
+    except OccupiedError:
+        raise ConfigurationError([_taken(folder)]) from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
+            "intact; free some space or choose another place"
+        ) from None
 
 
 def list_sources(folder: Path) -> tuple[Path, ...]:

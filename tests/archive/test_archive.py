@@ -34,27 +34,15 @@ def change(page: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 def test_origins_and_hosts(page: Path) -> None:
     archive = read_archive(page)
-    assert archive.origins == (
-        ServedOrigin("https", "www.example.com", 443, True),
-        ServedOrigin("http", "img.example.com", 8080, False),
-    )
+    assert archive.origins == (ServedOrigin("https", "www.example.com", 443, True),
+                               ServedOrigin("http", "img.example.com", 8080, False))  # fmt: skip
     assert archive.hosts == ("www.example.com", "img.example.com")
     assert archive.tls_hosts == ("www.example.com",)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../etc/passwd",
-        "/etc/passwd",
-        "bodies/../page.toml",
-        f"bodies/{'0' * 63}",
-        f"bodies/{'0' * 64}/x",
-        f"bodies/{'0' * 64}\n",
-        f"bodies/{'A' * 64}",
-        7,
-    ],
-)
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "bodies/../page.toml",
+                                  f"bodies/{'0' * 63}", f"bodies/{'0' * 64}/x",
+                                  f"bodies/{'0' * 64}\n", f"bodies/{'A' * 64}", 7])  # fmt: skip
 def test_bodies_are_in_their_folder(page: Path, name: object) -> None:
     change(page, lambda log: log["entries"][1].update(_body=name))
     with pytest.raises(ConfigurationError, match="not a page archive"):
@@ -64,23 +52,12 @@ def test_bodies_are_in_their_folder(page: Path, name: object) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "file:///etc/passwd",
-        "ftp://a.test/",
-        "https:///x",
-        "https://../x",
-        "https://a.test;return 200/",
-        "https://user@a.test/",
-        "https://a.test\\@b.test/",
-        "https://[::1]/",
-        "https://a.test:0/",
-        "https://a.test:65536/",
-        "https://a.test:+80/",
-        "https://a.test:٨٠/",
-        "https://a.test:/",
-        "https://a.test#x",
-        f"https://{'a' * 252}/",
+        "file:///etc/passwd", "ftp://a.test/", "https:///x", "https://../x",
+        "https://a.test;return 200/", "https://user@a.test/", "https://a.test\\@b.test/",
+        "https://[::1]/", "https://a.test:0/", "https://a.test:65536/", "https://a.test:+80/",
+        "https://a.test:٨٠/", "https://a.test:/", "https://a.test#x", f"https://{'a' * 252}/",
     ],
-)
+)  # fmt: skip
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ValueError, match=r"is no|only http"):
         split_url(url)
@@ -149,10 +126,8 @@ JSON = st.recursive(
 
 
 @given(data=st.data())
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=150,
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+          max_examples=150)  # fmt: skip
 def test_whatever_a_field_holds(page: Path, data: st.DataObject) -> None:
     """A changed field is an error of the configuration or a problem that is told, never a crash."""
     original = (page / "page.har").read_text()

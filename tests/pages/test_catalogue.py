@@ -26,20 +26,11 @@ def reread(facts: PageFacts) -> PageFacts:
 
 @given(
     st.builds(
-        PageFacts,
-        title=texts,
-        url=texts,
-        recorded=st.dates(),
-        source=texts,
-        licence=texts,
-        bodies=texts,
-        deviations=st.lists(texts).map(tuple),
-        pinned=st.booleans(),
-        made_up=st.booleans(),
-        recipe=st.none(),
-        table=st.none(),
+        PageFacts, title=texts, url=texts, recorded=st.dates(), source=texts, licence=texts,
+        bodies=texts, deviations=st.lists(texts).map(tuple), pinned=st.booleans(),
+        made_up=st.booleans(), recipe=st.none(), table=st.none(),
     )
-)
+)  # fmt: skip
 def test_what_is_written_is_read_back(facts: PageFacts) -> None:
     assert reread(facts) == facts
 

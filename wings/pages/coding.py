@@ -27,15 +27,12 @@ _ZSTD_LEVELS = ((3,), (3, 9, 6, 1), (3, 12, 19, 9, 6, 1))
 
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _FCOMMENT = 0x10
+GZIP_FRAME_BYTES = 18
 # Empty blocks of RFC 1951 that begin and end on a byte: a stored one, and the same after one, two
 # or three empty blocks of fixed codes, which have 10 bits each.  With 13 every rest by 5 is there.
-_EMPTY_BLOCKS = {
-    5: bytes.fromhex("000000ffff"),
-    6: bytes.fromhex("02000000ffff"),
-    7: bytes.fromhex("0208000000ffff"),
-    9: bytes.fromhex("020820000000 00ffff"),
-    13: bytes.fromhex("02000000ffff 0208000000ffff"),
-}
+_EMPTY_BLOCKS = {5: bytes.fromhex("000000ffff"), 6: bytes.fromhex("02000000ffff"),
+                 7: bytes.fromhex("0208000000ffff"), 9: bytes.fromhex("020820000000 00ffff"),
+                 13: bytes.fromhex("02000000ffff 0208000000ffff")}  # fmt: skip
 _ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18"
 _ZSTD_SKIPPABLE_BYTES = 8
 _ZSTD_EMPTY_BLOCK = bytes(3)
@@ -50,15 +47,18 @@ _ALIASES = {"x-gzip": "gzip", "": "identity"}
 
 def gzip_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Yield members padded by any number of bytes in a comment (RFC 1952 section 2.3)."""
-    check = zlib.crc32(data).to_bytes(4, "little")
-    check += (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
     for level, memory in _ZLIB_LEVELS[: _ZLIB_TRIES[effort]]:
         packed = _deflated(data, level, memory, -zlib.MAX_WBITS)
-        missing = size - 18 - len(packed)
-        comment = b"." * (missing - 1) + b"\0" if missing > 0 else b""
-        # No time stamp, unknown operating system.
-        head = bytes((0x1F, 0x8B, 8, _FCOMMENT if comment else 0, 0, 0, 0, 0, 0, 255))
-        yield head + comment + packed + check
+        yield gzip_member(packed, data, size - GZIP_FRAME_BYTES - len(packed))
+
+
+def gzip_member(packed: bytes, data: bytes, spare: int) -> bytes:
+    """Return ``data``, deflated to ``packed``, as a member with a comment of ``spare`` bytes."""
+    comment = b"." * (spare - 1) + b"\0" if spare > 0 else b""
+    # No time stamp, unknown operating system: the same bytes on every machine.
+    head = bytes((0x1F, 0x8B, 8, _FCOMMENT if comment else 0, 0, 0, 0, 0, 0, 255))
+    check = zlib.crc32(data).to_bytes(4, "little")
+    return head + comment + packed + check + (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def deflate_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
@@ -85,7 +85,6 @@ def brotli_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes
 
 
 def _brotli_padded(data: bytes, quality: int, size: int) -> bytes:
-    """Compress, and pad what is too short."""
     stream = brotli.Compressor(quality=quality)
     body = stream.process(data) + stream.flush()
     end = stream.finish()
@@ -96,10 +95,9 @@ def zstd_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Yield frames padded by empty blocks of 3 bytes or by a skippable frame of 8 and more."""
     for level in _ZSTD_LEVELS[effort]:
         for checksum in (False, True):
+            window = min(_ZSTD_WINDOW_LOG, max(10, len(data).bit_length()))
             parameters = zstandard.ZstdCompressionParameters.from_level(
-                level,
-                window_log=min(_ZSTD_WINDOW_LOG, max(10, len(data).bit_length())),
-                write_checksum=checksum,
+                level, window_log=window, write_checksum=checksum
             )
             stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
             body = stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
@@ -115,11 +113,9 @@ def zstd_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
 
 
 CANDIDATES: dict[str, Callable[[bytes, int, int], Iterator[bytes]]] = {
-    "gzip": gzip_candidates,
-    "deflate": deflate_candidates,
-    "br": brotli_candidates,
-    "zstd": zstd_candidates,
-}
+    "gzip": gzip_candidates, "deflate": deflate_candidates,
+    "br": brotli_candidates, "zstd": zstd_candidates,
+}  # fmt: skip
 
 
 def _deflated(data: bytes, level: int, memory: int, wbits: int) -> bytes:
@@ -312,10 +308,6 @@ def _inflate(data: bytes, wbits: int, name: str) -> Iterator[bytes]:
             raise CodingError(f"{name} data is truncated")
 
 
-def _gunzip(data: bytes) -> Iterator[bytes]:
-    return _inflate(data, _GZIP_WBITS, "gzip")
-
-
 def _undeflate(data: bytes) -> Iterator[bytes]:
     # RFC 1950: the first two bytes are a multiple of 31, and the method is 8.
     wrapped = len(data) > 1 and data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
@@ -353,8 +345,6 @@ def _unzstd(data: bytes) -> Iterator[bytes]:
 
 
 _DECODERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
-    "gzip": _gunzip,
-    "deflate": _undeflate,
-    "br": _unbrotli,
-    "zstd": _unzstd,
-}
+    "gzip": lambda data: _inflate(data, _GZIP_WBITS, "gzip"),
+    "deflate": _undeflate, "br": _unbrotli, "zstd": _unzstd,
+}  # fmt: skip

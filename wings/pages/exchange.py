@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urldefrag, urljoin
 
 from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
 from wings.pages.table import REDIRECTS
 
@@ -70,14 +71,7 @@ class PageExchange:
         return None if self.start_ms is None else self.start_ms - parent.start_ms - parent.dur_ms
 
 
-class _Response(Protocol):
-    @property
-    def body_size(self) -> int: ...
-    @property
-    def made_up(self) -> bool: ...
-
-
-def describe_made_up(responses: Iterable[_Response]) -> str:
+def describe_made_up(responses: Iterable[PageExchange | Entry]) -> str:
     """Return how much was made up, as ``3 of 8 bodies, 1.0 KiB of 2.5 MiB``; nothing if none."""
     bodies = [response for response in responses if response.body_size]
     made_up = [body for body in bodies if body.made_up]

@@ -20,8 +20,9 @@ from testbed.archive.reading import HAR_NAME, NOT_REPLAYED, Entry, read_archive,
 from testbed.base import har_format as har
 from testbed.base.errors import ConfigurationError
 from testbed.base.har_format import UNKNOWN, Part
+from testbed.base.units import format_count
 from testbed.base.whole_file import refuse_existing, write_whole
-from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
+from testbed.pages.catalogue import FACTS_NAME, PageFacts, new_page, read_facts
 from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import (
     PageExchange,
@@ -30,7 +31,6 @@ from wings.pages.exchange import (
     find_parents,
     redirect_target,
 )
-from wings.pages.folder import new_page
 from wings.pages.limits import CONTENT_BYTES
 
 TABLE_CREATOR = "testbed.page"
@@ -71,16 +71,9 @@ class PlacedExchange:
     more: Mapping[str, str] = field(default_factory=dict)
 
 
-def make_har(
-    name: str,
-    title: str,
-    recorded: date,
-    placed: Iterable[PlacedExchange],
-    *,
-    creator: str = har.CREATOR,
-    timings: Mapping[str, float | None] | None = None,
-    more: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+def make_har(name: str, title: str, recorded: date, placed: Iterable[PlacedExchange], *,
+             creator: str = har.CREATOR, timings: Mapping[str, float | None] | None = None,
+             more: Mapping[str, Any] | None = None) -> dict[str, Any]:  # fmt: skip
     """Return the HAR document of the page ``name``; times count from midnight UTC of ``recorded``.
 
     ``more`` are fields of our own for the page.
@@ -100,14 +93,8 @@ def write_content(folder: Path, document: dict[str, Any], bodies: Iterable[bytes
             (folder / name).write_bytes(body or b"")
 
 
-def write_archive(
-    folder: Path,
-    recording: Recording,
-    *,
-    licence: str,
-    replace: bool = False,
-    bodies: str = BODIES_RECORDED,
-) -> tuple[str, ...]:
+def write_archive(folder: Path, recording: Recording, *, licence: str, replace: bool = False,
+                  bodies: str = BODIES_RECORDED) -> tuple[str, ...]:  # fmt: skip
     """Write ``page.toml``, ``page.har`` and ``bodies/<sha256>`` of ``recording`` to ``folder``.
 
     The folder appears whole or not at all; one recording always gives the same bytes.
@@ -122,16 +109,9 @@ def write_archive(
     document, notes = make_recorded_har(folder.name, recording)
     if made_up := describe_made_up(recording.exchanges):
         bodies = f"{bodies} Made up in their recorded sizes: {made_up}."
-    facts = PageFacts(
-        title=recording.title,
-        url=recording.url,
-        recorded=recording.recorded,
-        source=recording.source,
-        licence=licence,
-        bodies=bodies,
-        deviations=notes,
-        pinned=recording.pinned,
-    )
+    facts = PageFacts(title=recording.title, url=recording.url, recorded=recording.recorded,
+                      source=recording.source, licence=licence, bodies=bodies, deviations=notes,
+                      pinned=recording.pinned)  # fmt: skip
     with new_page(folder, facts, replace=replace) as scratch:
         write_content(scratch, document, (each.body for each in recording.exchanges))
     return notes
@@ -156,25 +136,16 @@ def make_recorded_har(name: str, recording: Recording) -> tuple[dict[str, Any], 
         parent = parentage.parents[index]
         origin = None if parent is None else exchanges[parent]
         url = None if origin is None else origin.url
-        placed.append(
-            PlacedExchange(
-                exchange=exchange,
-                id=str(index),
-                parent=url,
-                carrier=url,
-                gap_ms=exchange.gap_ms(origin),
-                depth=parentage.depths[index],
-                transfer_bytes=(exchange.headers_size or 0) + exchange.body_size,
-            )
-        )
+        placed.append(PlacedExchange(
+            exchange=exchange, id=str(index), parent=url, carrier=url,
+            gap_ms=exchange.gap_ms(origin), depth=parentage.depths[index],
+            transfer_bytes=(exchange.headers_size or 0) + exchange.body_size,
+        ))  # fmt: skip
     document = make_har(
-        name,
-        recording.title,
-        recording.recorded,
-        placed,
+        name, recording.title, recording.recorded, placed,
         timings={} if recording.load_ms is None else {"onLoad": _rounded(recording.load_ms)},
         more={"_pinned": recording.pinned, "_notes": list(notes)},
-    )
+    )  # fmt: skip
     return document, notes
 
 
@@ -226,10 +197,8 @@ def _check(recording: Recording) -> None:
         split_url(exchange.url)  # raises what is wrong
         if exchange.body is None:
             raise ValueError(f"{exchange.url}: the body is missing; it has to be synthesised first")
-        if len(exchange.body) != exchange.body_size:
-            raise ValueError(
-                f"{exchange.url}: a body of {len(exchange.body)} bytes, said {exchange.body_size}"
-            )
+        if (size := len(exchange.body)) != exchange.body_size:
+            raise ValueError(f"{exchange.url}: a body of {size} bytes, said {exchange.body_size}")
         if (exchange.how == "root") != (index == 0):
             raise ValueError(f"{exchange.url}: the first exchange, and only it, is the root")
         for time in (exchange.start_ms, exchange.dur_ms, recording.load_ms):
@@ -248,9 +217,7 @@ def _reachable_heads(
             unknown.append(exchange.status)
             size = None
         if size is not None:
-            headers = tuple(
-                pair for pair in exchange.headers if pair[0].lower() not in NOT_REPLAYED
-            )
+            headers = tuple(h for h in exchange.headers if h[0].lower() not in NOT_REPLAYED)
             natural = natural_size(exchange.status, exchange.body_size, headers)
             reachable = reachable_size(size, natural)
             if reachable != size:
@@ -259,25 +226,23 @@ def _reachable_heads(
         sized.append(replace(exchange, headers_size=size))
     notes = []
     if grown:
-        what = "response head grows" if len(grown) == 1 else "response heads grow"
-        notes.append(
-            f"{len(grown)} {what} by {sum(grown)} "
-            "bytes in all: nginx's own lines are longer, and padding has a least size."
-        )
+        what = format_count(len(grown), "response head grows", "response heads grow")
+        why = "nginx's own lines are longer, and padding has a least size"
+        notes.append(f"{what} by {sum(grown)} bytes in all: {why}.")
     if unknown:
         statuses = ", ".join(str(status) for status in sorted(set(unknown)))
-        what = "response" if len(unknown) == 1 else "responses"
-        notes.append(
-            f"{len(unknown)} {what} with a status whose head nginx "
-            f"sizes in its own way ({statuses}): the size of the head is not kept."
-        )
+        what = f"{format_count(len(unknown), 'response')} with a status whose head nginx sizes"
+        notes.append(f"{what} in its own way ({statuses}): the size of the head is not kept.")
     return tuple(sized), tuple(notes)
 
 
 def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) -> dict[str, Any]:
     exchange = placed.exchange
     duration = 0.0 if exchange.dur_ms is None else abs(round(max(exchange.dur_ms, 0), 3))
-    request, response = _request(exchange), _response(placed)
+    request = har.request(exchange.method, exchange.url, _VERSIONS[exchange.protocol],
+                          exchange.request_headers,
+                          (UNKNOWN, exchange.request_body_size))  # fmt: skip
+    response = _response(placed)
     if from_table:
         request = _moved(request, "cookies", before="headersSize")
         response = _moved(response, "cookies", before="content")
@@ -286,29 +251,12 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
     timings = {"send": 0, "wait": duration, "receive": 0}
     started = _moment(recorded, exchange.start_ms or 0)
     return har.entry(name, started, duration, request, response, timings) | {
-        "_id": placed.id,
-        "_body": _body_name(exchange.body),
-        "_parent": placed.parent,
-        "_carrier": placed.carrier,
-        "_how": exchange.how,
-        **placed.more,
-        "_gap_ms": _rounded(placed.gap_ms),
-        "_start_ms": _rounded(exchange.start_ms),
-        "_dur_ms": _rounded(exchange.dur_ms),
-        "_depth": placed.depth,
-        "_after_load": exchange.after_load,
-        **({"_made_up": True} if exchange.made_up else {}),
-    }
-
-
-def _request(exchange: PageExchange) -> Part:
-    return har.request(
-        exchange.method,
-        exchange.url,
-        _VERSIONS[exchange.protocol],
-        exchange.request_headers,
-        (UNKNOWN, exchange.request_body_size),
-    )
+        "_id": placed.id, "_body": _body_name(exchange.body), "_parent": placed.parent,
+        "_carrier": placed.carrier, "_how": exchange.how, **placed.more,
+        "_gap_ms": _rounded(placed.gap_ms), "_start_ms": _rounded(exchange.start_ms),
+        "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
+        "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
+    }  # fmt: skip
 
 
 def _response(placed: PlacedExchange) -> Part:
@@ -317,23 +265,16 @@ def _response(placed: PlacedExchange) -> Part:
     if exchange.decoded_size is not None:
         content["size"] = exchange.decoded_size
         content["compression"] = exchange.decoded_size - exchange.body_size
+    head = UNKNOWN if exchange.headers_size is None else exchange.headers_size
     return har.response(
-        exchange.status,
-        "" if exchange.protocol == "h2" else _reason(exchange.status),
-        _VERSIONS[exchange.protocol],
-        exchange.headers,
-        content,
+        exchange.status, "" if exchange.protocol == "h2" else _reason(exchange.status),
+        _VERSIONS[exchange.protocol], exchange.headers, content,
         redirect_target(exchange.url, exchange.status, exchange.headers) or "",
-        (
-            UNKNOWN if exchange.headers_size is None else exchange.headers_size,
-            exchange.body_size,
-            placed.transfer_bytes,
-        ),
-    )
+        (head, exchange.body_size, placed.transfer_bytes),
+    )  # fmt: skip
 
 
 def _moved(part: Part, name: str, before: str) -> Part:
-    """Return ``part`` with the member ``name`` before another."""
     names = [each for each in part if each != name]
     names.insert(names.index(before), name)
     return {each: part[each] for each in names}

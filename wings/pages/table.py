@@ -27,24 +27,13 @@ COLUMNS = (
     "how", "gap_ms", "start_ms", "dur_ms",
 )  # fmt: skip
 OPTIONAL_COLUMNS = ("protocol", "head_bytes")
-HOW = frozenset(
-    {
-        "root",
-        "redirect",
-        "same-host-js",
-        "time-inferred",
-        "url-in-css",
-        "url-in-html",
-        "url-in-js",
-        "url-in-main-html",
-        "url-in-other",
-    }
-)
+HOW = frozenset({"root", "redirect", "same-host-js", "time-inferred", "url-in-css", "url-in-html",
+                 "url-in-js", "url-in-main-html", "url-in-other"})  # fmt: skip
 LONGEST_MS = 1_000_000_000
 _DEFAULTS = {"protocol": "http", "head_bytes": ""}
 _ID = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 DEEPEST = 100
 """Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
@@ -102,21 +91,11 @@ def parse_table(text: str, where: str) -> tuple[ResourceRow, ...]:
         ConfigurationError: every problem found, each with ``where`` and line.
     """
     try:
-        header, *lines = [*_lines(text)] or [(1, [])]
+        reader = csv.reader(text.splitlines())
+        first, *lines = [(reader.line_num, cells) for cells in reader] or [(1, [])]
     except csv.Error as error:
         raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
-    return _parse(tuple(header[1]), lines, where)
-
-
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(text.splitlines())
-    for cells in reader:
-        yield reader.line_num, cells
-
-
-def _parse(
-    header: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], where: str
-) -> tuple[ResourceRow, ...]:
+    header = tuple(first[1])
     headers = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
     if header not in headers:
         raise ConfigurationError(
@@ -148,13 +127,9 @@ def format_table(rows: Sequence[ResourceRow]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS + OPTIONAL_COLUMNS)
     for row in rows:
-        cells = (getattr(row, name) for name in COLUMNS + OPTIONAL_COLUMNS)
-        writer.writerow("" if cell is None else _whole(cell) for cell in cells)
+        cells = [getattr(row, name) for name in COLUMNS + OPTIONAL_COLUMNS]
+        writer.writerow([round(c) if isinstance(c, int | float) else c or "" for c in cells])
     return out.getvalue()
-
-
-def _whole(cell: str | float) -> str | int:
-    return cell if isinstance(cell, str) else round(cell)
 
 
 def _row(cells: Mapping[str, str]) -> tuple[list[str], ResourceRow | None]:
@@ -190,7 +165,9 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], ResourceRow | None]:
         id=check("id", _ID.fullmatch, "letters, digits and _"),
         parent=cells["parent"] or None,
         host=check("host", _HOST.fullmatch, "a host name in lower case"),
-        mime=check("mime", lambda text: not text or _MIME.fullmatch(text), "type/subtype or none"),
+        mime=check(
+            "mime", lambda text: not text or MEDIA_TYPE.fullmatch(text), "type/subtype or none"
+        ),
         status=status or 0,
         transfer_bytes=transfer or 0,
         body_bytes=number("body_bytes"),
@@ -241,7 +218,10 @@ def table_problems(rows: Sequence[tuple[int, ResourceRow]]) -> list[tuple[int, s
             problems.append((line, f"status {row.status} without a row that it redirects to"))
     if not problems:
         problems += _cycle_problems(rows, by_id)
-    problems += _bodies_problems(rows)
+    size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
+    if size > BODIES_BYTES:
+        too_large = f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
+        problems.append((rows[0][0], too_large))
     if not problems:
         problems += _depth_problems(rows, by_id)
     return problems or [*_protocol_problems(rows), *_mixed_problems(rows, by_id)]
@@ -252,12 +232,6 @@ def check_depth(rows: Sequence[ResourceRow]) -> None:
     problems = _depth_problems([(0, row) for row in rows], {row.id: row for row in rows})
     if depth_problems := [problem for _, problem in problems]:
         raise ConfigurationError(depth_problems)
-
-
-def _bodies_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
-    size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
-    if size > BODIES_BYTES:
-        yield rows[0][0], f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
 
 
 def _depth_problems(
@@ -275,7 +249,7 @@ def _depth_problems(
 
 
 def _protocol_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
-    """Yield a host has one address with one way to speak to it."""
+    """Yield hosts with two protocols: a host has one address with one way to speak to it."""
     spoken: dict[str, str] = {}
     for line, row in rows:
         first = spoken.setdefault(row.host, row.protocol)
@@ -289,13 +263,8 @@ def _mixed_problems(
     for line, row in rows:
         document = secure_document(row, by_id)
         if row.scheme == "http" and document is not None:
-            yield (
-                line,
-                (
-                    f"protocol http below the https document {document.id}: browsers block this as "
-                    "mixed content"
-                ),
-            )
+            why = f"below the https document {document.id}: browsers block this as mixed content"
+            yield line, f"protocol http {why}"
 
 
 def secure_document(row: ResourceRow, by_id: Mapping[str, ResourceRow]) -> ResourceRow | None:

@@ -9,14 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from testbed.archive.head import (
-    BODILESS,
-    REASONS,
-    header_problem,
-    natural_size,
-    reachable_size,
-    request_problem,
-)
+from testbed.archive import head
+from testbed.archive.head import BODILESS, REASONS, natural_size, reachable_size
 from testbed.archive.reading import HAR_NAME, Archive, Entry, read_archive
 from testbed.base.checksums import CHECKSUMS_FILE
 from testbed.base.errors import ConfigurationError
@@ -41,7 +35,11 @@ def verify_archive(folder: Path) -> list[str]:
         ConfigurationError: the folder holds no page archive at all.
     """
     archive = read_archive(folder)
-    problems = _facts_problems(folder)
+    problems: list[str] = []
+    try:
+        read_facts(folder / FACTS_NAME)
+    except ConfigurationError as error:
+        problems += error.problems
     for entry in archive.entries:
         problems += entry_problems(entry)
     problems += reference_problems(archive)
@@ -75,18 +73,8 @@ def verify_tls(folder: Path) -> list[str]:
 
 def count_repeats(archive: Archive) -> int:
     """Return how many requests repeat an earlier one, which is no error."""
-    requests = Counter(
-        (entry.method, entry.url, entry.request_body_size) for entry in archive.entries
-    )
-    return sum(count - 1 for count in requests.values())
-
-
-def _facts_problems(folder: Path) -> list[str]:
-    try:
-        read_facts(folder / FACTS_NAME)
-    except ConfigurationError as error:
-        return error.problems
-    return []
+    requests = {(each.method, each.url, each.request_body_size) for each in archive.entries}
+    return len(archive.entries) - len(requests)
 
 
 def _stray_files(folder: Path, archive: Archive) -> Iterator[str]:
@@ -109,8 +97,7 @@ def entry_problems(entry: Entry) -> Iterator[str]:
 
 
 def _request_problems(entry: Entry) -> Iterator[str]:
-    problem = request_problem(entry.method, entry.host, entry.path)
-    if problem is not None:
+    if (problem := head.request_problem(entry.method, entry.host, entry.path)) is not None:
         yield problem
     if entry.protocol not in _PROTOCOLS:
         yield f"recorded over {entry.protocol!r}, which is neither HTTP/1.1 nor h2"
@@ -153,8 +140,7 @@ def _content_problems(entry: Entry, data: bytes) -> Iterator[str]:
 
 def _head_problems(entry: Entry) -> Iterator[str]:
     for name, value in entry.headers:
-        problem = header_problem(name, value)
-        if problem is not None:
+        if (problem := head.header_problem(name, value)) is not None:
             yield problem
     target = redirect_target(entry.url, entry.status, entry.headers)
     if target != entry.location:
@@ -175,8 +161,7 @@ def origin_problems(archive: Archive) -> Iterator[str]:
     if len(archive.hosts) > HOSTS:
         yield f"{len(archive.hosts)} hosts; the lab has addresses for {HOSTS}"
     for host in archive.hosts:
-        problem = host_problem(host)
-        if problem is not None:
+        if (problem := host_problem(host)) is not None:
             yield f"{host}: {problem}"
     schemes: dict[tuple[str, int], str] = {}
     for origin in archive.origins:
@@ -248,12 +233,8 @@ def verify_table(folder: Path) -> list[str]:
     """
     archive = read_archive(folder)
     contents = {entry.url: _content(entry) for entry in archive.entries}
-    return [
-        *verify_archive(folder),
-        *_table_entry_problems(archive),
-        *_named_problems(archive, contents),
-        *_naming_problems(archive, contents),
-    ]
+    return [*verify_archive(folder), *_table_entry_problems(archive),
+            *_named_problems(archive, contents), *_naming_problems(archive, contents)]  # fmt: skip
 
 
 def _content(entry: Entry) -> bytes:
@@ -301,5 +282,4 @@ def _naming_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[s
 
 
 def _without_scheme(url: str) -> str:
-    """Return the URL from its two slashes on."""
     return url.partition(":")[2]

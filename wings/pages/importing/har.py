@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.har_entry import Producer, is_workers, make_claim, refine, url_of
+from wings.pages.importing.har_entry import OWN_PRODUCERS, is_workers, make_claim, refine, url_of
 from wings.pages.importing.importer import ZIP_MARK, Claim, FileStart, Importer, Reading
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import (
@@ -50,10 +50,8 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     if not kept:
         raise ConfigurationError(["no requests of the page; export it with its log"])
     if len(kept) > ENTRIES:
-        raise ConfigurationError(
-            [f"{len(kept)} requests, at most {ENTRIES} are taken; give --page, or export "
-             "one page alone"]
-        )  # fmt: skip
+        remedy = "give --page, or export one page alone"
+        raise ConfigurationError([f"{len(kept)} requests, at most {ENTRIES} are taken; {remedy}"])
     started = parse_moment(chosen.raw("startedDateTime")) if chosen else None
     moments = [parse_moment(entry.raw("startedDateTime")) for entry in kept]
     zero = _zero(started, moments)
@@ -61,28 +59,24 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     if load_ms is not None and started and zero and load_ms >= 0:
         load_ms += (started - zero).total_seconds() * 1000
     title = chosen.text("title") if chosen else ""
-    producer = Producer(log.fields("creator").text("name").lower())
+    producer = log.fields("creator").text("name").lower()
+    is_own = producer in OWN_PRODUCERS
     claims = []
     for entry, moment in zip(kept, moments, strict=True):
         start_ms = (moment - zero).total_seconds() * 1000 if moment and zero else None
         claims.append(make_claim(entry, start_ms, producer, notes, attached))
-    if producer.is_own:
+    if is_own:
         refined = [refine(claim, e, notes) for claim, e in zip(claims, kept, strict=True)]
         claims = order_by_parent(refined)
     used = dict.fromkeys(entry.text("pageref") for entry in entries)
     return Reading(
-        title=title,
-        url=url,
+        title=title, url=url,
         recorded=zero.date() if zero else date.fromtimestamp(path.stat().st_mtime),
-        source=_source(path, log),
-        claims=tuple(claims),
-        notes=notes,
-        load_ms=load_ms,
-        is_ordered=producer.is_own,
-        is_session=not producer.is_own,
+        source=_source(path, log), claims=tuple(claims), notes=notes, load_ms=load_ms,
+        is_ordered=is_own, is_session=not is_own,
         other_pages=tuple(n for n in used if chosen and n not in ("", chosen.text("id"))),
-        pinned=producer.is_own and chosen is not None and chosen.raw("_pinned") is True,
-    )
+        pinned=is_own and chosen is not None and chosen.raw("_pinned") is True,
+    )  # fmt: skip
 
 
 def is_har_zip(path: Path) -> bool:
@@ -149,11 +143,8 @@ def _recognises(sample: FileStart) -> bool:
 
 def _source(path: Path, log: Fields) -> str:
     creator, browser = log.fields("creator"), log.fields("browser")
-    words = [
-        f"{tool.text('name')} {tool.text('version')}".strip()
-        for tool in (creator, browser)
-        if tool.text("name")
-    ]
+    named = (tool for tool in (creator, browser) if tool.text("name"))
+    words = [f"{tool.text('name')} {tool.text('version')}".strip() for tool in named]
     return f"The HAR file {path.name} by {' with '.join(words) or 'a tool that left no name'}."
 
 
@@ -165,10 +156,8 @@ def _choose_page(log: Fields, entries: list[Fields], page_id: str | None) -> Fie
             names = ", ".join(ascii(name)[1:-1][:60] for name in list(pages)[::-1][:20])
             raise ConfigurationError([f"no page {page_id!r}; the pages are {names or 'not named'}"])
         return pages[page_id]
-    used = {entry.text("pageref") for entry in entries}
-    return next(
-        (page for name, page in reversed(pages.items()) if name in used or len(pages) == 1), None
-    )
+    used = {entry.text("pageref") for entry in entries} if len(pages) > 1 else {*pages}
+    return next((page for name, page in reversed(pages.items()) if name in used), None)
 
 
 def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterator[Fields]:

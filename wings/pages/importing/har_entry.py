@@ -12,7 +12,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from testbed.base.har_format import CREATOR
 from wings.pages.exchange import Headers, find_header
@@ -37,26 +37,16 @@ _CODECS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
-    """Who wrote a HAR: the name of its creator in lower case."""
-
-    name: str
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is we, by the name; what such a file says is screened as all else."""
-        return self.name in (CREATOR, TABLE_CREATOR)
+OWN_PRODUCERS = (CREATOR, TABLE_CREATOR)
+"""Names of creators that are ours; what such a file says is screened as all else."""
 
 
-def make_claim(
-    entry: Fields,
-    start_ms: float | None,
-    producer: Producer,
-    notes: Notes,
-    attached: Mapping[str, bytes],
-) -> Claim:
-    """Return what ``entry`` says; ``attached`` are bodies beside the HAR by their names."""
+def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Notes,
+               attached: Mapping[str, bytes]) -> Claim:  # fmt: skip
+    """Return what ``entry`` says, in the words of ``producer``, its creator in lower case.
+
+    ``attached`` are bodies beside the HAR by their names.
+    """
     request, response = entry.fields("request"), entry.fields("response")
     content = response.fields("content")
     headers, request_headers = _headers(response), _headers(request)
@@ -76,27 +66,17 @@ def make_claim(
     if body is None and not decoded and body_size:
         decoded = None  # for a redirect it only says that nothing was kept
     return Claim(
-        url=url,
-        method=request.text("method") or "GET",
-        status=status,
+        url=url, method=request.text("method") or "GET", status=status,
         protocol=response.text("httpVersion") or request.text("httpVersion"),
-        request_headers=request_headers,
-        request_body_size=request.size("bodySize"),
-        headers=headers,
-        headers_size=_measure_head(response, headers, producer),
-        body=body,
-        body_is_decoded=True,
-        body_size=body_size,
-        size_is_exact=is_exact,
+        request_headers=request_headers, request_body_size=request.size("bodySize"),
+        headers=headers, headers_size=_measure_head(response, headers, producer), body=body,
+        body_is_decoded=True, body_size=body_size, size_is_exact=is_exact,
         decoded_size=decoded if body is None else len(body),
         mime=media_type(content.text("mimeType")).replace("x-unknown", ""),
-        initiator=initiator,
-        initiator_kind=kind,
-        is_frame=entry.text("_resourceType") == "document",
-        start_ms=start_ms,
-        dur_ms=entry.number("time"),
-        from_cache=cached,
-    )
+        initiator=initiator, initiator_kind=kind,
+        is_frame=entry.text("_resourceType") == "document", start_ms=start_ms,
+        dur_ms=entry.number("time"), from_cache=cached,
+    )  # fmt: skip
 
 
 def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
@@ -105,14 +85,10 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
     That is the body as transferred, times, and what led to it.
     """
     claim = replace(
-        claim,
-        initiator=entry.text("_parent") or None,
-        how=entry.text("_how"),
-        after_load=entry.raw("_after_load") is True,
-        made_up=entry.raw("_made_up") is True,
-        start_ms=entry.number("_start_ms"),
-        dur_ms=entry.number("_dur_ms"),
-    )
+        claim, initiator=entry.text("_parent") or None, how=entry.text("_how"),
+        after_load=entry.raw("_after_load") is True, made_up=entry.raw("_made_up") is True,
+        start_ms=entry.number("_start_ms"), dur_ms=entry.number("_dur_ms"),
+    )  # fmt: skip
     text = entry.fields("response").take_text(TRANSFERRED)
     if text is None:
         return claim
@@ -157,7 +133,7 @@ def _headers(message: Fields) -> Headers:
 
 
 def _measure(
-    entry: Fields, response: Fields, headers: Headers, producer: Producer, *, cached: bool
+    entry: Fields, response: Fields, headers: Headers, producer: str, *, cached: bool
 ) -> tuple[int | None, bool]:
     """Return the transferred bytes of the body (``None``: unknown), and whether they are exact.
 
@@ -172,7 +148,7 @@ def _measure(
     head = response.size("headersSize") or 0
     total = response.size("_transferSize") or entry.size("_bytesIn") or 0
     body = response.size("bodySize")
-    if producer.name == "firefox" and body and body >= head:
+    if producer == "firefox" and body and body >= head:
         total, body = body, None
     most = max(total, body or 0)
     if length is not None and (length <= most or not most):
@@ -185,9 +161,9 @@ def _measure(
     return 0 if response.fields("content").size("size") == 0 else None, True
 
 
-def _measure_head(response: Fields, headers: Headers, producer: Producer) -> int | None:
+def _measure_head(response: Fields, headers: Headers, producer: str) -> int | None:
     """Return the bytes of the response head in HTTP/1.1 form; ``None`` when unknown."""
-    if producer.name != "mitmproxy":
+    if producer != "mitmproxy":
         return response.size("headersSize") or None
     status = int(response.number("status") or 0)
     line = f"{response.text('httpVersion')} {status} {response.text('statusText')}"

@@ -77,9 +77,8 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     budget = Budget(ARCHIVE_BYTES, f"more than {mib(ARCHIVE_BYTES)}; record one page")
     files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     if len(files) > ENTRIES:
-        raise ConfigurationError(
-            [f"{len(files)} files, at most {ENTRIES} are taken; record one page"]
-        )
+        problem = f"{len(files)} files, at most {ENTRIES} are taken; record one page"
+        raise ConfigurationError([problem])
     for path in files:
         if path.is_symlink() or not path.is_file():
             notes.add("Left out of the folder, no files", path.name)
@@ -98,13 +97,10 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
         raise ConfigurationError(["no exchange of mahimahi in this folder"])
     start = url or guess_root(claims)
     return Reading(
-        title="",
-        url=start,
-        recorded=date.fromtimestamp(folder.stat().st_mtime),
+        title="", url=start, recorded=date.fromtimestamp(folder.stat().st_mtime),
         source=f"The mahimahi record folder {folder.name}, which has no order and no times.",
-        claims=order_by_referer(claims, start),
-        notes=notes,
-    )
+        claims=order_by_referer(claims, start), notes=notes,
+    )  # fmt: skip
 
 
 def parse_exchange(kind: Any, data: bytes) -> Claim | None:
@@ -121,18 +117,14 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
     served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
     return Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
-        method=request.group(1),
-        status=int(status.group(1)),
-        protocol="http/1.1",
-        request_headers=request_headers,
-        request_body_size=len(record.request.body),
+        method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
+        request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
-        body=served,
-        body_size=len(served),
+        body=served, body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
         initiator=find_header(request_headers, "referer") or None,
-    )
+    )  # fmt: skip
 
 
 def guess_root(claims: list[Claim]) -> str:
@@ -140,12 +132,8 @@ def guess_root(claims: list[Claim]) -> str:
     referer_counts = Counter(claim.initiator for claim in claims if claim.initiator)
     without_referer = [claim for claim in claims if claim.initiator is None] or claims
     pages = [claim for claim in without_referer if claim.mime == "text/html"] or without_referer
-    redirects = {
-        value: claim.url
-        for claim in claims
-        for key, value in claim.headers
-        if key.lower() == "location"
-    }
+    redirects = {value: claim.url for claim in claims for key, value in claim.headers
+                 if key.lower() == "location"}  # fmt: skip
     url = max(pages, key=lambda claim: (referer_counts[claim.url], -len(claim.url))).url
     visited: set[str] = set()
     while url in redirects and url not in visited:

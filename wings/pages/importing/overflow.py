@@ -50,16 +50,12 @@ def relieve_document(rows: Sequence[ResourceRow]) -> RelievedRows:
 
 def _move(rows: Sequence[ResourceRow], page: Discovery) -> RelievedRows:
     root = page.root
-    scripts = [
-        row
-        for row in rows
-        if row.parent == root.id and row.status == 200 and page.role(row) == "script"
-    ]
+    children = [row for row in rows if row.parent == root.id]
+    scripts = [row for row in children if row.status == 200 and page.role(row) == "script"]
     if not scripts or _fixed_bytes(page) <= _room(root):
         return RelievedRows(list(rows))
     script = max(scripts, key=lambda row: row.transfer_bytes)
-    movable = [row.id for row in rows if row.parent == root.id and row.how != "redirect"]
-    movable = [name for name in movable if name != script.id]
+    movable = [row.id for row in children if row.how != "redirect" and row is not script]
     low, high = 0, len(movable)
     while low < high:
         middle = (low + high) // 2
@@ -97,12 +93,11 @@ def _moved(
 ) -> list[ResourceRow]:
     """Return the rows with the last ``count`` of ``movable`` below the script."""
     names = set(movable[len(movable) - count :])
-    return [
-        replace(row, parent=script.id, how="url-in-js", gap_ms=_gap_ms(script, row))
-        if row.id in names
-        else row
-        for row in rows
-    ]
+
+    def moved(row: ResourceRow) -> ResourceRow:
+        return replace(row, parent=script.id, how="url-in-js", gap_ms=_gap_ms(script, row))
+
+    return [moved(row) if row.id in names else row for row in rows]
 
 
 def _gap_ms(parent: ResourceRow, child: ResourceRow) -> float | None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from testbed.archive.head import NOT_MODIFIED
-from testbed.pages.catalogue import TABLE_NAME, PageFacts
+from testbed.pages.catalogue import TABLE_NAME, PageFacts, new_page
 from wings.pages.exchange import PageExchange, Recording, find_parents, redirect_target
-from wings.pages.folder import new_page
 from wings.pages.importing.overflow import relieve_document
 from wings.pages.synthesis.bodies import discover
 from wings.pages.table import (
     HEADER_BYTES,
+    MEDIA_TYPE,
     MIN_HEADER_BYTES,
     PROTOCOLS,
     REDIRECTS,
@@ -39,7 +39,6 @@ BODIES_TABLE = "Synthetic, built from resources.csv; the rules are in wings/page
 _HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}
 _NEAREST = {205: 204, 401: 403, 407: 403, 502: 503, 504: 503}
 _NO_HOST = re.compile(r"[^a-z0-9.-]+")
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _PATHS = re.compile(r"(https?://[^/?#\s\"'<>]+)[/?#][^\s\"'<>]*")
 
 
@@ -65,15 +64,9 @@ def write_table(
     """
     table = make_table(recording)
     host = urlsplit(recording.url).hostname or ""
-    facts = PageFacts(
-        title=host,
-        url=_cut_paths(recording.url),
-        recorded=recording.recorded,
-        source=_cut_paths(recording.source),
-        licence=licence,
-        bodies=BODIES_TABLE,
-        deviations=(*map(_cut_paths, recording.notes), *table.notes),
-    )
+    facts = PageFacts(title=host, url=_cut_paths(recording.url), recorded=recording.recorded,
+                      source=_cut_paths(recording.source), licence=licence, bodies=BODIES_TABLE,
+                      deviations=(*map(_cut_paths, recording.notes), *table.notes))  # fmt: skip
     write_rows(folder, facts, table.rows, replace=replace)
     return table
 
@@ -108,14 +101,18 @@ def make_table(recording: Recording) -> RecordedTable:
     rows = relief.rows
     again = sum(x.status == NOT_MODIFIED for x in recording.exchanges)
     late = len(recording.exchanges) - len(loaded) - again
-    statuses = sum(x.status != row.status for x, row in zip(loaded, rows, strict=True))
+    both = list(zip(loaded, rows, strict=True))
+    statuses = sum(x.status != row.status for x, row in both)
+    unknown = sum(x.headers_size is None and x.protocol != "h2" for x in loaded)
+    added = sum(row.head_bytes - x.headers_size for x, row in both
+                if row.head_bytes is not None and x.headers_size is not None)  # fmt: skip
     counted = {
         "Requests after the load event, left out": late,
         "Revalidations, for which a table has no status, left out": again,
         "Requests with another method, made GET": sum(x.method != "GET" for x in loaded),
         "Statuses replaced by the nearest that a table holds": statuses,
-        f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(loaded),
-        f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": _added_bytes(loaded, rows),
+        f"Heads of unknown size, taken for {HEADER_BYTES} bytes": unknown,
+        f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": added,
         "Requests over http, raised to https like their host or page": raised,
         "Requests made by a script, because the document is too small to name them": relief.moved,
         "Bytes added to the document, which is too small for what it names": relief.added_bytes,
@@ -142,7 +139,7 @@ def _row(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> Res
         id=str(index),
         parent=None if parent is None else str(parent),
         host=_host(exchange.url),
-        mime=exchange.mime if _MIME.fullmatch(exchange.mime) else "",
+        mime=exchange.mime if MEDIA_TYPE.fullmatch(exchange.mime) else "",
         status=status,
         transfer_bytes=(HEADER_BYTES if head is None else head) + body,
         body_bytes=None if status == 204 else exchange.decoded_size,
@@ -188,22 +185,18 @@ def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], in
     while True:
         raised_rows = [replace(row, protocol=spoken[row.host]) for row in rows]
         by_id = {row.id: row for row in raised_rows}
-        mixed = {
-            row.host for row in raised_rows if row.scheme == "http" and secure_document(row, by_id)
-        }
+        plain = [row for row in raised_rows if row.scheme == "http"]
+        mixed = {row.host for row in plain if secure_document(row, by_id)}
         if not mixed:
             break
         spoken |= dict.fromkeys(mixed, "https")
     raised = sum(a.scheme != b.scheme for a, b in zip(rows, raised_rows, strict=True))
     # Over h2 no head has a size of its own.
-    return [
-        replace(
-            row, head_bytes=None, transfer_bytes=row.transfer_bytes - row.head_size + HEADER_BYTES
-        )
-        if row.protocol == "h2" and row.head_bytes is not None
-        else row
-        for row in raised_rows
-    ], raised
+    for index, row in enumerate(raised_rows):
+        if row.protocol == "h2" and row.head_bytes is not None:
+            size = row.transfer_bytes - row.head_size + HEADER_BYTES
+            raised_rows[index] = replace(row, head_bytes=None, transfer_bytes=size)
+    return raised_rows, raised
 
 
 def _strongest(rows: Sequence[ResourceRow]) -> dict[str, str]:
@@ -212,18 +205,6 @@ def _strongest(rows: Sequence[ResourceRow]) -> dict[str, str]:
         both = (spoken.get(row.host, PROTOCOLS[0]), row.protocol)
         spoken[row.host] = max(both, key=PROTOCOLS.index)
     return spoken
-
-
-def _unknown_heads(exchanges: Sequence[PageExchange]) -> int:
-    return sum(x.headers_size is None and x.protocol != "h2" for x in exchanges)
-
-
-def _added_bytes(exchanges: Sequence[PageExchange], rows: Sequence[ResourceRow]) -> int:
-    return sum(
-        row.head_bytes - x.headers_size
-        for x, row in zip(exchanges, rows, strict=True)
-        if row.head_bytes is not None and x.headers_size is not None
-    )
 
 
 def _cut_paths(text: str) -> str:
@@ -256,12 +237,10 @@ def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
     parents: list[int | None] = []
     for index, parent in enumerate(parentage.parents):
         if index in redirects:
-            parents.append(redirects[index])
-        elif parent is None:
-            parents.append(None)
-        else:
-            end = _chain_end(parent, targets, before=index)
-            parents.append(end)
+            parent = redirects[index]
+        elif parent is not None:
+            parent = _chain_end(parent, targets, before=index)
+        parents.append(parent)
     return Lineage(tuple(parents), redirects, document, parentage.notes)
 
 

@@ -87,11 +87,10 @@ def open_circles(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageEx
             members.add(url)
             url = following[url]
         firsts = {x.url: index for index, x in reversed(tuple(enumerate(opened)))}
-        opened = [
-            _plain(x) if x.url == closing else x
-            for index, x in enumerate(opened)
-            if x.url not in members or firsts[x.url] == index
+        kept = [
+            x for index, x in enumerate(opened) if firsts[x.url] == index or x.url not in members
         ]
+        opened = [_plain(x) if x.url == closing else x for x in kept]
     return opened
 
 
@@ -119,7 +118,7 @@ def _plain(exchange: PageExchange) -> PageExchange:
 
 
 def _join(exchanges: Sequence[PageExchange]) -> list[PageExchange]:
-    """Return each redirect's target, the next request for its URL, is led to by it."""
+    """Return the exchanges such that the next request for a redirect's target is led to by it."""
     joined = list(exchanges)
     waiting: dict[str, str] = {}
     for index, exchange in enumerate(exchanges):

@@ -44,9 +44,8 @@ def read_recording(
     try:
         importer = _find_importer(path)
         if page is not None and not importer.has_pages:
-            raise ConfigurationError(
-                [f"--page: a {importer.name} has no pages by name; give --url"]
-            )
+            problem = f"--page: a {importer.name} has no pages by name; give --url"
+            raise ConfigurationError([problem])
         options = {"page": page} if importer.has_pages else {}
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None

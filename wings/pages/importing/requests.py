@@ -89,30 +89,23 @@ def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
 
 
 def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
-    """Return the claim with sizes that a body can have."""
-    size, decoded, head = claim.body_size, claim.decoded_size, claim.headers_size
     # Codings make a body hardly larger; one that is half as large again is no coding's work.
     most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
-    if size is not None and not 0 <= size <= most:
-        notes.add("Sizes that no body has, taken as not recorded", f"{size}: {url}")
-        size = None
-    if decoded is not None and not 0 <= decoded <= BODY_BYTES:
-        notes.add("Sizes that no body has, taken as not recorded", f"{decoded}: {url}")
-        decoded = None
-    if head is not None and not 0 < head <= HEAD_BYTES:
-        notes.add("Sizes that no head has, taken as not recorded", f"{head}: {url}")
-        head = None
+
+    def bounded(what: str, size: int | None, least: int, most: int) -> int | None:
+        if size is None or least <= size <= most:
+            return size
+        notes.add(f"Sizes that no {what} has, taken as not recorded", f"{size}: {url}")
+        return None
+
     request = claim.request_body_size or 0
     return replace(
-        claim,
-        method=claim.method.upper(),
-        body_size=size,
-        decoded_size=decoded,
-        headers_size=head,
+        claim, method=claim.method.upper(), body_size=bounded("body", claim.body_size, 0, most),
+        decoded_size=bounded("body", claim.decoded_size, 0, BODY_BYTES),
+        headers_size=bounded("head", claim.headers_size, 1, HEAD_BYTES),
         request_body_size=request if 0 < request <= BODY_BYTES else 0,
-        start_ms=time_ms(claim.start_ms),
-        dur_ms=time_ms(claim.dur_ms),
-    )
+        start_ms=time_ms(claim.start_ms), dur_ms=time_ms(claim.dur_ms),
+    )  # fmt: skip
 
 
 def time_ms(ms: float | None) -> float | None:
@@ -132,14 +125,9 @@ def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptR
     notes = reading.notes
     if not requests:
         pages = ", ".join(printable(name) for name in reading.other_pages[:20])
-        remedy = [f"other pages of the file have requests: give --page, one of {pages}"]
-        raise ConfigurationError(
-            [
-                "no request is left that can be replayed",
-                *(remedy if pages else []),
-                *notes.sentences(),
-            ]
-        )
+        remedy = f"other pages of the file have requests: give --page, one of {pages}"
+        problems = ["no request is left that can be replayed", *([remedy] if pages else [])]
+        raise ConfigurationError([*problems, *notes.sentences()])
     ordered = list(requests) if reading.is_ordered else _by_start(requests)
     index = _find_root(ordered, reading.url)
     root = ordered[index]
@@ -187,9 +175,8 @@ def _find_root(requests: Sequence[KeptRequest], url: str | None) -> int:
     if matches:
         return requests.index(matches[0])
     examples = ", ".join(printable(item.url) for item in requests[:3])
-    raise ConfigurationError(
-        [f"--url {wanted_url}: no request for it; the first ones are {examples}"]
-    )
+    problem = f"--url {wanted_url}: no request for it; the first ones are {examples}"
+    raise ConfigurationError([problem])
 
 
 def _is_document(claim: Claim) -> bool:
@@ -202,12 +189,8 @@ def _is_before(item: KeptRequest, start: float) -> bool:
 
 
 def _shifted(item: KeptRequest, start: float) -> KeptRequest:
-    start_ms = item.claim.start_ms
-    return (
-        item
-        if start_ms is None
-        else replace(item, claim=replace(item.claim, start_ms=start_ms - start))
-    )
+    start_ms = None if item.claim.start_ms is None else item.claim.start_ms - start
+    return replace(item, claim=replace(item.claim, start_ms=start_ms))
 
 
 def _until_pause(requests: Sequence[KeptRequest], notes: Notes) -> list[KeptRequest]:

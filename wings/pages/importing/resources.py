@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.importer import FileStart, ImportedTable, Importer
+from wings.pages.importing.importer import ImportedTable, Importer
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.overflow import relieve_document
 from wings.pages.limits import MIB, mib
@@ -28,23 +28,11 @@ from wings.pages.table import (
 
 FACT_COLUMNS = frozenset({"url_host", "mime", "transfer_bytes", "body_bytes", "parent", "id"})
 _TABLE_BYTES = 16 * MIB
-_STATUSES = {
-    "no content": 204,
-    "moved permanently": 301,
-    "moved temporarily": 302,
-    "found": 302,
-    "object moved": 302,
-    "see other": 303,
-    "temporary redirect": 307,
-    "permanent redirect": 308,
-}
-_HOW = {
-    "parser": "url-in-html",
-    "script": "url-in-js",
-    "css": "url-in-css",
-    "css/layout": "url-in-css",
-    "other": "url-in-other",
-}
+_STATUSES = {"no content": 204, "moved permanently": 301, "moved temporarily": 302, "found": 302,
+             "object moved": 302, "see other": 303, "temporary redirect": 307,
+             "permanent redirect": 308}  # fmt: skip
+_HOW = {"parser": "url-in-html", "script": "url-in-js", "css": "url-in-css",
+        "css/layout": "url-in-css", "other": "url-in-other"}  # fmt: skip
 _DROPPED = ("cached-lazyvideo", "net-after-onload")
 _LOCAL = {"local": "local.example"}
 
@@ -70,21 +58,16 @@ def read_resources(path: Path, *, url: str | None = None) -> ImportedTable:
         rows = parse_table(format_rows(parse_facts(text, str(path), notes)), str(path))
         relief = relieve_document(rows)
         rows = tuple(relief.rows)
-        for what, number in (
-            ("requests moved to a script", relief.moved),
-            ("bytes added", relief.added_bytes),
-        ):
+        for what, number in (("requests moved to a script", relief.moved),
+                             ("bytes added", relief.added_bytes)):  # fmt: skip
             if number:
                 notes.add(f"Tables whose document is too small, {what}", str(number))
     scheme = rows[0].scheme
     return ImportedTable(
-        title=rows[0].host,
-        url=url or f"{scheme}://{rows[0].host}/",
+        title=rows[0].host, url=url or f"{scheme}://{rows[0].host}/",
         recorded=date.fromtimestamp(path.stat().st_mtime),
-        source=f"The resource table {path.name}.",
-        rows=rows,
-        notes=notes.sentences(),
-    )
+        source=f"The resource table {path.name}.", rows=rows, notes=notes.sentences(),
+    )  # fmt: skip
 
 
 def is_own(text: str) -> bool:
@@ -107,11 +90,8 @@ def parse_facts(text: str, where: str, notes: Notes) -> list[dict[str, str]]:
         rows = list(csv.DictReader(text.splitlines()))
     except csv.Error as error:
         raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
-    problems = [
-        f"{where}:{line}: not as many cells as columns"
-        for line, row in enumerate(rows, 2)
-        if None in row or None in row.values()
-    ]
+    odd = [line for line, row in enumerate(rows, 2) if None in row or None in row.values()]
+    problems = [f"{where}:{line}: not as many cells as columns" for line in odd]
     if problems or not rows:
         raise ConfigurationError(problems or [f"{where}: there are no rows"])
     load_rows = []
@@ -154,14 +134,10 @@ def _row(
         "parent": "" if is_first else cells["parent"],
         "host": _LOCAL.get(cells["url_host"], cells["url_host"]).lower(),
         "mime": cells["mime"].replace("(none)", "").partition(";")[0].strip().lower(),
-        "status": str(status),
-        "transfer_bytes": transfer,
-        "body_bytes": cells["body_bytes"],
-        "how": "root" if is_first else how,
-        "gap_ms": cells.get("gap_after_parent_end_ms") or "",
-        "start_ms": cells.get("start_ms") or "",
-        "dur_ms": cells.get("dur_ms") or "",
-    }
+        "status": str(status), "transfer_bytes": transfer, "body_bytes": cells["body_bytes"],
+        "how": "root" if is_first else how, "gap_ms": cells.get("gap_after_parent_end_ms") or "",
+        "start_ms": cells.get("start_ms") or "", "dur_ms": cells.get("dur_ms") or "",
+    }  # fmt: skip
 
 
 def _status(text: str, leads: bool, row: str, notes: Notes) -> int:
@@ -184,8 +160,7 @@ def format_rows(rows: list[dict[str, str]]) -> str:
     return "\n".join(out) + "\n"
 
 
-def _recognises(sample: FileStart) -> bool:
-    return is_own(sample.text) or is_facts(sample.text)
-
-
-IMPORTER = Importer("resources", "a resource table (CSV)", _recognises, read_resources)
+IMPORTER = Importer(
+    "resources", "a resource table (CSV)",
+    lambda sample: is_own(sample.text) or is_facts(sample.text), read_resources,
+)  # fmt: skip

@@ -17,12 +17,8 @@ from wings.pages.importing.untrusted import whole_text
 from wings.pages.limits import HEAD_BYTES, RAW_URL_BYTES
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_NAMED = frozenset(
-    {
-        *("about", "blob", "chrome", "chrome-extension", "data", "devtools", "file", "filesystem"),
-        *("javascript", "moz-extension", "ws", "wss"),
-    }
-)
+_NAMED = frozenset({"about", "blob", "chrome", "chrome-extension", "data", "devtools", "file",
+                    "filesystem", "javascript", "moz-extension", "ws", "wss"})  # fmt: skip
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # What browsers take for a part of an address, in decimal or hexadecimal (WHATWG URL 3.5).
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")

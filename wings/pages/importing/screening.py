@@ -6,7 +6,6 @@ no page at all is an error, all problems at once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,9 +23,8 @@ from wings.pages.importing.requests import KeptRequest, find_documents, find_ext
 from wings.pages.importing.sanitiser import clean_headers, replayed_protocol
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ENTRIES, HOSTS
-from wings.pages.table import DOCUMENT_TYPES
+from wings.pages.table import DOCUMENT_TYPES, MEDIA_TYPE
 
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _LONGEST_TITLE = 300
 _THREADS = 2  # each has one body of up to 64 MiB in the making
 _TABLE_NOTES = {
@@ -55,25 +53,16 @@ def screen(reading: Reading) -> Recording:
     exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in requests])
     load_ms = time_ms(reading.load_ms)
-    timed = (
-        _after(exchange, item.claim, load_ms)
-        for exchange, item in zip(exchanges, requests, strict=True)
-    )
-    exchanges = settle_redirects(list(timed), notes)  # a circle of them loses some
+    both = zip(exchanges, requests, strict=True)
+    timed = [_after(exchange, item.claim, load_ms) for exchange, item in both]
+    exchanges = settle_redirects(timed, notes)  # a circle of them loses some
     _note_repeats(exchanges, notes)
+    root = replace(exchanges[0], how="root", initiator=None, after_load=False)
     return Recording(
-        title=_title(reading.title, exchanges[0].url),
-        url=exchanges[0].url,
-        recorded=reading.recorded,
-        source=reading.source,
-        exchanges=(
-            replace(exchanges[0], how="root", initiator=None, after_load=False),
-            *exchanges[1:],
-        ),
-        pinned=reading.pinned,
-        load_ms=load_ms,
-        notes=notes.sentences(),
-    )
+        title=_title(reading.title, root.url), url=root.url, recorded=reading.recorded,
+        source=reading.source, exchanges=(root, *exchanges[1:]), pinned=reading.pinned,
+        load_ms=load_ms, notes=notes.sentences(),
+    )  # fmt: skip
 
 
 def is_whole(recording: Recording) -> bool:
@@ -85,14 +74,10 @@ def _check_size(requests: Sequence[KeptRequest]) -> None:
     hosts = {urlsplit(item.url).hostname for item in requests}
     problems = []
     if len(requests) > ENTRIES:
-        problems.append(
-            f"{len(requests)} requests, at most {ENTRIES} are taken; import fewer pages"
-        )
+        problems.append(f"{len(requests)} requests, at most {ENTRIES} are taken")
     if len(hosts) > HOSTS:
-        problems.append(
-            f"{len(hosts)} hosts, the lab has addresses for {HOSTS}; import fewer pages"
-        )
-    if problems:
+        problems.append(f"{len(hosts)} hosts, the lab has addresses for {HOSTS}")
+    if problems := [f"{problem}; import fewer pages" for problem in problems]:
         raise ConfigurationError(problems)
 
 
@@ -107,12 +92,8 @@ def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
     return item
 
 
-def _as_table(
-    requests: Sequence[KeptRequest],
-    document: KeptRequest,
-    usable: Sequence[KeptRequest],
-    notes: Notes,
-) -> list[KeptRequest]:
+def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Sequence[KeptRequest],
+              notes: Notes) -> list[KeptRequest]:  # fmt: skip
     """Return the requests of a page that is numbers only, whose document has to be one.
 
     ``usable`` are all requests of the file that could be replayed, for the remedy.
@@ -129,23 +110,18 @@ def _as_table(
         typed = replace(document, claim=replace(document.claim, mime="text/html"))
         return [typed if item is document else item for item in requests]
     others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
-    remedy = (
-        f"begin with a document: --url {printable(others[0], 200)}"
-        if others
-        else "no other request has a document either; if that is wrong, name another by --url"
-    )
+    remedy = "no other request has a document either; if that is wrong, name another by --url"
+    if others:
+        remedy = f"begin with a document: --url {printable(others[0], 200)}"
     what = f"{mime or 'of no known type'}, status {document.status}"
     raise ConfigurationError(
-        [
-            f"{document.url}: the page itself is not text/html ({what}); {remedy}",
-            *notes.sentences(),
-        ]
+        [f"{document.url}: the page itself is not text/html ({what}); {remedy}", *notes.sentences()]
     )
 
 
 def _mime(claim: Claim) -> str:
     mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return mime if _MIME.fullmatch(mime) else ""
+    return mime if MEDIA_TYPE.fullmatch(mime) else ""
 
 
 def _exchanges(
@@ -193,22 +169,14 @@ def _exchange(
         body_size = len(body)
     protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
     return PageExchange(
-        url=item.url,
-        status=item.status,
-        method=claim.method,
-        protocol=protocol,
+        url=item.url, status=item.status, method=claim.method, protocol=protocol,
         request_headers=clean_headers(claim.request_headers, item.url, notes),
-        request_body_size=claim.request_body_size or 0,
-        headers=headers,
+        request_body_size=claim.request_body_size or 0, headers=headers,
         headers_size=None if protocol == "h2" else claim.headers_size,
-        body=body,
-        body_size=body_size,
-        decoded_size=decoded_size,
-        mime=mime,
-        start_ms=claim.start_ms,
-        dur_ms=claim.dur_ms,
+        body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
+        start_ms=claim.start_ms, dur_ms=claim.dur_ms,
         made_up=bool(body) and (claim.body is None or claim.made_up),
-    )
+    )  # fmt: skip
 
 
 def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageExchange:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.importer import Importer, Reading
+from wings.pages.importing.importer import Claim, Importer, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.sanitiser import UnusableError, clean_url
 from wings.pages.importing.untrusted import Budget, Fields, opened_zip
@@ -27,8 +27,6 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A line of the list of pages."""
-
     id: str
     url: str
     title: str
@@ -99,27 +97,23 @@ def _of_page(responses: list[WarcResponse], start: str, notes: Notes) -> list[Wa
     urls = {_clean(start)}
     selected: set[int] = set()
     while True:
-        more = {
-            index
-            for index, response in enumerate(responses)
-            if index not in selected
-            and (
-                _clean(response.claim.url) in urls
-                or (response.claim.initiator and _clean(response.claim.initiator) in urls)
-            )
-        }
+        more = {index for index, response in enumerate(responses) if index not in selected
+                and not urls.isdisjoint(_own_urls(response.claim))}  # fmt: skip
         if not more:
             break
         selected |= more
         for index in more:
             claim = responses[index].claim
-            urls |= {_clean(claim.url)} | {
-                _clean(value) for name, value in claim.headers if name.lower() == "location"
-            }
+            locations = (value for name, value in claim.headers if name.lower() == "location")
+            urls |= {_clean(url) for url in (claim.url, *locations)}
     for index, response in enumerate(responses):
         if index not in selected:
             notes.add("Records left out, of other pages by their Referer", response.claim.url)
     return [response for index, response in enumerate(responses) if index in selected]
+
+
+def _own_urls(claim: Claim) -> set[str]:
+    return {_clean(url) for url in (claim.url, claim.initiator) if url}
 
 
 def _clean(url: str) -> str:

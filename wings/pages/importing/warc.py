@@ -118,23 +118,13 @@ def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcR
     if not count:
         raise BrokenWarcError("there is no record")
     for response, record_id, concurrent_id in responses:
-        request_head = (
-            requests.get(record_id)
-            or requests.get(concurrent_id)
-            or requests.get(response.claim.url)
-        )
-        yield _with_request(response, request_head)
+        keys = (record_id, concurrent_id, response.claim.url)
+        found = (requests[key] for key in keys if key in requests)
+        yield _with_request(response, next(found, None))
 
 
-def make_reading(
-    path: Path,
-    responses: list[WarcResponse],
-    notes: Notes,
-    *,
-    url: str | None,
-    title: str,
-    kind: str,
-) -> Reading:
+def make_reading(path: Path, responses: list[WarcResponse], notes: Notes, *, url: str | None,
+                 title: str, kind: str) -> Reading:  # fmt: skip
     """Return the responses as one page, by WARC-Date; a revisit gets the body that it points to.
 
     Raises:
@@ -143,10 +133,8 @@ def make_reading(
     if not responses:
         raise ConfigurationError([f"no responses in this {kind}"])
     if len(responses) > ENTRIES:
-        raise ConfigurationError(
-            [f"{len(responses)} responses, at most {ENTRIES} are taken; import a {kind} of "
-             "one page"]
-        )  # fmt: skip
+        remedy = f"at most {ENTRIES} are taken; import a {kind} of one page"
+        raise ConfigurationError([f"{len(responses)} responses, {remedy}"])
     bodies = {r.digest: r.claim for r in responses if r.digest and r.claim.body is not None}
     claims = [_revisited(response, bodies) for response in responses]
     moments = [response.moment for response in responses]
@@ -163,13 +151,10 @@ def make_reading(
         start = (moment - first).total_seconds() * 1000 if fine and moment and first else None
         placed.append(replace(claims[index], start_ms=start))
     return Reading(
-        title=title,
-        url=url,
+        title=title, url=url, source=f"The {kind} file {path.name}.", notes=notes,
         recorded=first.date() if first else date.fromtimestamp(path.stat().st_mtime),
-        source=f"The {kind} file {path.name}.",
         claims=tuple(_without_robots(placed, url, notes)),
-        notes=notes,
-    )
+    )  # fmt: skip
 
 
 def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
@@ -181,10 +166,10 @@ def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
         return None
     headers = _headers(head) if head is not None else ()
     status = head.statusline.split(" ", 1)[0] if head is not None else ""
-    is_h2 = any(
-        name.lower() == "warc-protocol" and value.lower() in ("h2", "h3", "http/2", "http/3")
-        for name, value in record.rec_headers.headers
-    )
+    spoken = {
+        v.lower() for name, v in record.rec_headers.headers if name.lower() == "warc-protocol"
+    }
+    is_h2 = not spoken.isdisjoint(("h2", "h3", "http/2", "http/3"))
     revisit = record.rec_type == "revisit"
     served = None if revisit else plain_body(body, find_header(headers, "transfer-encoding"))
     length = whole_number(find_header(headers, "content-length"))
@@ -208,12 +193,8 @@ def _with_request(response: WarcResponse, request: tuple[str, Headers] | None) -
     if request is None:
         return response
     method, headers = request
-    claim = replace(
-        response.claim,
-        method=method,
-        request_headers=headers,
-        initiator=find_header(headers, "referer") or None,
-    )
+    referer = find_header(headers, "referer") or None
+    claim = replace(response.claim, method=method, request_headers=headers, initiator=referer)
     return replace(response, claim=claim)
 
 
@@ -222,13 +203,8 @@ def _revisited(response: WarcResponse, bodies: dict[str, Claim]) -> Claim:
     if claim.body is not None or original is None:
         return claim
     if not claim.headers:
-        claim = replace(
-            claim,
-            status=original.status,
-            headers=original.headers,
-            headers_size=original.headers_size,
-            mime=original.mime,
-        )
+        claim = replace(claim, status=original.status, headers=original.headers,
+                        headers_size=original.headers_size, mime=original.mime)  # fmt: skip
     return replace(claim, body=original.body, body_size=original.body_size)
 
 

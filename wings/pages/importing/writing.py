@@ -58,14 +58,10 @@ def write_page(
     """
     if isinstance(contents, ImportedTable):
         facts = PageFacts(
-            title=options.title or contents.title,
-            url=contents.url,
-            recorded=contents.recorded,
-            source=contents.source,
-            licence=options.licence or LICENCE_TABLE,
-            bodies=BODIES_TABLE,
+            title=options.title or contents.title, url=contents.url, recorded=contents.recorded,
+            source=contents.source, licence=options.licence or LICENCE_TABLE, bodies=BODIES_TABLE,
             deviations=contents.notes,
-        )
+        )  # fmt: skip
         write_rows(folder, facts, contents.rows, replace=options.replace)
         return _count_rows(contents.rows, contents.notes)
     recording = contents if options.keep_secrets else redact(contents)

@@ -21,7 +21,7 @@ from testbed.root.cache import ensure_named
 from testbed.root.interpreter import nginx_argv
 from testbed.server.loopback import serve_loopback
 from wings.pages.coding import decode
-from wings.pages.exchange import PageExchange, Recording
+from wings.pages.exchange import PageExchange, Recording, find_header, without
 from wings.pages.har_export import write_archive
 from wings.pages.recipe.description import Recipe, read_recipe
 from wings.pages.recipe.packages import Installed, install, read_package
@@ -38,7 +38,6 @@ BODIES = (
 # Nothing is slow on loopback.
 _WAIT_S, _TIMEOUT_S = 1.0, 60.0
 _ATTEMPTS = 3
-_VOLATILE = frozenset({"date"})
 _DECODED_LIMIT = 64 * 1024 * 1024
 
 
@@ -62,9 +61,8 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
         recorded_page = _place(recipe, installed.version, installed.checksum, cache)
         if not _is_whole(recorded_page, tell):
             recording = make_canonical(capture_recipe(recipe, installed, tell))
-            write_archive(
-                recorded_page, recording, licence=recipe.licence, bodies=BODIES, replace=True
-            )
+            write_archive(recorded_page, recording, licence=recipe.licence, bodies=BODIES,
+                          replace=True)  # fmt: skip
             write_checksums(recorded_page.parent)
     return build_archive(folder, recorded_page, cache)
 
@@ -82,12 +80,9 @@ def _is_whole(recorded_page: Path, tell: Tell) -> bool:
 
 def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
     """Return where the recording is kept: its name has a hash of all that decides it."""
-    inputs = [recipe.digest, version, checksum, zlib.ZLIB_RUNTIME_VERSION, _code_digest()]
+    code = digest_sources([*imported_sources(__name__), *sorted(SOURCES.glob("*.mjs"))])
+    inputs = [recipe.digest, version, checksum, zlib.ZLIB_RUNTIME_VERSION, code]
     return cache / "recipes" / f"{recipe.name}-{digest(inputs)[:16]}" / recipe.name
-
-
-def _code_digest() -> str:
-    return digest_sources([*imported_sources(__name__), *sorted(SOURCES.glob("*.mjs"))])
 
 
 def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recording:
@@ -113,10 +108,8 @@ def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recordin
     ]
     if problems:
         raise ConfigurationError(problems)
-    notes = (*recipe.deviations, *parts.notes)
-    return replace(
-        recording, title=recipe.title, recorded=recipe.recorded, source=site.source, notes=notes
-    )
+    return replace(recording, title=recipe.title, recorded=recipe.recorded, source=site.source,
+                   notes=(*recipe.deviations, *parts.notes))  # fmt: skip
 
 
 def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
@@ -132,13 +125,12 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
     for _ in range(_ATTEMPTS):
         with serve_loopback(built, nginx=nginx) as site:
             order = RecordOrder(
-                url=site.archive.root_url,
-                wait_s=_WAIT_S,
-                timeout_s=_TIMEOUT_S,
+                url=site.archive.root_url, wait_s=_WAIT_S, timeout_s=_TIMEOUT_S,
                 resolver_rules=site.resolver_rules,
                 authority=None if site.tls is None else site.tls / ROOT_NAME,
-            )
-            recording = record(order, scratch, _silent)  # a page takes seconds, and there are many
+            )  # fmt: skip
+            # A page takes seconds, and there are many: `tell` has said that it is being recorded.
+            recording = record(order, scratch, lambda _progress: None)
             replay = site.replay()
         if not recording.notes:
             return recording, replay
@@ -150,12 +142,7 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
     )
 
 
-def _silent(_progress: str) -> None:
-    """Do nothing: `tell` has said that the page is being recorded."""
-
-
 def _source(recipe: Recipe, installed: Installed) -> str:
-    """Return where the page is from; with the version and checksum that were really taken."""
     return (
         f"The {recipe.registry} package {recipe.package} {installed.version} "
         f"({installed.checksum}), split over several hosts, served on loopback and recorded "
@@ -165,13 +152,9 @@ def _source(recipe: Recipe, installed: Installed) -> str:
 
 def make_canonical(recording: Recording) -> Recording:
     """Return ``recording`` without times and other accidents, in the canonical order."""
-    exchanges = tuple(_bare(exchange) for exchange in _ordered(recording))
-    return replace(recording, exchanges=exchanges, load_ms=None)
-
-
-def _bare(exchange: PageExchange) -> PageExchange:
-    headers = tuple(pair for pair in exchange.headers if pair[0].lower() not in _VOLATILE)
-    return replace(exchange, headers=headers, request_headers=(), start_ms=None, dur_ms=None)
+    bare = [replace(exchange, headers=without(exchange.headers, "date"), request_headers=(),
+                    start_ms=None, dur_ms=None) for exchange in _ordered(recording)]  # fmt: skip
+    return replace(recording, exchanges=tuple(bare), load_ms=None)
 
 
 def _ordered(recording: Recording) -> list[PageExchange]:
@@ -180,9 +163,9 @@ def _ordered(recording: Recording) -> list[PageExchange]:
     children_by_url: defaultdict[str, list[PageExchange]] = defaultdict(list)
     for exchange in others:
         parent = exchange.initiator
-        children_by_url[parent if parent in urls and parent != exchange.url else root.url].append(
-            exchange
-        )
+        if parent is None or parent not in urls or parent == exchange.url:
+            parent = root.url
+        children_by_url[parent].append(exchange)
     ordered: list[PageExchange] = []
     waiting = deque([root])
     while waiting:
@@ -201,7 +184,7 @@ def find_mentions(exchange: PageExchange) -> dict[str, int]:
     change = CHANGED.get(exchange.mime)
     if change is None or not exchange.body:
         return {}
-    encoding = next((v for n, v in exchange.headers if n.lower() == "content-encoding"), "")
+    encoding = find_header(exchange.headers, "content-encoding")
     text = decode(exchange.body, encoding, _DECODED_LIMIT).decode(LOSSLESS)
     positions: dict[str, int] = {}
 

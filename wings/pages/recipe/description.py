@@ -20,13 +20,10 @@ from wings.pages.exchange import HttpProtocol
 
 _WRONG = "wrong"
 _Shape = TypeVar("_Shape", bound=BaseModel)
-_Host = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
-        description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
-    ),
-]
+_Host = Annotated[str, Field(
+    pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
+    description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
+)]  # fmt: skip
 
 
 def _problem(text: str) -> PydanticCustomError:
@@ -79,19 +76,16 @@ class RecipeTable(_Model):
     version: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$", description="one exact version")
     ]
-    integrity: Annotated[
-        str | None,
-        Field(pattern=r"^sha512-[A-Za-z0-9+/]{86}==$",
-              description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says"),
-    ] = None  # fmt: skip
-    sha256: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9a-f]{64}$",
-              description="the SHA256 that `apt-cache show PACKAGE=VERSION` says"),
-    ] = None  # fmt: skip
+    integrity: Annotated[str | None, Field(
+        pattern=r"^sha512-[A-Za-z0-9+/]{86}==$",
+        description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says",
+    )] = None  # fmt: skip
+    sha256: Annotated[str | None, Field(
+        pattern=r"^[0-9a-f]{64}$",
+        description="the SHA256 that `apt-cache show PACKAGE=VERSION` says",
+    )] = None  # fmt: skip
     suite: Annotated[
-        str | None,
-        Field(pattern=r"^[a-z][a-z-]*$", description="a suite of Debian, as 'bookworm'"),
+        str | None, Field(pattern=r"^[a-z][a-z-]*$", description="a suite of Debian, as 'bookworm'")
     ] = None
     when_gone: Annotated[Literal["refuse", "newest"], Field(description="'refuse' or 'newest'")] = (
         "refuse"
@@ -116,11 +110,9 @@ class RecipeTable(_Model):
         if not debian and self.when_gone == "newest":
             problems.append("when_gone: npm keeps every version; remove it")
         site = self.main.split(".")[-2:]
-        problems += [
-            f"hosts: {rule.host} is not below {'.'.join(site)} as main is; a page is one site"
-            for rule in self.hosts
-            if rule.host.split(".")[-2:] != site
-        ]
+        outside = [rule.host for rule in self.hosts if rule.host.split(".")[-2:] != site]
+        why = f"is not below {'.'.join(site)} as main is; a page is one site"
+        problems += [f"hosts: {host} {why}" for host in outside]
         if problems:
             raise _problem("; ".join(problems))
         return self
@@ -180,14 +172,9 @@ def read_recipe(folder: Path) -> Recipe:
     valid = None if problems else _validated(path, RecipeTable, table, problems)
     if valid is None:
         raise ConfigurationError(problems)
-    recipe = Recipe.model_construct(
-        **dict(valid),
-        name=folder.name,
-        title=facts.title,
-        recorded=facts.recorded,
-        licence=facts.licence,
-        deviations=facts.deviations,
-    )
+    recipe = Recipe.model_construct(**dict(valid), name=folder.name, title=facts.title,
+                                    recorded=facts.recorded, licence=facts.licence,
+                                    deviations=facts.deviations)  # fmt: skip
     expected = f"{recipe.scheme}://{recipe.main}/{recipe.index}"
     if facts.url != expected:
         raise ConfigurationError(
@@ -197,7 +184,6 @@ def read_recipe(folder: Path) -> Recipe:
 
 
 def _table_of(base: Path, path: Path, problems: list[str]) -> dict[str, Any]:
-    """Return the ``[recipe]`` of the page that another one is like."""
     if not (base / FACTS_NAME).is_file():
         problems.append(f"{path}: recipe.like: there is no page {base.name!r} beside this one")
         return {}
@@ -222,7 +208,6 @@ def _validated(
 
 
 def _sentence(shape: type[BaseModel], error: ErrorDetails) -> str:
-    """Return what is wrong and what is allowed, with the key."""
     loc = error["loc"]
     key = "recipe" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     if error["type"] == "extra_forbidden":
@@ -243,7 +228,6 @@ def _described(model: type[BaseModel], key: str) -> str:
 
 
 def _model_at(shape: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel]:
-    """Return the model that a place in the document belongs to."""
     model: type[BaseModel] = shape
     for part in loc:
         field = model.model_fields.get(str(part))

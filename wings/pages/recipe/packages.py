@@ -117,11 +117,8 @@ def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
     """
     pinned = f"{recipe.package}@{recipe.version}"
     try:
-        proc.run(
-            ["npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", str(scratch),
-             pinned],
-            timeout_s=_NPM_S, cwd=scratch,
-        )  # fmt: skip
+        options = ("--ignore-scripts", "--silent", "--pack-destination", str(scratch))
+        proc.run(["npm", "pack", *options, pinned], timeout_s=_NPM_S, cwd=scratch)
     except proc.CommandError as error:
         raise MissingError(
             f"npm cannot fetch {pinned}: {error}; is the registry reachable? "
@@ -130,10 +127,8 @@ def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
     (tarball,) = scratch.glob("*.tgz")
     checksum = npm_integrity(tarball)
     if checksum != recipe.checksum:
-        raise MissingError(
-            f"{pinned}: the registry gave {checksum}, the recipe pins {recipe.checksum}; "
-            "it is not used"
-        )
+        given = f"the registry gave {checksum}, the recipe pins {recipe.checksum}"
+        raise MissingError(f"{pinned}: {given}; it is not used")
     return tarball
 
 
@@ -155,10 +150,8 @@ def _fetch_debian(recipe: Recipe, scratch: Path, tell: Tell) -> tuple[Path, str]
     package = next(package for package in offered if package.version == version)
     checksum = f"sha256-{package.sha256}"
     if version == recipe.version and checksum != recipe.checksum:
-        raise MissingError(
-            f"{package.describe()} has {checksum}, the recipe pins {recipe.checksum}; "
-            "it is not used"
-        )
+        given = f"has {checksum}, the recipe pins {recipe.checksum}"
+        raise MissingError(f"{package.describe()} {given}; it is not used")
     download((package,), scratch, list_sources(), tell)
     file = scratch / PurePosixPath(package.path).name
     return package_file(scratch, package).rename(file), version
@@ -206,49 +199,29 @@ def collect_files(
     Raises:
         ConfigurationError: no such folder, or more than ``limit`` bytes of files.
     """
-    collected = _Found(_inside(root) + "/", limit)
+    prefix, size = _inside(root) + "/", 0
+    files: dict[str, bytes] = {}
+    links: dict[str, str] = {}
     for member in archive:
-        collected.take(archive, member)
-    if collected.size > limit:
+        name = _inside(member.name)
+        if not name.startswith(prefix):
+            continue
+        if member.issym():
+            links[name] = _inside(posixpath.join(posixpath.dirname(name), member.linkname))
+        elif member.islnk():
+            links[name] = _inside(member.linkname)
+        elif member.isfile():
+            size += member.size
+            content = archive.extractfile(member) if size <= limit else None
+            files[name] = content.read() if content else b""
+    if size > limit:
         raise ConfigurationError(
             [f"{file}: more than {limit} bytes of files below {root!r}; choose a smaller `root`"]
         )
-    files = collected.result()
+    files |= {name: files[end] for name in links if (end := _follow(name, links)) in files}
     if not files:
         raise ConfigurationError([f"{file}: has no files below {root!r}; correct recipe.root"])
-    return files
-
-
-class _Found:
-    """What was read so far; nothing more is once there are more than ``limit`` bytes."""
-
-    def __init__(self, prefix: str, limit: int) -> None:
-        self._prefix, self._limit = prefix, limit
-        self._files: dict[str, bytes] = {}
-        self._links: dict[str, str] = {}
-        self.size = 0
-
-    def take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        name = _inside(member.name)
-        if not name.startswith(self._prefix):
-            return
-        if member.issym():
-            target = posixpath.join(posixpath.dirname(name), member.linkname)
-            self._links[name] = _inside(target)
-        elif member.islnk():
-            self._links[name] = _inside(member.linkname)
-        elif member.isfile():
-            self.size += member.size
-            content = archive.extractfile(member) if self.size <= self._limit else None
-            self._files[name] = content.read() if content else b""
-
-    def result(self) -> dict[str, bytes]:
-        files = dict(self._files)
-        for name in self._links:
-            target = _follow(name, self._links)
-            if target in self._files:
-                files[name] = self._files[target]
-        return {name.removeprefix(self._prefix): data for name, data in files.items()}
+    return {name.removeprefix(prefix): data for name, data in files.items()}
 
 
 def _inside(name: str) -> str:

@@ -7,7 +7,7 @@ person follows (links, forms) and what a script builds is left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
@@ -35,12 +35,9 @@ _CUT_SHEET, _CUT = "data:text/css,", "data:,"
 _LOADING = {
     **dict.fromkeys(("audio", "embed", "frame", "iframe", "input", "script", "track"), ("src",)),
     **dict.fromkeys(("body", "table", "td", "th", "tr"), ("background",)),
-    **dict.fromkeys(("img", "source"), ("src", "srcset")),
-    "image": ("href", "xlink:href"),
-    "link": ("href", "imagesrcset"),
-    "object": ("data",),
-    "video": ("src", "poster"),
-}
+    **dict.fromkeys(("img", "source"), ("src", "srcset")), "image": ("href", "xlink:href"),
+    "link": ("href", "imagesrcset"), "object": ("data",), "video": ("src", "poster"),
+}  # fmt: skip
 _FOLLOWED = frozenset({
     *("alternate", "author", "bookmark", "canonical", "copyright", "contents", "first", "glossary"),
     *("help", "home", "index", "last", "license", "me", "next", "prev", "search", "start", "up"),
@@ -153,7 +150,6 @@ class _Finder(HTMLParser):
 
 
 def _tag(what: str, raw: str, change: Change) -> str:
-    """Return a start tag with its loading attributes changed."""
     tag = what.removeprefix("<")
     head = len(what)
     attributes = list(_ATTRIBUTE.finditer(raw, head))
@@ -199,15 +195,11 @@ def _value(match: re.Match[str]) -> str:
 
 def _change_srcset(value: str, change: Change) -> str | None:
     """Change a list of URLs, each with how wide or dense it is; ``None`` when all are cut."""
-    changed = [(change(url), url, how) for url, how in _candidates(value)]
-    if all(new == url for new, url, _ in changed):
+    changed = [(change(each[1]), each) for each in _CANDIDATE.finditer(value)]
+    if all(new == each[1] for new, each in changed):
         return value
-    return ", ".join(f"{new}{how}" for new, _, how in changed if new is not None) or None
-
-
-def _candidates(value: str) -> Iterator[tuple[str, str]]:
-    for match in _CANDIDATE.finditer(value):
-        yield match[1], (match[2] or "").rstrip()
+    kept = (f"{new}{(each[2] or '').rstrip()}" for new, each in changed if new is not None)
+    return ", ".join(kept) or None
 
 
 CHANGED = {"text/html": change_html, "text/css": change_css}

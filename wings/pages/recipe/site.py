@@ -32,9 +32,7 @@ _MIMES = {
 }  # fmt: skip
 """Media types by the name's ending, the same on every machine."""
 UNKNOWN = "application/octet-stream"
-_TEXT = frozenset(
-    ("application/javascript", "application/json", "application/xml", "image/svg+xml")
-)
+_TEXT = {"application/javascript", "application/json", "application/xml", "image/svg+xml"}
 _SAFE = "/!$&'()*+,;=:@~"
 GZIP_LEVEL = 6  # nginx's and Apache's usual one, and that of the measured sizes
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -148,9 +146,8 @@ class _Work:
                 self.notes.append(f"{base}: {url} is not in the package; cut")
                 return None
             before, mark, fragment = url.partition("#")
-            return self.reach(path, before[before.find("?") :] if "?" in before else "") + (
-                mark + fragment
-            )
+            query = before[before.find("?") :] if "?" in before else ""
+            return self.reach(path, query) + mark + fragment
 
         return changed
 
@@ -174,7 +171,6 @@ def _changed(path: str, data: bytes, work: _Work) -> bytes:
 
 
 def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return the package with the recipe's edits made."""
     problems = []
     edited = dict(package)
     if recipe.index not in edited:
@@ -182,9 +178,8 @@ def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]
     for edit in recipe.edits:
         occurrences = edited.get(edit.file, b"").count(edit.old.encode())
         if occurrences != 1:
-            problems.append(
-                f"recipe.edits: {edit.file} holds {edit.old!r} {occurrences} times, expected once"
-            )
+            held = f"{edit.file} holds {edit.old!r} {occurrences} times"
+            problems.append(f"recipe.edits: {held}, expected once")
             continue
         edited[edit.file] = edited[edit.file].replace(edit.old.encode(), edit.new.encode())
     if problems:
@@ -200,28 +195,13 @@ def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:
     for file in pages.files:
         data, encoding = _compressed(file)
         url = f"{scheme}:{file.url}"
-        exchanges.append(
-            PageExchange(
-                url=url,
-                status=200,
-                protocol=protocol,
-                headers=_headers(recipe, file, encoding),
-                body=data,
-                body_size=len(data),
-                decoded_size=len(file.data),
-                mime=file.mime,
-                initiator=None if url == root else root,
-                how="root" if url == root else "other",
-            )
-        )
-    return Recording(
-        title=recipe.title,
-        url=root,
-        recorded=recipe.recorded,
-        source=source,
-        exchanges=tuple(exchanges),
-        notes=pages.notes,
-    )
+        exchanges.append(PageExchange(
+            url=url, status=200, protocol=protocol, headers=_headers(recipe, file, encoding),
+            body=data, body_size=len(data), decoded_size=len(file.data), mime=file.mime,
+            initiator=None if url == root else root, how="root" if url == root else "other",
+        ))  # fmt: skip
+    return Recording(title=recipe.title, url=root, recorded=recipe.recorded, source=source,
+                     exchanges=tuple(exchanges), notes=pages.notes)  # fmt: skip
 
 
 def _compressed(file: SiteFile) -> tuple[bytes, str]:

@@ -10,7 +10,7 @@ from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
 from wings.pages.coding import CodingError, decode
-from wings.pages.exchange import How, PageExchange, Recording
+from wings.pages.exchange import How, PageExchange, Recording, without
 from wings.pages.importing.bodies import make_body
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.references import open_circles
@@ -67,15 +67,11 @@ def assemble(
     )
     exchanges = tuple(open_circles(exchanges, changes))
     return Recording(
-        title=report.title or order.url,
-        url=exchanges[0].url,
-        recorded=today,
-        source=_source(order, report),
-        exchanges=exchanges,
-        pinned=order.pinned,
+        title=report.title or order.url, url=exchanges[0].url, recorded=today,
+        source=_source(order, report), exchanges=exchanges, pinned=order.pinned,
         load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
-    )
+    )  # fmt: skip
 
 
 def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
@@ -92,7 +88,6 @@ def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
 
 
 def _source(order: RecordOrder, report: BrowserReport) -> str:
-    """Return how the recording was made."""
     parts = [f"Recorded with {report.browser.replace('/', ' ')}"]
     if order.viewport:
         parts.append("a viewport of {}x{}".format(*order.viewport))
@@ -126,22 +121,14 @@ def _exchanges(
     return tuple(exchanges)
 
 
-def _exchange(
-    transfer: NetTransfer,
-    request: PageRequest | None,
-    report: BrowserReport,
-    decoded_size: int | None,
-) -> PageExchange:
+def _exchange(transfer: NetTransfer, request: PageRequest | None, report: BrowserReport,
+              decoded_size: int | None) -> PageExchange:  # fmt: skip
     start_s = request.sent_s if request else transfer.start_s
     ended_s = (request.ended_s if request else None) or transfer.ended_s
     return PageExchange(
-        url=transfer.url,
-        status=transfer.status or 0,
-        method=transfer.method,
-        protocol=transfer.protocol,
-        request_headers=transfer.request_headers,
-        request_body_size=transfer.request_body_size,
-        headers=transfer.headers,
+        url=transfer.url, status=transfer.status or 0, method=transfer.method,
+        protocol=transfer.protocol, request_headers=transfer.request_headers,
+        request_body_size=transfer.request_body_size, headers=transfer.headers,
         headers_size=None if transfer.head is None else len(transfer.head),
         body=None if transfer.unread else transfer.body,
         body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
@@ -150,19 +137,18 @@ def _exchange(
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s,
-    )
+    )  # fmt: skip
 
 
 def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
     """Return the exchange with a body of its type and size for the one that was not seen."""
-    body, coded = make_body(
-        exchange.mime, exchange.body_size, exchange.decoded_size, encoding, exchange.url
-    )
-    headers = tuple(h for h in exchange.headers if coded or h[0].lower() != "content-encoding")
-    decoded_size = exchange.decoded_size if coded else len(body)
-    return replace(
-        exchange, body=body, body_size=len(body), decoded_size=decoded_size, headers=headers
-    )
+    sizes = exchange.body_size, exchange.decoded_size
+    body, coded = make_body(exchange.mime, *sizes, encoding, exchange.url)
+    exchange = replace(exchange, body=body, body_size=len(body))
+    if coded:
+        return exchange
+    headers = without(exchange.headers, "content-encoding")
+    return replace(exchange, decoded_size=len(body), headers=headers)
 
 
 def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> int | None:
@@ -179,20 +165,11 @@ def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None
         if not transfer.cut:
             notes.add(f"body does not decode ({error})", transfer.url)
         return transfer.decoded_size
-    shown_body = (
-        None if transfer.cut or transfer.method == "HEAD" or request is None else request.body
-    )
+    seen = None if transfer.cut or transfer.method == "HEAD" or request is None else request.body
     # The browser empties what turned out to be no picture.
-    if (
-        shown_body
-        and shown_body.size
-        and not _agrees(data, transfer.header("content-type"), shown_body)
-    ):
-        notes.add(
-            "body differs between the browser's network log, which is kept, and its DevTools "
-            "protocol",
-            transfer.url,
-        )
+    if seen and seen.size and not _agrees(data, transfer.header("content-type"), seen):
+        notes.add("body differs between the browser's network log, which is kept, and its DevTools "
+                  "protocol", transfer.url)  # fmt: skip
     return len(data)
 
 
@@ -209,15 +186,10 @@ class _Causes:
         self, report: BrowserReport, urls: Collection[str], sheets: Collection[str]
     ) -> None:
         self._report, self._urls, self._sheets = report, urls, sheets
-        self._by_id: dict[str, PageRequest] = {
-            request.id: request for request in reversed(report.requests)
-        }
+        self._by_id = {request.id: request for request in reversed(report.requests)}
         # Before a redirect of the browser's own (HSTS) there is nothing on the wire.
-        self._documents = {
-            request.frame: request.url
-            for request in report.requests
-            if request.type == "Document" and request.frame
-        }
+        documents = (request for request in report.requests if request.type == "Document")
+        self._documents = {request.frame: request.url for request in documents if request.frame}
 
     def of(self, transfer: NetTransfer, request: PageRequest | None) -> _Cause:
         """Return why this request was made."""
@@ -246,12 +218,10 @@ class _Causes:
 
 
 def _agrees(data: bytes, content_type: str, shown_body: ScriptBody) -> bool:
-    """Return whether ``data``, decoded, is what the browser showed as ``shown_body``."""
     if not shown_body.text:
         return hashlib.sha256(data).hexdigest() == shown_body.sha256
-    return any(
-        hashlib.sha256(text).hexdigest() == shown_body.sha256 for text in _texts(data, content_type)
-    )
+    texts = _texts(data, content_type)
+    return any(hashlib.sha256(text).hexdigest() == shown_body.sha256 for text in texts)
 
 
 def _texts(data: bytes, content_type: str) -> Iterator[bytes]:

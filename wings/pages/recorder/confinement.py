@@ -70,15 +70,12 @@ def choose_account(*needed: Path) -> Account:
     if closed is not None:
         return Account(0, remark=f"the browser runs as root, without its sandbox: {closed}")
     ordinary = pwd.getpwnam(ORDINARY)
-    prefix = (
-        *(*TIED, f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
-        *("--clear-groups", "--no-new-privs"),
-    )
+    prefix = (*(*TIED, f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
+              *("--clear-groups", "--no-new-privs"))  # fmt: skip
     return Account(ordinary.pw_uid, ordinary.pw_gid, prefix)
 
 
 def _closed(needed: Iterable[Path]) -> Iterator[str]:
-    """Yield what an ordinary user cannot reach."""
     for path in needed:
         for folder in path.resolve().parents:
             if not folder.stat().st_mode & 0o001:
@@ -107,10 +104,8 @@ def find_reach(order: RecordOrder) -> Reach:
         addresses = _resolve(host_name)
         if not addresses:
             problems.append(f"--allow-private {text}: no such host")
-        ends += [
-            _end(address, ANY_PORT if allowed_port is None else allowed_port)
-            for address in addresses
-        ]
+        to_port = ANY_PORT if allowed_port is None else allowed_port
+        ends += [_end(address, to_port) for address in addresses]
     if problems:
         raise ConfigurationError(problems)
     ruled = any(_is_for(rule, host, port) for rule in order.resolver_rules)

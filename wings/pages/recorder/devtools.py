@@ -88,9 +88,8 @@ def parse_report(value: dict[str, Any]) -> BrowserReport:
         requests = tuple(_parse_request(item) for item in value.pop("requests"))
         targets = tuple((item["type"], item["url"]) for item in value.pop("targets"))
         sockets, dialogs = tuple(value.pop("sockets")), tuple(value.pop("dialogs"))
-        return BrowserReport(
-            **value, requests=requests, targets=targets, sockets=sockets, dialogs=dialogs
-        )
+        return BrowserReport(**value, requests=requests, targets=targets, sockets=sockets,
+                             dialogs=dialogs)  # fmt: skip
     except (KeyError, TypeError) as error:
         raise RecordError(
             f"the browser driver's result is another ({error}): it was built from other sources; "
@@ -138,14 +137,13 @@ def pair(transfers: Sequence[NetTransfer], requests: Sequence[PageRequest]) -> R
     for request in requests:
         if request.source in ("memory cache", "service worker"):
             alone.append(request)
-        elif request.started_s is None:
+            continue
+        left = unpaired[request.method, request.url]
+        index = None if request.started_s is None else _nearest(transfers, left, request.started_s)
+        if index is None:
             late.append(request)
         else:
-            index = _nearest(transfers, unpaired[request.method, request.url], request.started_s)
-            if index is None:
-                late.append(request)
-            else:
-                paired[index] = request
+            paired[index] = request
     for request in late:
         index = _first(transfers, unpaired[request.method, request.url], request.sent_s)
         if index is None:
@@ -164,18 +162,17 @@ def _nearest(transfers: Sequence[NetTransfer], open_: list[int], started_s: floa
         return abs(transfers[index].start_s - started_s), transfers[index].position is None
 
     near = [index for index in open_ if distance(index)[0] <= SAME_S]
-    if not near:
-        return None
-    best = min(near, key=distance)
-    open_.remove(best)
-    return best
+    return _take(open_, min(near, key=distance, default=None))
 
 
 def _first(transfers: Sequence[NetTransfer], open_: list[int], sent_s: float) -> int | None:
     """Take the first one that started later, rather one that left the browser."""
     later = [index for index in open_ if transfers[index].start_s >= sent_s - SAME_S]
-    if not later:
-        return None
-    best = min(later, key=lambda index: (transfers[index].position is None, index))
-    open_.remove(best)
-    return best
+    best = min(later, key=lambda at: (transfers[at].position is None, at), default=None)
+    return _take(open_, best)
+
+
+def _take(open_: list[int], chosen: int | None) -> int | None:
+    if chosen is not None:
+        open_.remove(chosen)
+    return chosen

@@ -82,12 +82,8 @@ def _place() -> Path:
 
 
 def _sources() -> list[Path]:
-    return sorted(
-        file
-        for file in SOURCES.rglob("*")
-        if file.is_file()
-        and not set(_MADE) & set(file.relative_to(SOURCES).parts)
-    )  # fmt: skip
+    files = (file for file in SOURCES.rglob("*") if file.is_file())
+    return sorted(file for file in files if not {*_MADE} & {*file.relative_to(SOURCES).parts})
 
 
 def _build(folder: Path) -> None:

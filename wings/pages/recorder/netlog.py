@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -71,13 +71,9 @@ def _read(file: IO[bytes], mark: bytes, most_body_bytes: int) -> NetLog:
             break
         source = event["source"]
         reader.take(
-            names.get(event["type"], ""),
-            kinds.get(source["type"], ""),
-            source["id"],
-            event["phase"],
-            float(event["time"]) / 1000,
-            event.get("params") or {},
-        )
+            names.get(event["type"], ""), kinds.get(source["type"], ""), source["id"],
+            event["phase"], float(event["time"]) / 1000, event.get("params") or {},
+        )  # fmt: skip
     return NetLog(tuple(reader.close()), cut)
 
 
@@ -110,8 +106,6 @@ def _line(file: IO[bytes]) -> bytes:
 
 
 class _Reader:
-    """Takes the events in their order."""
-
     def __init__(self, most_body_bytes: int) -> None:
         self._left = most_body_bytes
         self._all: list[NetTransfer] = []
@@ -120,15 +114,6 @@ class _Reader:
         self._filtered: set[int] = set()
         self._sockets = Sockets()
         self._sent = 0
-        self._acts: dict[str, Callable[[int, int, float, dict[str, Any]], None]] = {
-            "HTTP_TRANSACTION_SEND_REQUEST_BODY": self._send_body,
-            "HTTP_TRANSACTION_READ_RESPONSE_HEADERS": self._respond,
-            "URL_REQUEST_JOB_BYTES_READ": self._read_raw,
-            "URL_REQUEST_JOB_FILTERED_BYTES_READ": self._read_filtered,
-            "URL_REQUEST_REDIRECTED": self._redirect,
-            "CANCELLED": self._cancel,
-            "REQUEST_ALIVE": self._end,
-        }
 
     def take(
         self, name: str, kind: str, source: int, phase: int, time_s: float, params: dict[str, Any]
@@ -139,10 +124,13 @@ class _Reader:
             return
         if name == "URL_REQUEST_START_JOB":
             self._start(source, phase, time_s, params)
-        elif source in self._current and name in _SENDS:
+        elif name in _SENDS and source in self._current:
             self._send(source, name, params)
-        elif source in self._current and name in self._acts:
-            self._acts[name](source, phase, time_s, params)
+        elif (transfer := self._current.get(source)) is not None:
+            self._note(transfer, name, source, params)
+            if name == "REQUEST_ALIVE" and phase == END:
+                transfer.error = int(params.get("net_error", 0))
+                self._finish(source, time_s)
 
     def close(self) -> list[NetTransfer]:
         """Return all transfers; those that go on have no end."""
@@ -177,33 +165,32 @@ class _Reader:
         if transfer.protocol == "http/1.1":
             self._sockets.begin(source)
 
-    def _send_body(self, source: int, _phase: int, _time_s: float, params: dict[str, Any]) -> None:
-        if params.get("length"):
-            self._current[source].request_body_size = int(params["length"])
+    def _note(self, transfer: NetTransfer, name: str, source: int, params: dict[str, Any]) -> None:
+        match name:
+            case "HTTP_TRANSACTION_SEND_REQUEST_BODY":
+                if params.get("length"):
+                    transfer.request_body_size = int(params["length"])
+            case "HTTP_TRANSACTION_READ_RESPONSE_HEADERS":
+                status, *lines = params["headers"]
+                transfer.status = int(_unescape(status).split()[1])
+                transfer.headers = _headers(lines)
+                transfer.decoded_size = 0
+            case "URL_REQUEST_JOB_BYTES_READ":
+                self._filtered.add(source)
+                self._keep(transfer, source, params)
+            case "URL_REQUEST_JOB_FILTERED_BYTES_READ":
+                transfer.decoded_size = (transfer.decoded_size or 0) + int(params["byte_count"])
+                if source not in self._filtered:
+                    self._keep(transfer, source, params)
+            case "URL_REQUEST_REDIRECTED":
+                transfer.redirected = True
+            case "CANCELLED":
+                transfer.cancelled = True
 
-    def _respond(self, source: int, _phase: int, _time_s: float, params: dict[str, Any]) -> None:
-        transfer = self._current[source]
-        status, *lines = params["headers"]
-        transfer.status = int(_unescape(status).split()[1])
-        transfer.headers = _headers(lines)
-        transfer.decoded_size = 0
-
-    def _read_raw(self, source: int, _phase: int, _time_s: float, params: dict[str, Any]) -> None:
-        self._filtered.add(source)
-        self._keep(source, params)
-
-    def _read_filtered(
-        self, source: int, _phase: int, _time_s: float, params: dict[str, Any]
-    ) -> None:
-        transfer = self._current[source]
-        transfer.decoded_size = (transfer.decoded_size or 0) + int(params["byte_count"])
-        if source not in self._filtered:
-            self._keep(source, params)
-
-    def _keep(self, source: int, params: dict[str, Any]) -> None:
-        if self._current[source].status == NOT_MODIFIED:
+    def _keep(self, transfer: NetTransfer, source: int, params: dict[str, Any]) -> None:
+        if transfer.status == NOT_MODIFIED:
             return  # the browser's cache has it, and it is read like any other
-        transfer, size = self._current[source], int(params["byte_count"])
+        size = int(params["byte_count"])
         transfer.received_bytes += size
         data = params.get("bytes")
         if transfer.body is None or data is None or size > self._left:
@@ -213,17 +200,6 @@ class _Reader:
             return
         self._left -= size
         self._bodies[source].append(base64.b64decode(data))
-
-    def _redirect(self, source: int, _phase: int, _time_s: float, _params: dict[str, Any]) -> None:
-        self._current[source].redirected = True
-
-    def _cancel(self, source: int, _phase: int, _time_s: float, _params: dict[str, Any]) -> None:
-        self._current[source].cancelled = True
-
-    def _end(self, source: int, phase: int, time_s: float, params: dict[str, Any]) -> None:
-        if phase == END:
-            self._current[source].error = int(params.get("net_error", 0))
-            self._finish(source, time_s)
 
     def _finish(self, source: int, time_s: float | None) -> None:
         transfer = self._current.pop(source, None)

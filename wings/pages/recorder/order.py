@@ -72,25 +72,16 @@ class RecordOrder:
             hint = "" if "://" in self.url else f"; write http://{self.url} or https://{self.url}"
             problems.append(f"cannot record {error}{hint}")
         if not 0 < self.wait_s < self.timeout_s:
-            problems.append(
-                f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out of "
-                f"{self.timeout_s:g} s"
-            )
+            wait = f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out"
+            problems.append(f"{wait} of {self.timeout_s:g} s")
         if self.viewport and not all(LEAST_PIXELS <= n <= MOST_PIXELS for n in self.viewport):
-            problems.append(
-                "the viewport {}x{} must have {} to {} pixels each way".format(
-                    *self.viewport, LEAST_PIXELS, MOST_PIXELS
-                )
-            )
-        if self.user_agent is not None and not (
-            self.user_agent.isascii() and self.user_agent.isprintable()
-        ):
+            pixels = f"{LEAST_PIXELS} to {MOST_PIXELS} pixels each way"
+            problems.append("the viewport {}x{} must have ".format(*self.viewport) + pixels)
+        agent = self.user_agent or ""
+        if not (agent.isascii() and agent.isprintable()):
             problems.append("the user agent must be printable ASCII")
-        problems += [
-            f"the resolver rule {rule!r} must be one rule, without a comma"
-            for rule in self.resolver_rules
-            if "," in rule or not rule.isprintable()
-        ]
+        wrong = [rule for rule in self.resolver_rules if "," in rule or not rule.isprintable()]
+        problems += [f"the resolver rule {r!r} must be one rule, without a comma" for r in wrong]
         for text in self.allowed:
             try:
                 parse_end(text)

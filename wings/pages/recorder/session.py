@@ -146,15 +146,11 @@ def _find_node() -> Path:
     return Path(node)
 
 
-def _write_order(
-    order: RecordOrder,
-    reach: confinement.Reach,
-    folder: Path,
-    browser: Path,
-    account: Account,
-    mark: str,
-) -> None:
+def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, browser: Path,
+                 account: Account, mark: str) -> None:  # fmt: skip
     nowhere = f"unix:path={folder / 'no-bus'}"
+    usual = browser_arguments(folder / "profile", sandbox=sandbox_obstacle(account.user) is None,
+                              filter_calls=filters_calls(), authority=None)  # fmt: skip
     value: dict[str, Any] = {
         "url": order.url,
         "executable": str(browser),
@@ -164,12 +160,7 @@ def _write_order(
         | {"GUARD_ALLOW": ",".join(reach.ends)},
         "guard_log": str(folder / GUARD_LOG),
         "arguments": [
-            *browser_arguments(
-                folder / "profile",
-                sandbox=sandbox_obstacle(account.user) is None,
-                filter_calls=filters_calls(),
-                authority=None,
-            ),
+            *usual,
             *recording_arguments(order, (*order.resolver_rules, *reach.rules), folder / "net.json"),
             FIRST_PAGE,
         ],
@@ -185,31 +176,19 @@ def _write_order(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return the same as a replaying client's: no user's settings."""
-    return {
-        "HOME": str(folder),
-        "LANG": "C.UTF-8",
-        "PATH": os.environ.get("PATH", os.defpath),
-        "TMPDIR": str(folder),
-        "TZ": "UTC",
-    }
+    """Return the environment of a replaying client: no user's settings."""
+    return {"HOME": str(folder), "LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath),
+            "TMPDIR": str(folder), "TZ": "UTC"}  # fmt: skip
 
 
 def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) -> None:
-    """Run the driver to its end and pass its progress on."""
     log = folder / "driver.log"
     reading, writing = os.pipe()
     try:
         with log.open("wb") as output:
             command = (*argv, str(folder / "order.json"), str(writing))
-            with proc.started(
-                command,
-                env=_environment(folder),
-                cwd=folder,
-                stdout=output,
-                stderr=output,
-                pass_fds=(writing,),
-            ) as child:
+            with proc.started(command, env=_environment(folder), cwd=folder, stdout=output,
+                              stderr=output, pass_fds=(writing,)) as child:  # fmt: skip
                 os.close(writing)
                 writing = -1
                 look = partial(_bound, order, folder / "net.json")
@@ -220,9 +199,8 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
         if writing >= 0:
             os.close(writing)
     if status == TIMED_OUT:
-        raise RecordError(
-            f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
-        )
+        late = f"no load event in {order.timeout_s:g} s; give it more with --timeout"
+        raise RecordError(f"{order.url}: {late}")
     if status == NOT_LOADED:
         failure = json.loads((folder / "report.json").read_bytes())["failed"]
         raise RecordError(f"{order.url}: {describe_failure(failure)}")
@@ -232,7 +210,7 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
 
 
 def _bound(order: RecordOrder, netlog: Path) -> None:
-    """Return a page without an end must not fill the disk."""
+    """Refuse a page without an end, which must not fill the disk."""
     if netlog.exists() and netlog.stat().st_size > MOST_LOG_BYTES:
         raise RecordError(
             f"{order.url}: the browser's network log has more than "

@@ -30,7 +30,7 @@ class Shortfalls:
         self._urls.setdefault(what, []).append(_bare(url))
 
     def add_all(self, what: str, urls: Iterable[str]) -> None:
-        """Return the same for several."""
+        """Note ``what`` of several URLs."""
         for url in urls:
             self.add(what, url)
 
@@ -40,11 +40,8 @@ class Shortfalls:
 
     def sentences(self) -> tuple[str, ...]:
         """Return one sentence for each kind, in the order of first mention."""
-        kinds = (
-            f"{what[0].upper()}{what[1:]}: {_named(Counter(urls))}."
-            for what, urls in self._urls.items()
-        )
-        return (*self._plain, *kinds)
+        named = [(what, _named(Counter(urls))) for what, urls in self._urls.items()]
+        return (*self._plain, *(f"{what[0].upper()}{what[1:]}: {urls}." for what, urls in named))
 
 
 def _named(urls: Mapping[str, int]) -> str:
@@ -113,14 +110,11 @@ def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | N
         why = "cancelled by the page" if request and request.cancelled else "ended"
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
     elif transfer.body is None or transfer.unread:
-        notes.add(
-            "body of which only the size was seen, replaced by another of that size", transfer.url
-        )
+        what = "body of which only the size was seen, replaced by another of that size"
+        notes.add(what, transfer.url)
     if request is None:
-        notes.add(
-            "seen in the browser's network log only, so that what led to it is a guess",
-            transfer.url,
-        )
+        notes.add("seen in the browser's network log only, so that what led to it is a guess",
+                  transfer.url)  # fmt: skip
 
 
 def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> None:
@@ -136,7 +130,6 @@ def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, request: PageRequ
 
 
 def _note_unsent(notes: Shortfalls, request: PageRequest) -> None:
-    """Note a request that was never sent to the network."""
     if request.source != "network":
         notes.add(f"answered by the browser's {request.source}, not by the network", request.url)
     elif request.status:

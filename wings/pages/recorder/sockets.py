@@ -131,7 +131,7 @@ class Sockets:
                 stream.add(base64.b64decode(params.get("bytes", "")))
 
     def begin(self, request: int) -> None:
-        """Return the request with this source is sent over its socket now, over HTTP/1.1."""
+        """Note that the request with this source is sent over its socket now, over HTTP/1.1."""
         self._stream_of.pop(request, None)
         socket = self._socket_of.get(self._job_of.get(request, -1))
         if socket is not None:

@@ -64,12 +64,8 @@ def read_authorities(path: Path) -> list[bytes]:
             [f"--ca {path}: {error}; name a PEM file with the authority's certificate"]
         ) from None
     if leaves:
-        raise ConfigurationError(
-            [
-                f"--ca {path}: {', '.join(leaves)} is no authority (RFC 5280, basic constraints); "
-                "name the certificate of who signed it"
-            ]
-        )
+        what = f"{', '.join(leaves)} is no authority (RFC 5280, basic constraints)"
+        raise ConfigurationError([f"--ca {path}: {what}; name the certificate of who signed it"])
     return [certificate.public_bytes(Encoding.DER) for certificate in certificates]
 
 

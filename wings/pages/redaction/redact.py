@@ -30,17 +30,12 @@ _INLINE = re.compile(
 )
 _INTEGRITY = (b"sha256-", b"sha384-", b"sha512-")
 _KINDS = {
-    "name": "by the parameter's name",
-    "shape": "by the value's shape",
-    "e-mail address": "that are e-mail addresses",
-    "user information": "of user information",
-    "header": "of removed headers",
-    "form": "in bodies, by a form that says what they are",
-    "path": "in paths, by their shape",
-    "card number": "that are card numbers",
-    "phone number": "that are phone numbers",
-    "coordinates": "that are coordinates",
-}
+    "name": "by the parameter's name", "shape": "by the value's shape",
+    "e-mail address": "that are e-mail addresses", "user information": "of user information",
+    "header": "of removed headers", "form": "in bodies, by a form that says what they are",
+    "path": "in paths, by their shape", "card number": "that are card numbers",
+    "phone number": "that are phone numbers", "coordinates": "that are coordinates",
+}  # fmt: skip
 
 
 @dataclass
@@ -66,12 +61,9 @@ def redact(recording: Recording) -> Recording:
     """
     scrubber = Scrubber(urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges)
     tally = _Tally()
-    for exchange in recording.exchanges:
-        _learn_urls(scrubber, exchange)
-    for exchange in recording.exchanges:
-        _learn_headers(scrubber, exchange)
-    for exchange in recording.exchanges:
-        _learn_body(scrubber, exchange)
+    for learn in (_learn_urls, _learn_headers, _learn_body):
+        for exchange in recording.exchanges:
+            learn(scrubber, exchange)
     exchanges = tuple(_redact(exchange, scrubber, tally) for exchange in recording.exchanges)
     if tally.hashes:
         exchanges = tuple(_follow_hashes(exchange, tally) for exchange in exchanges)

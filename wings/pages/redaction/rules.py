@@ -16,14 +16,12 @@ Verdict = Literal[
     "name", "shape", "e-mail address", "card number", "phone number", "coordinates", "path"
 ]
 
-SECRET_HEADERS = frozenset(
-    {
-        *("cookie", "cookie2", "set-cookie", "set-cookie2", "authorization", "www-authenticate"),
-        *("proxy-authorization", "proxy-authenticate", "authentication-info"),
-        *("proxy-authentication-info", "x-api-key", "x-goog-api-key", "x-client-data"),
-        *("x-wp-nonce", "x-forwarded-user", "x-remote-user", "sec-session-id", "dpop"),
-    }
-)
+SECRET_HEADERS = frozenset({
+    *("cookie", "cookie2", "set-cookie", "set-cookie2", "authorization", "www-authenticate"),
+    *("proxy-authorization", "proxy-authenticate", "authentication-info"),
+    *("proxy-authentication-info", "x-api-key", "x-goog-api-key", "x-client-data"),
+    *("x-wp-nonce", "x-forwarded-user", "x-remote-user", "sec-session-id", "dpop"),
+})  # fmt: skip
 """Headers of requests and responses, in lower case, that redaction removes."""
 
 SECRET_HEADER_WORDS = frozenset(
@@ -31,27 +29,22 @@ SECRET_HEADER_WORDS = frozenset(
 )
 """A header with one of these words in its name is removed too: ``X-CSRF-Token``."""
 
-CERTAIN_NAMES = frozenset(
-    {
-        *("password", "passwd", "pwd", "passphrase", "passcode", "secret", "clientsecret"),
-        *("accesstoken", "refreshtoken", "idtoken", "authtoken", "sessiontoken", "csrftoken"),
-        *("xsrftoken", "securitytoken", "logintoken", "usertoken", "bearertoken", "jwt"),
-        *("apikey", "apisecret", "accesskey", "secretkey", "privatekey", "authorization"),
-        *("sessionid", "jsessionid", "phpsessid", "sessid", "aspsessionid", "otp", "samlresponse"),
-        *("xamzsecuritytoken", "xamzsignature", "xamzcredential", "xgoogsignature"),
-    }
-)
+CERTAIN_NAMES = frozenset({
+    *("password", "passwd", "pwd", "passphrase", "passcode", "secret", "clientsecret"),
+    *("accesstoken", "refreshtoken", "idtoken", "authtoken", "sessiontoken", "csrftoken"),
+    *("xsrftoken", "securitytoken", "logintoken", "usertoken", "bearertoken", "jwt"),
+    *("apikey", "apisecret", "accesskey", "secretkey", "privatekey", "authorization"),
+    *("sessionid", "jsessionid", "phpsessid", "sessid", "aspsessionid", "otp", "samlresponse"),
+    *("xamzsecuritytoken", "xamzsignature", "xamzcredential", "xgoogsignature"),
+})  # fmt: skip
 """Parameters whose value is secret whatever it looks like; names without case and punctuation."""
 
-LIKELY_WORDS = frozenset(
-    {
-        *("token", "tok", "auth", "oauth", "key", "sig", "signature", "session", "sess"),
-        *("sid", "code"),
-        *("state", "nonce", "ticket", "credential", "credentials", "csrf", "xsrf", "hmac", "hdnea"),
-        *("password", "passwd", "secret", "jwt", "apikey", "sessionid", "sessid", "otp", "pin"),
-        *("policy", "samlrequest", "assertion", "viewstate", "login", "invite", "gclid", "fbclid"),
-    }
-)
+LIKELY_WORDS = frozenset({
+    *("token", "tok", "auth", "oauth", "key", "sig", "signature", "session", "sess", "sid", "code"),
+    *("state", "nonce", "ticket", "credential", "credentials", "csrf", "xsrf", "hmac", "hdnea"),
+    *("password", "passwd", "secret", "jwt", "apikey", "sessionid", "sessid", "otp", "pin"),
+    *("policy", "samlrequest", "assertion", "viewstate", "login", "invite", "gclid", "fbclid"),
+})  # fmt: skip
 """Parameters whose name is or ends in one of these words are secret unless the value is a word."""
 
 VERSION_WORDS = frozenset(
@@ -65,13 +58,11 @@ PHONE_WORDS = frozenset(
 COORDINATE_WORDS = frozenset({"lat", "latitude", "lon", "lng", "long", "longitude"})
 """Parameters whose number is a place on earth, if it has three decimals: 100 m and less."""
 
-STRUCTURAL_HEADERS = frozenset(
-    {
-        *("content-type", "content-length", "content-encoding", "content-language", "vary"),
-        *("transfer-encoding", "accept", "accept-encoding", "accept-language", "cache-control"),
-        *("connection", "host", ":authority", ":scheme", ":method"),
-    }
-)
+STRUCTURAL_HEADERS = frozenset({
+    *("content-type", "content-length", "content-encoding", "content-language", "vary"),
+    *("transfer-encoding", "accept", "accept-encoding", "accept-language", "cache-control"),
+    *("connection", "host", ":authority", ":scheme", ":method"),
+})  # fmt: skip
 """Headers (lower case) whose values are words of the protocol: nothing in them is replaced."""
 
 SHORTEST_LIKELY = 6

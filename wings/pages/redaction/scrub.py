@@ -163,9 +163,8 @@ class _Index:
         self._by_anchor: defaultdict[bytes, list[_Finder]] = defaultdict(list)
         for secret in all_secrets:
             if secret.placeholder != secret.value:
-                anchor = min(
-                    _WORD.finditer(secret.value), key=lambda run: (shared[run[0]], -len(run[0]))
-                )
+                words = _WORD.finditer(secret.value)
+                anchor = min(words, key=lambda run: (shared[run[0]], -len(run[0])))
                 self._by_anchor[anchor[0]].append(_Finder(secret, *anchor.span()))
         shortest = min(map(len, self._by_anchor), default=1)
         run = rb"((?:[0-9A-Za-z\x80-\xff]|" + _ESCAPED_ALNUM + rb"){%d,})" % shortest
@@ -313,14 +312,12 @@ def _with_domains(host: bytes) -> Iterator[bytes]:
 
 
 def _parameters(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield names and decoded values of a URL's parameters."""
     for pattern in _PARAMETERS:
         for name, value in pattern.findall(raw):
             yield unquote_to_bytes(name), unquote_to_bytes(value)
 
 
 def _is_host(data: bytes, start: int, end: int) -> bool:
-    """Return whether the place is a part of a host's name in a URL."""
     before = _BEFORE_HOST.search(data, max(0, start - _LONGEST_HOST), start)
     if before is None:
         return False

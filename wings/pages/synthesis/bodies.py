@@ -42,14 +42,6 @@ class SynthesisedResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
-    """Bytes of a text as transferred, and decoded; ``decoded`` is ``None`` without a coding."""
-
-    size: int
-    decoded: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Synthesis:
     """A whole page: how its objects are found, and their responses in the order of the rows."""
 
@@ -110,10 +102,10 @@ def _body(page: Discovery, row: ResourceRow, seed: str, title: str) -> Body:
         size = row.transfer_bytes - row.head_size
         return Body(make_image(row.mime, size, filler(seed, size)) if size else b"", size)
     template, syntax = text
-    fit = _fit(row, template, syntax)
-    if fit.decoded is None:
-        return write_identity(template, syntax, fit.size, seed)
-    return write_gzipped(template, syntax, fit.decoded, fit.size, seed)
+    size, decoded = _fit(row, template, syntax)
+    if decoded is None:
+        return write_identity(template, syntax, size, seed)
+    return write_gzipped(template, syntax, decoded, size, seed)
 
 
 def _text(page: Discovery, row: ResourceRow, title: str) -> tuple[Template, Syntax] | None:
@@ -142,8 +134,11 @@ def _check_fit(page: Discovery, row: ResourceRow, title: str) -> None:
         _fit(row, *text)
 
 
-def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> _Fit:
-    """Return the recorded sizes, with as few bytes taken from the head as possible."""
+def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> tuple[int, int | None]:
+    """Return the sizes as transferred and decoded (``None``: not coded), near the recorded ones.
+
+    As few bytes are taken from the head as possible.
+    """
     head = row.head_size
     recorded = row.transfer_bytes - head
     fixed = sum(len(part) for part in template if isinstance(part, bytes))
@@ -152,8 +147,8 @@ def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> _Fit:
         decoded = max(row.body_bytes, fixed)
         least = max(least_gzipped(template, syntax, decoded), recorded)
         if least <= most:
-            return _Fit(least, decoded)
+            return least, decoded
     least = max(fixed, recorded)
     if least > most:
         raise TooSmallError(f"{fixed} bytes of fixed text, {recorded} recorded")
-    return _Fit(least, None)
+    return least, None

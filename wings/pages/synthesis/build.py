@@ -28,9 +28,8 @@ def build_table(folder: Path, cache: Path, _tell: Tell) -> Path:
         page = synthesise(folder.name, facts.title, rows)
         placed = _place_exchanges(page)
         more = {"_made_up": True} if facts.made_up else {}
-        har = make_har(
-            folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR, more=more
-        )
+        har = make_har(folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR,
+                       more=more)  # fmt: skip
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
         write_content(target, har, (response.body.data for response in page.responses))
 
@@ -47,24 +46,19 @@ def _find_table(folder: Path, facts: PageFacts) -> tuple[Path, str | None]:
         return folder / TABLE_NAME, None
     asked, path = facts.table, folder / FACTS_NAME
     base, protocol = asked.get("like"), asked.get("protocol")
-    problems = [
-        f"{path}: table.{key}: unknown; it has like and protocol"
-        for key in asked
-        if key not in ("like", "protocol")
-    ]
+    unknown = [key for key in asked if key not in ("like", "protocol")]
+    problems = [f"{path}: table.{key}: unknown; it has like and protocol" for key in unknown]
     if not isinstance(base, str) or not (folder.parent / base / TABLE_NAME).is_file():
         problems.append(f"{path}: table.like: there is no page {base!r} with a {TABLE_NAME}")
     if protocol not in PROTOCOLS:
-        problems.append(
-            f"{path}: table.protocol is {protocol!r}, expected one of {', '.join(PROTOCOLS)}"
-        )
+        known = ", ".join(PROTOCOLS)
+        problems.append(f"{path}: table.protocol is {protocol!r}, expected one of {known}")
     if problems:
         raise ConfigurationError(problems)
     return folder.parent / str(base) / TABLE_NAME, str(protocol)
 
 
 def _place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
-    """Yield the exchange of each row, with its place in the page."""
     discovery = page.discovery
     for response in page.responses:
         row = response.row
@@ -91,19 +85,13 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
         ("Access-Control-Allow-Origin", "*" if discovery.role(row) == "data" else ""),
     )
     return PageExchange(
-        url=discovery.url(row),
-        status=row.status,
+        url=discovery.url(row), status=row.status,
         protocol="h2" if row.protocol == "h2" else "http/1.1",
         headers=tuple((name, value) for name, value in headers if value),
-        headers_size=response.headers_size,
-        body=body.data,
-        body_size=len(body.data),
-        decoded_size=body.decoded_size,
-        mime=row.mime,
-        how=_how(page, row),
-        start_ms=row.start_ms,
+        headers_size=response.headers_size, body=body.data, body_size=len(body.data),
+        decoded_size=body.decoded_size, mime=row.mime, how=_how(page, row), start_ms=row.start_ms,
         dur_ms=row.dur_ms,
-    )
+    )  # fmt: skip
 
 
 def _how(page: Synthesis, row: ResourceRow) -> How:

@@ -8,13 +8,12 @@ header (RFC 1952 section 2.3).
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-GZIP_FRAME_BYTES = 18
+from wings.pages.coding import GZIP_FRAME_BYTES, gzip_member
+
 _BLOCK_BITS = 3 + 7  # block header and end-of-block code
-_FCOMMENT = 0x10
 _LITERAL = bytes(int(f"{0x30 + byte:08b}"[::-1], 2) if byte < 144 else 0 for byte in range(256))
 _MAX_RUN = 258
 _FLUSH_BITS = 4096  # adding to a number costs its whole length
@@ -64,9 +63,8 @@ def run_bits(run: int) -> int:
     full_matches, _ = divmod(run, _MAX_RUN)
     full_matches = max(0, full_matches - 1)  # the tail may share with one whole match
     tail = run - full_matches * _MAX_RUN
-    return full_matches * _MATCHES[_MAX_RUN][1] + sum(
-        _MATCHES[code][1] for code in _run_codes(tail)
-    )
+    tail_bits = sum(_MATCHES[code][1] for code in _run_codes(tail))
+    return full_matches * _MATCHES[_MAX_RUN][1] + tail_bits
 
 
 def gzip_size(literals: int, runs: Sequence[int]) -> int:
@@ -86,11 +84,7 @@ def write_gzip(pieces: Sequence[Piece], size: int) -> bytes:
     spare = size - GZIP_FRAME_BYTES - len(packed)
     if spare < 0:
         raise ValueError(f"{-spare} bytes too many for a gzip member of {size} bytes")
-    comment = b"." * (spare - 1) + b"\0" if spare else b""
-    # No time stamp, unknown operating system: the same bytes on every machine.
-    head = bytes((0x1F, 0x8B, 8, _FCOMMENT if spare else 0, 0, 0, 0, 0, 0, 255))
-    check = zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
-    return head + comment + packed + check
+    return gzip_member(packed, data, spare)
 
 
 def _deflate(pieces: Sequence[Piece]) -> bytes:

@@ -24,27 +24,18 @@ _SCRIPTS = frozenset(
     {"application/javascript", "application/x-javascript", "text/javascript", "text/ecmascript"}
 )
 # What opaque response blocking cuts short when it is asked for across origins without CORS.
-_DATA = frozenset(
-    {
-        *("application/json", "text/json", "text/csv", "text/vtt", "text/event-stream"),
-        *("application/pdf", "application/zip", "application/gzip", "application/x-gzip"),
-        *("application/x-protobuf", "application/wasm", "application/dash+xml"),
-        *("application/rss+xml", "application/atom+xml", "multipart/mixed"),
-    }
-)
+_DATA = frozenset({
+    *("application/json", "text/json", "text/csv", "text/vtt", "text/event-stream"),
+    *("application/pdf", "application/zip", "application/gzip", "application/x-gzip"),
+    *("application/x-protobuf", "application/wasm", "application/dash+xml"),
+    *("application/rss+xml", "application/atom+xml", "multipart/mixed"),
+})  # fmt: skip
 _EXTENSIONS = {
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "text/css": "css",
-    "application/json": "json",
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/svg+xml": "svg",
-    "text/plain": "txt",
-    "application/x-shockwave-flash": "swf",
+    "text/html": "html", "application/xhtml+xml": "html", "text/css": "css",
+    "application/json": "json", "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif",
+    "image/svg+xml": "svg", "text/plain": "txt", "application/x-shockwave-flash": "swf",
     **dict.fromkeys(_SCRIPTS, "js"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,12 @@ class Discovery:
         self._target = {row.parent or "": row for row in rows if row.how == "redirect"}
         self.root = self._chain_end(rows[0])
         if self.role(self.root) != "document":
-            raise ConfigurationError([_no_document(self.root)])
+            what = f"(status {self.root.status}, from {self.root.host})"
+            raise ConfigurationError(
+                [f"row {self.root.id}: the page itself is not text/html but "
+                 f"{self.root.mime or 'of no known type'} {what}; where there is a document, begin "
+                 "with it: import the file with --url and the document's address"]
+            )  # fmt: skip
         self._found: dict[str, RowReference] = {}
 
     def role(self, row: ResourceRow) -> Role:
@@ -192,14 +188,6 @@ class Discovery:
         while row.status in REDIRECTS:
             row = self._target[row.id]
         return row
-
-
-def _no_document(root: ResourceRow) -> str:
-    return (
-        f"row {root.id}: the page itself is not text/html but {root.mime or 'of no known type'} "
-        f"(status {root.status}, from {root.host}); where there is a document, begin with it: "
-        "import the file with --url and the document's address"
-    )
 
 
 def _grouped(pairs: Iterable[tuple[str, RowReference]]) -> dict[str, list[RowReference]]:

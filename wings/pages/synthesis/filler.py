@@ -114,7 +114,6 @@ def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
 
 
 def _shares(template: Template, decoded: int) -> list[int]:
-    """Return how many bytes each place for filler gets."""
     fixed = sum(len(part) for part in template if isinstance(part, bytes))
     free = decoded - fixed
     weights = [part.weight for part in template if isinstance(part, Fill)]
@@ -131,11 +130,7 @@ def _shares(template: Template, decoded: int) -> list[int]:
 
 
 def _pieces(
-    template: Template,
-    syntax: Syntax,
-    lengths: Sequence[int],
-    random: Sequence[int],
-    noise: bytes,
+    template: Template, syntax: Syntax, lengths: Sequence[int], random: Sequence[int], noise: bytes
 ) -> list[Piece]:
     """Return the template's pieces; fill ``i`` has ``lengths[i]`` bytes, ``random[i]`` of noise."""
     parts: list[Piece] = []

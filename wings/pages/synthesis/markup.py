@@ -16,13 +16,8 @@ _MARKUP = {
     "image": '<img alt="" src="{url}"{then}>',
 }
 _DOCTYPE = b"<!doctype html>"
-TAGS: dict[Role, str] = {
-    "document": "iframe",
-    "style": "link",
-    "script": "script",
-    "data": "json",
-    "image": "img",
-}
+TAGS: dict[Role, str] = {"document": "iframe", "style": "link", "script": "script", "data": "json",
+                         "image": "img"}  # fmt: skip
 # ff(tag, url, then): insert an element; afterwards call `then`.  A late style sheet gets its style
 # computed at once, else its images would be asked for after the load event.  JSON is fetched as a
 # cross-origin script (a bare array runs and does nothing): unlike fetch(), that holds back the
@@ -64,7 +59,6 @@ def document_template(page: Discovery, row: ResourceRow, title: str) -> Template
 
 
 def _is_tiny(row: ResourceRow) -> bool:
-    """Return whether not even the document type fits."""
     sizes = (row.transfer_bytes - row.head_size, row.body_bytes)
     return any(size is not None and size < len(_DOCTYPE) for size in sizes)
 
@@ -103,11 +97,8 @@ def _element(page: Discovery, reference: RowReference) -> bytes:
 
 def _inline_script(page: Discovery, row: ResourceRow, references: list[RowReference]) -> str:
     """Return the loader, if scripts need it, and what happens after this document's elements."""
-    later = "".join(
-        f"function c{ref.row.id}(){{{calls(page, after)}}}"
-        for ref in references
-        if (after := page.after(ref.row))
-    )
+    after = ((ref.row.id, calls(page, page.after(ref.row))) for ref in references)
+    later = "".join(f"function c{name}(){{{then}}}" for name, then in after if then)
     loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within(row))
     return (LOADER if loads else "") + later
 
@@ -118,11 +109,9 @@ def _in_script(page: Discovery, reference: RowReference) -> bool:
 
 def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
     """Return classes of the elements that make style rules of this document take effect."""
-    return [
-        style_class(ref.row)
-        for ref in page.within(row)
-        if page.role(page.by_id[ref.carrier]) == "style" and page.role(ref.row) == "image"
-    ]
+    images = [ref for ref in page.within(row) if page.role(ref.row) == "image"]
+    styled = (ref for ref in images if page.role(page.by_id[ref.carrier]) == "style")
+    return [style_class(ref.row) for ref in styled]
 
 
 def call(page: Discovery, reference: RowReference) -> str:

@@ -11,6 +11,8 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import TABLE_NAME, list_pages
 
+Small = Callable[[str], Path]
+"""Makes a page folder from the rows of a table."""
 PAGES = Path(__file__).parents[3] / "pages"
 NAMES = tuple(path.name for path in list_pages(PAGES) if (path / TABLE_NAME).exists())
 
@@ -33,7 +35,7 @@ def built(cache: Path) -> Callable[[str], Archive]:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Callable[[str], Path]:
+def small(tmp_path: Path) -> Small:
     """A function that makes a page folder from the rows of a table."""
 
     def make(rows: str) -> Path:

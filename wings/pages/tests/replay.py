@@ -162,15 +162,9 @@ def browse(
     with replay(archive, tls) as log, tempfile.TemporaryDirectory() as profile:
         numbers = {"http": 80, "https": 443}
         rules = [f"MAP *:{numbers[name]} 127.0.0.1:{port}" for name, port in log.ports.items()]
-        argv = [
-            str(browser),
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-port=0",
-            f"--user-data-dir={profile}",
-            f"--host-resolver-rules={','.join(rules)}",
-        ]
+        argv = [str(browser), "--headless", "--no-sandbox", "--disable-gpu",
+                "--remote-debugging-port=0", f"--user-data-dir={profile}",
+                f"--host-resolver-rules={','.join(rules)}"]  # fmt: skip
         if tls is not None:
             pin = (tls / "authority.spki").read_text().strip()
             argv.append(f"--ignore-certificate-errors-spki-list={pin}")

@@ -36,17 +36,9 @@ def port(tls: Path) -> Iterator[int]:
 def load(port: int, *flags: str) -> str:
     """The document that the browser shows for the page's host."""
     with tempfile.TemporaryDirectory() as profile:
-        argv = [
-            str(find_browser()),
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            f"--user-data-dir={profile}",
-            f"--host-resolver-rules=MAP * 127.0.0.1:{port}",
-            *flags,
-            "--dump-dom",
-            "https://www.example.com/",
-        ]
+        argv = [str(find_browser()), "--headless", "--no-sandbox", "--disable-gpu",
+                f"--user-data-dir={profile}", f"--host-resolver-rules=MAP * 127.0.0.1:{port}",
+                *flags, "--dump-dom", "https://www.example.com/"]  # fmt: skip
         return run(argv, timeout_s=300).stdout
 
 

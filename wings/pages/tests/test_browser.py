@@ -11,7 +11,7 @@ import pytest
 from testbed.archive.reading import Archive, Entry, read_archive
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
-from wings.pages.tests.conftest import NAMES
+from wings.pages.tests.conftest import NAMES, Small
 from wings.pages.tests.replay import Replay, assert_none_early, browse, root_document
 
 pytestmark = pytest.mark.browser
@@ -114,7 +114,7 @@ def test_every_picture_decodes_but_the_empty_ones(loaded: tuple[Archive, Replay]
         assert chain_end(archive, by_url[url]).decoded_size == 0, url
 
 
-def test_pictures_of_all_small_sizes_decode(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_pictures_of_all_small_sizes_decode(small: Small, tmp_path: Path) -> None:
     sizes = [("gif", size) for size in (*range(35, 50), 298, 299, 300, 555)]
     sizes += [("png", size) for size in (*range(70, 84), 500)]
     sizes += [("jpeg", size) for size in (*range(141, 148), 70_000)]
@@ -128,9 +128,7 @@ def test_pictures_of_all_small_sizes_decode(small: Callable[[str], Path], tmp_pa
     assert load.report["broken"] == []
 
 
-def test_styles_of_late_sheets_count_towards_the_load(
-    small: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_styles_of_late_sheets_count_towards_the_load(small: Small, tmp_path: Path) -> None:
     folder = small(
         "0,,a.example,text/html,200,4480,9000,root,,0,100\n"
         "1,0,a.example,text/javascript,200,980,500,url-in-main-html,,,\n"

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from testbed.base.proc import run
 from testbed.pages import build
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_facts
-from wings.pages.tests.conftest import FACTS, NAMES, PAGES
+from wings.pages.tests.conftest import FACTS, NAMES, PAGES, Small
 
 ROWS = (
     "0,,a.example,text/html,200,1480,4000,root,,0,100\n"
@@ -28,7 +27,7 @@ ROWS = (
 )
 
 
-def test_the_second_build_is_the_first(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_second_build_is_the_first(small: Small, tmp_path: Path) -> None:
     folder, cache = small(ROWS), tmp_path / "cache"
     first = build_page(folder, cache)
     stamp = (first / "page.har").stat().st_mtime_ns
@@ -39,7 +38,7 @@ def test_the_second_build_is_the_first(small: Callable[[str], Path], tmp_path: P
 
 @pytest.mark.parametrize("damage", ["cut", "same length", "gone", "one more", "list gone"])
 def test_a_damaged_build_is_built_again(
-    small: Callable[[str], Path], tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+    small: Small, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     caplog.set_level("INFO", "testbed")
     folder, cache = small(ROWS), tmp_path / "cache"
@@ -65,13 +64,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_checksums_are_those_of_sha256sum(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_checksums_are_those_of_sha256sum(small: Small, tmp_path: Path) -> None:
     built = build_page(small(ROWS), tmp_path / "cache")
     assert run(["sha256sum", "--check", "--strict", CHECKSUMS_FILE], cwd=built).returncode == 0
 
 
 def test_a_damaged_build_that_cannot_be_replaced_is_told(
-    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, cache = small(ROWS), tmp_path / "cache"
     built = build_page(folder, cache)
@@ -86,7 +85,7 @@ def test_a_damaged_build_that_cannot_be_replaced_is_told(
     assert (built / "page.har").read_text() == "{"
 
 
-def test_another_table_is_another_build(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_another_table_is_another_build(small: Small, tmp_path: Path) -> None:
     first = build_page(small(ROWS), tmp_path)
     second = build_page(small(ROWS.replace("980", "981")), tmp_path)
     assert first != second
@@ -94,7 +93,7 @@ def test_another_table_is_another_build(small: Callable[[str], Path], tmp_path: 
 
 
 def test_other_code_is_another_build(
-    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_page(small(ROWS), tmp_path)
     code = tmp_path / "wings"
@@ -108,7 +107,7 @@ def test_other_code_is_another_build(
 
 
 def test_a_rival_that_was_first_is_no_error(
-    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, cache = small(ROWS), tmp_path / "cache"
     rename = Path.rename
@@ -124,9 +123,7 @@ def test_a_rival_that_was_first_is_no_error(
     assert list((cache / "pages").iterdir()) == [target]
 
 
-def test_a_cache_that_cannot_be_written_is_told(
-    small: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_cache_that_cannot_be_written_is_told(small: Small, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=r"cannot write the page small to .*/file"):
         build_page(small(ROWS), tmp_path / "file")
@@ -140,18 +137,15 @@ def test_the_same_bytes_under_any_hash_seed(tmp_path: Path) -> None:
     pages = [str(PAGES / name) for name in ("wikipedia", "wsj")]
     digests = set()
     for seed in ("0", "1", "77"):
-        run(
-            [sys.executable, "-c", program, str(tmp_path / seed), *pages],
-            cwd=PAGES.parent,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        )
+        run([sys.executable, "-c", program, str(tmp_path / seed), *pages], cwd=PAGES.parent,
+            env={**os.environ, "PYTHONHASHSEED": seed})  # fmt: skip
         built = sorted((tmp_path / seed / "pages").iterdir())
         digests.add(tuple(read_archive(path).digest for path in built))
     assert len(digests) == 1
 
 
 def test_a_build_outlives_its_builder(
-    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, cache = small(ROWS), tmp_path / "cache"
     built = build_page(folder, cache)
@@ -163,7 +157,7 @@ def test_a_build_outlives_its_builder(
 
 
 def test_a_build_of_other_files_is_not_taken(
-    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_page(small(ROWS), tmp_path / "cache")
     monkeypatch.setattr(build, "provided", lambda _point: iter(()))
@@ -171,7 +165,7 @@ def test_a_build_of_other_files_is_not_taken(
         build_page(small(ROWS.replace("980", "981")), tmp_path / "cache")
 
 
-def test_the_har_has_what_the_format_asks_for(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_har_has_what_the_format_asks_for(small: Small, tmp_path: Path) -> None:
     log = json.loads((build_page(small(ROWS), tmp_path) / "page.har").read_text())["log"]
     assert log["version"] == "1.2"
     for entry in log["entries"]:
@@ -184,7 +178,7 @@ def test_the_har_has_what_the_format_asks_for(small: Callable[[str], Path], tmp_
     assert log["entries"][1]["startedDateTime"] == "2013-03-13T00:00:00.010Z"
 
 
-def test_the_digest_covers_the_bodies(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_digest_covers_the_bodies(small: Small, tmp_path: Path) -> None:
     archive = read_archive(build_page(small(ROWS), tmp_path))
     for entry in archive.entries:
         assert entry.body is not None
@@ -220,7 +214,7 @@ def test_committed_facts_say_when_and_whence(name: str) -> None:
     assert ("fit2011" in name) == ("proves nothing" in facts.deviations[0])
 
 
-def test_a_page_may_have_the_table_of_another(tmp_path: Path, small: Callable[[str], Path]) -> None:
+def test_a_page_may_have_the_table_of_another(tmp_path: Path, small: Small) -> None:
     base = small("0,,a.example,text/html,200,980,500,root,,0,9\n")
     other = tmp_path / "other"
     other.mkdir()
@@ -243,7 +237,7 @@ def test_a_page_may_have_the_table_of_another(tmp_path: Path, small: Callable[[s
     ],
 )
 def test_what_is_wrong_with_a_table_is_told(
-    tmp_path: Path, small: Callable[[str], Path], table: str, message: str
+    tmp_path: Path, small: Small, table: str, message: str
 ) -> None:
     small("0,,a.example,text/html,200,980,500,root,,0,9\n")
     other = tmp_path / "other"

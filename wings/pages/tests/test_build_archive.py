@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, name_page, read_kind
 from wings.pages.har_export import write_archive
-from wings.pages.tests.conftest import FACTS
-from wings.pages.tests.recordings import PIXEL, ROOT_URL, make_exchange, make_recording
+from wings.pages.tests.conftest import FACTS, Small
+from wings.pages.tests.recordings import PIXEL, ROOT_URL, body_of, make_exchange, make_recording
 from wings.pages.verify import verify_archive, verify_tls
 
 ROWS = "0,,a.example,text/html,200,1480,4000,root,,0,100\n"
@@ -24,12 +23,6 @@ ROWS = "0,,a.example,text/html,200,1480,4000,root,,0,100\n"
 def page(tmp_path: Path) -> Path:
     write_archive(tmp_path / "mine", make_recording(), licence="none")
     return tmp_path / "mine"
-
-
-def body_of(page: Path, index: int) -> Path:
-    body = read_archive(page).entries[index].body
-    assert body is not None
-    return body
 
 
 def test_the_built_page_is_the_archive_with_certificates(page: Path, tmp_path: Path) -> None:
@@ -56,9 +49,7 @@ def test_an_edit_of_the_page_does_not_reach_what_was_built(page: Path, tmp_path:
     assert body_of(built, 3).read_bytes() == PIXEL
 
 
-def test_a_page_without_tls_has_no_certificates(
-    small: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_page_without_tls_has_no_certificates(small: Small, tmp_path: Path) -> None:
     assert not (build_page(small(ROWS), tmp_path / "cache") / "tls").exists()
 
 
@@ -103,7 +94,7 @@ def test_stray_files_are_not_built(page: Path, tmp_path: Path) -> None:
     assert verify_archive(build_page(page, tmp_path / "cache")) == []
 
 
-def test_kinds(page: Path, small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_kinds(page: Path, small: Small, tmp_path: Path) -> None:
     table = small(ROWS)
     assert (read_kind(page), read_kind(table)) == ("archive", "table")
     recipe = tmp_path / "recipe"

@@ -36,15 +36,10 @@ def bomb(encoding: str) -> bytes:
 def plain_streams(data: bytes) -> dict[str, bytes]:
     """What other programs make, by coding."""
     return {
-        "gzip": zlib.compress(data, 6, 31),
-        "x-gzip": zlib.compress(data, 6, 31),
-        "deflate": zlib.compress(data),
-        "Deflate": zlib.compress(data, 9, -15),
-        "br": brotli.compress(data),
-        "zstd": zstandard.compress(data),
-        "identity": data,
-        "": data,
-    }
+        "gzip": zlib.compress(data, 6, 31), "x-gzip": zlib.compress(data, 6, 31),
+        "deflate": zlib.compress(data), "Deflate": zlib.compress(data, 9, -15),
+        "br": brotli.compress(data), "zstd": zstandard.compress(data), "identity": data, "": data,
+    }  # fmt: skip
 
 
 def test_every_coding_is_undone() -> None:

@@ -48,15 +48,11 @@ def test_the_browser_runs_every_padded_script(tmp_path: Path) -> None:
     pin = (tmp_path / SPKI_NAME).read_text()
     with serving(site, context), tempfile.TemporaryDirectory() as profile:
         argv = [
-            str(find_browser()),
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-port=0",
-            f"--user-data-dir={profile}",
+            str(find_browser()), "--headless", "--no-sandbox", "--disable-gpu",
+            "--remote-debugging-port=0", f"--user-data-dir={profile}",
             f"--ignore-certificate-errors-spki-list={pin}",
             f"--host-resolver-rules=MAP * 127.0.0.1:{site.tls_port}",
-        ]
+        ]  # fmt: skip
         with started(argv):
             open_tab(Path(profile) / "DevToolsActivePort", ROOT)
             await_that(lambda: any("/seen?" in url for _, url in site.asked))

@@ -44,15 +44,11 @@ def test_the_folder_is_what_was_recorded(page: Path) -> None:
     recording = make_recording()
     assert (archive.name, archive.title, archive.root_url) == ("mine", "A page", ROOT_URL)
     for entry, exchange in zip(archive.entries, recording.exchanges, strict=True):
-        assert (entry.url, entry.status, entry.protocol) == (
-            exchange.url, exchange.status, exchange.protocol
-        )  # fmt: skip
         assert (entry.body.read_bytes() if entry.body else b"") == exchange.body
         assert (entry.how, entry.parent) == (exchange.how, exchange.initiator)
-        assert (entry.start_ms, entry.dur_ms) == (exchange.start_ms, exchange.dur_ms)
-        assert (entry.decoded_size, entry.after_load) == (
-            exchange.decoded_size, exchange.after_load
-        )  # fmt: skip
+        for name in ("url", "status", "protocol", "start_ms", "dur_ms", "decoded_size",
+                     "after_load"):  # fmt: skip
+            assert getattr(entry, name) == getattr(exchange, name), name
     assert [entry.depth for entry in archive.entries] == [0, 1, 2, 3]
     assert [entry.gap_ms for entry in archive.entries] == [None, -50.25, 10.0, 1.0]
     assert archive.entries[2].location == "http://img.example.com:8080/p.gif"
@@ -118,13 +114,8 @@ def test_what_led_to_a_request_is_never_unknown(tmp_path: Path) -> None:
 
 def test_the_document_is_behind_the_roots_redirects(tmp_path: Path) -> None:
     page = make_recording()
-    moved = make_exchange(
-        "http://example.com/",
-        status=301,
-        headers=(("Location", ROOT_URL),),
-        how="root",
-        initiator=None,
-    )
+    moved = make_exchange("http://example.com/", status=301, headers=(("Location", ROOT_URL),),
+                          how="root", initiator=None)  # fmt: skip
     root = replace(page.exchanges[0], how="redirect", initiator=moved.url)
     stray = make_exchange("https://www.example.com/x", initiator=None)
     recording = replace(page, url=moved.url, exchanges=(moved, root, *page.exchanges[1:], stray))

@@ -35,20 +35,14 @@ def test_every_mistake_is_told_with_its_line() -> None:
         ["t.csv:2", "host is 'A b', expected a host name in lower case"],
         ["t.csv:2", "body_bytes is 'x', expected a whole number or nothing"],
         ["t.csv:3", "transfer_bytes is 12, expected at least 330"],
-        [
-            "t.csv:3",
-            "status is 418, expected one of "
-            "[200, 204, 301, 302, 303, 307, 308, 403, 404, 410, 500, 503]",
-        ],
+        ["t.csv:3", "status is 418, expected one of "
+                    "[200, 204, 301, 302, 303, 307, 308, 403, 404, 410, 500, 503]"],
         ["t.csv:3", "mime is 'png', expected type/subtype or none"],
-        [
-            "t.csv:3",
-            "how is 'seen', expected one of redirect, root, same-host-js, time-inferred, "
-            "url-in-css, url-in-html, url-in-js, url-in-main-html, url-in-other",
-        ],
+        ["t.csv:3", "how is 'seen', expected one of redirect, root, same-host-js, time-inferred, "
+                    "url-in-css, url-in-html, url-in-js, url-in-main-html, url-in-other"],
         ["t.csv:3", "start_ms is -1, expected at least 0"],
         ["t.csv:4", "2 cells, expected 11"],
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -61,17 +55,12 @@ def test_every_mistake_is_told_with_its_line() -> None:
         (ROOT + "1,0,b.example,,302,480,,url-in-js,,,\n", "302 without a row"),
         (ROOT + "1,0,b.example,,200,480,,redirect,,,\n", "parent 0 redirects here but is no 3xx"),
         (ROOT + "1,0,b.example,,204,481,,url-in-js,,,\n", "a 204 has no body"),
-        (
-            ROOT + "1,2,b.example,,200,480,,url-in-js,,,\n2,1,b.example,,200,480,,url-in-js,,,\n",
-            "id 1 is its own ancestor",
-        ),
-        (
-            ROOT + "1,0,b.example,,302,480,,url-in-js,,,\n2,1,b.example,,200,480,,redirect,,,\n"
-            "3,1,b.example,,200,480,,redirect,,,\n",
-            "parent 1 redirects to two rows",
-        ),
+        (ROOT + "1,2,b.example,,200,480,,url-in-js,,,\n2,1,b.example,,200,480,,url-in-js,,,\n",
+         "id 1 is its own ancestor"),
+        (ROOT + "1,0,b.example,,302,480,,url-in-js,,,\n2,1,b.example,,200,480,,redirect,,,\n"
+         "3,1,b.example,,200,480,,redirect,,,\n", "parent 1 redirects to two rows"),
     ],
-)
+)  # fmt: skip
 def test_rows_that_do_not_fit_together(rows: str, message: str) -> None:
     assert any(message in problem for problem in problems(rows))
 
@@ -105,22 +94,16 @@ def test_what_is_formatted_is_read_back() -> None:
         (ROOT.strip() + ",h3,\n", "t.csv:2: protocol is 'h3', expected one of http, https, h2"),
         (ROOT.strip() + ",http,1001\n", "t.csv:2: head_bytes is 1001, more than transfer_bytes"),
         (ROOT.strip() + ",http,12\n", "t.csv:2: head_bytes is 12, expected at least 330"),
-        (
-            ROOT.strip() + ",https,\n1,0,b.example,,200,480,,url-in-js,,,,http,\n",
-            "t.csv:3: protocol http below the https document 0" + MIXED,
-        ),
-        (
-            ROOT.strip() + ",http,\n1,0,b.example,text/html,200,480,,url-in-js,,,,h2,\n"
-            "2,1,c.example,text/css,200,480,,url-in-html,,,,h2,\n"
-            "3,2,d.example,image/gif,200,480,,url-in-css,,,,http,\n",
-            "t.csv:5: protocol http below the https document 1" + MIXED,
-        ),
-        (
-            ROOT.strip() + ",http,\n1,0,a.example,,200,480,,url-in-js,,,,https,\n",
-            "t.csv:3: host a.example has protocol https here and http above",
-        ),
+        (ROOT.strip() + ",https,\n1,0,b.example,,200,480,,url-in-js,,,,http,\n",
+         "t.csv:3: protocol http below the https document 0" + MIXED),
+        (ROOT.strip() + ",http,\n1,0,b.example,text/html,200,480,,url-in-js,,,,h2,\n"
+         "2,1,c.example,text/css,200,480,,url-in-html,,,,h2,\n"
+         "3,2,d.example,image/gif,200,480,,url-in-css,,,,http,\n",
+         "t.csv:5: protocol http below the https document 1" + MIXED),
+        (ROOT.strip() + ",http,\n1,0,a.example,,200,480,,url-in-js,,,,https,\n",
+         "t.csv:3: host a.example has protocol https here and http above"),
     ],
-)
+)  # fmt: skip
 def test_optional_columns_are_checked(rows: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_table(OPTIONAL + rows, "t.csv")
@@ -147,22 +130,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "transfer_bytes"),
     [
-        ("amazon", 68, 666_093),
-        ("amazon-fit2011", 41, 433_464),
-        ("file-10k", 1, 10_720),
-        ("file-1m", 1, 1_049_056),
-        ("file-200k", 1, 205_280),
-        ("file-256k", 1, 262_624),
-        ("file-50k", 1, 51_680),
-        ("file-60k", 1, 61_920),
-        ("nytimes", 161, 1_038_176),
-        ("nytimes-fit2011", 109, 894_963),
-        ("tum-website", 7, 249_120),
-        ("wikipedia", 29, 315_149),
-        ("wikipedia-fit2011", 25, 229_075),
-        ("wsj", 133, 1_281_782),
+        ("amazon", 68, 666_093), ("amazon-fit2011", 41, 433_464), ("file-10k", 1, 10_720),
+        ("file-1m", 1, 1_049_056), ("file-200k", 1, 205_280), ("file-256k", 1, 262_624),
+        ("file-50k", 1, 51_680), ("file-60k", 1, 61_920), ("nytimes", 161, 1_038_176),
+        ("nytimes-fit2011", 109, 894_963), ("tum-website", 7, 249_120), ("wikipedia", 29, 315_149),
+        ("wikipedia-fit2011", 25, 229_075), ("wsj", 133, 1_281_782),
     ],
-)
+)  # fmt: skip
 def test_committed_tables_are_whole(name: str, rows: int, transfer_bytes: int) -> None:
     table = read_table(PAGES / name / "resources.csv")
     assert len(table) == rows

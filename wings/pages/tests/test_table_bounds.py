@@ -137,11 +137,8 @@ def test_a_har_whose_chain_has_no_end_is_refused(tmp_path: Path) -> None:
 
 def test_rounds_of_moving_references_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesis, "_MOST_ROUNDS", 1)
-    rows = table(
-        ROOT_ROW,
-        row(1, "0", "text/javascript", 340, "", 330),
-        row(2, "1", "image/png", 900, "", ""),
-    )
+    rows = table(ROOT_ROW, row(1, "0", "text/javascript", 340, "", 330),
+                 row(2, "1", "image/png", 900, "", ""))  # fmt: skip
     with pytest.raises(ConfigurationError, match=r"rows 1 are still too small .* 1 rounds"):
         discover("page", "", rows)
 

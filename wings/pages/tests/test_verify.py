@@ -1,9 +1,8 @@
-"""Each way in which an archive can be broken is found."""
+"""Each way in which an archive, also one that was built from a table, can be broken is found."""
 
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,16 @@ from testbed.archive.reading import read_archive
 from testbed.pages.build import build_page
 from wings.pages.exchange import PageExchange
 from wings.pages.har_export import write_archive
-from wings.pages.tests.recordings import PIXEL, ROOT_URL, make_exchange, make_recording
-from wings.pages.verify import count_repeats, verify_archive, verify_tls
+from wings.pages.tests.conftest import NAMES, PAGES, Small
+from wings.pages.tests.recordings import (
+    PIXEL,
+    ROOT_URL,
+    body_of,
+    edit_entry,
+    make_exchange,
+    make_recording,
+)
+from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
 STYLE_URL = "https://www.example.com/a.css?v=1&b="
 OLD_URL = "http://img.example.com:8080/old"
@@ -32,21 +39,6 @@ def page(tmp_path: Path) -> Path:
     folder = write(tmp_path / "mine")
     assert verify_archive(folder) == []
     return folder
-
-
-def edit(page: Path, index: int, change: Callable[[dict[str, Any]], object]) -> str:
-    """Change an entry of the HAR; return all problems that are then found."""
-    path = page / "page.har"
-    har = json.loads(path.read_text())
-    change(har["log"]["entries"][index])
-    path.write_text(json.dumps(har))
-    return "\n".join(verify_archive(page))
-
-
-def body_of(page: Path, index: int) -> Path:
-    body = read_archive(page).entries[index].body
-    assert body is not None
-    return body
 
 
 def test_a_body_that_was_changed(page: Path) -> None:
@@ -132,7 +124,8 @@ def test_facts_that_are_wrong(page: Path) -> None:
 def test_a_har_that_does_not_fit(
     page: Path, index: int, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    assert message in edit(page, index, change)
+    edit_entry(page, index, change)
+    assert message in "\n".join(verify_archive(page))
 
 
 def test_more_hosts_than_addresses(tmp_path: Path) -> None:
@@ -177,3 +170,57 @@ def test_certificates(page: Path, tmp_path: Path) -> None:
         "tls/www.example.com.pem: is missing",
         "tls/x.pem: of no https host of the page",
     ]
+
+
+ROWS = (
+    "0,,a.example,text/html,200,1480,1000,root,,0,100\n"
+    "1,0,a.example,text/css,200,980,2000,url-in-main-html,-90,10,5\n"
+    "2,0,a.example,image/gif,302,480,,url-in-main-html,-90,10,5\n"
+    "3,2,b.example,image/gif,200,523,43,redirect,-90,10,5\n"
+)
+
+
+@pytest.fixture
+def table(small: Small, tmp_path: Path) -> Path:
+    built = build_page(small(ROWS), tmp_path / "cache")
+    assert verify_table(built) == []
+    return built
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_pages_verify(cache: Path, name: str) -> None:
+    assert verify_table(build_page(PAGES / name, cache)) == []
+
+
+def test_a_changed_body_of_a_table(table: Path) -> None:
+    body = body_of(table, 3)
+    body.write_bytes(body.read_bytes()[:-1] + b"!")
+    assert verify_table(table) == [
+        "http://b.example.p.test/3.gif: the body is not what its hash says"
+    ]
+
+
+def test_a_body_of_a_table_that_is_gone(table: Path) -> None:
+    body_of(table, 0).unlink()
+    problems = verify_table(table)
+    assert "No such file" in problems[0]
+    assert any("1.css: named 0 times" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("index", "change", "message"),
+    [
+        (1, lambda e: e["response"].update(headersSize=9), "9 header bytes, at least 330"),
+        (1, lambda e: e["response"].update(headersSize=-1), "the size of its response head is not"),
+        (1, lambda e: e["request"].update(url="http://x.p.test/1.css"), "not in the archive"),
+        (3, lambda e: e["request"].update(url="http://a.example.p.test/2.gif"), "2 entries"),
+        (3, lambda e: e.update(_how="script"), "named 0 times"),
+        (2, lambda e: e["response"].update(redirectURL="", headers=[]), "does not go with"),
+        (1, lambda e: e.update(_carrier="http://b.example.p.test/3.gif"), "which belongs to"),
+    ],
+)
+def test_a_har_that_does_not_fit_a_table(
+    table: Path, index: int, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    edit_entry(table, index, change)
+    assert message in "\n".join(verify_table(table))

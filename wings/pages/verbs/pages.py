@@ -160,9 +160,8 @@ def _verified(services: Services, folder: Path) -> tuple[list[str], str]:
         built = _built(services, folder)
         problems = verify_table(built) if kind == "table" else verify_archive(built)
         repeats = count_repeats(read_archive(built))
-        again = format_count(
-            repeats, "request repeats an earlier one", "requests repeat earlier ones"
-        )
+        words = "request repeats an earlier one", "requests repeat earlier ones"
+        again = format_count(repeats, *words)
         return [*problems, *verify_tls(built)], f" ({again})" if repeats else ""
     except ConfigurationError as error:
         return error.problems, ""
@@ -181,26 +180,20 @@ def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
     kind = read_kind(folder)
     made_up = [entry for entry in archive.entries if entry.made_up or kind == "table"]
     return {
-        "name": folder.name,
-        "kind": kind,
-        "title": archive.title,
-        "url": archive.root_url,
-        "protocols": _protocols(archive),
-        "requests": len(archive.entries),
+        "name": folder.name, "kind": kind, "title": archive.title, "url": archive.root_url,
+        "protocols": _protocols(archive), "requests": len(archive.entries),
         "hosts": len(archive.hosts),
         "transfer_bytes": sum(entry.transfer_bytes for entry in archive.entries),
         "made_up_bytes": sum(entry.body_size for entry in made_up),
         "digest": archive.digest,
-    }
+    }  # fmt: skip
 
 
 def _entries(archive: Archive) -> list[dict[str, Any]]:
     """Return the requests; a body is its hash."""
-    return [
-        asdict(entry)
-        | {"body": entry.body and entry.body.name, "transfer_bytes": entry.transfer_bytes}
-        for entry in archive.entries
-    ]
+    own = [{"body": each.body and each.body.name, "transfer_bytes": each.transfer_bytes}
+           for each in archive.entries]  # fmt: skip
+    return [asdict(entry) | more for entry, more in zip(archive.entries, own, strict=True)]
 
 
 def _columns(pages: Sequence[dict[str, Any]]) -> list[Column]:

@@ -77,16 +77,8 @@ def _split(
 )
 @click.option("--ca", "authority", type=click.Path(path_type=Path), metavar="FILE",
               help="Trust the private authority whose certificate FILE holds as PEM.")  # fmt: skip
-def record_command(
-    url: str,
-    name: str,
-    title: str | None,
-    licence: str | None,
-    anonymize: bool,
-    keep_secrets: bool,
-    replace: bool,
-    **options: Any,
-) -> int:
+def record_command(url: str, name: str, title: str | None, licence: str | None, anonymize: bool,
+                   keep_secrets: bool, replace: bool, **options: Any) -> int:  # fmt: skip
     """Record the page at URL with a fresh headless Chromium.
 
     Cookies, tokens and the like are removed, unless you give --keep-secrets.  The recorded contents

@@ -27,9 +27,8 @@ def imported(tmp_path: Path) -> Import:
         file.write_bytes(data)
         recording = read_recording(file, **options)
         assert isinstance(recording, Recording)
-        written = write_page(
-            tmp_path / "page", recording, WriteOptions(keep_secrets=True, replace=True)
-        )
+        how = WriteOptions(keep_secrets=True, replace=True)
+        written = write_page(tmp_path / "page", recording, how)
         if written.kind == "archive":
             assert verify_archive(tmp_path / "page") == []
         return recording

@@ -38,43 +38,26 @@ def _plain(sent: Sent, bodies: bool) -> Document:
         if not sent.is_text:
             content |= {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
     request = {
-        "method": "GET",
-        "url": sent.url,
-        "httpVersion": _HTTP[sent.protocol],
+        "method": "GET", "url": sent.url, "httpVersion": _HTTP[sent.protocol],
         "headers": pairs([("Referer", sent.initiator), ("Cookie", "theme=dark; ref=" + ROOT)]),
-        "queryString": [],
-        "cookies": [{"name": "theme", "value": "dark"}],
-        "headersSize": 210,
-        "bodySize": 0,
-    }
+        "queryString": [], "cookies": [{"name": "theme", "value": "dark"}],
+        "headersSize": 210, "bodySize": 0,
+    }  # fmt: skip
     response = {
-        "status": sent.status,
-        "statusText": "OK",
-        "httpVersion": _HTTP[sent.protocol],
+        "status": sent.status, "statusText": "OK", "httpVersion": _HTTP[sent.protocol],
         "headers": pairs([*sent.headers, ("content-length", str(len(sent.wire)))]),
-        "cookies": [],
-        "content": content,
-        "redirectURL": sent.location,
-        "headersSize": len(sent.head),
-        "bodySize": len(sent.wire),
-    }
+        "cookies": [], "content": content, "redirectURL": sent.location,
+        "headersSize": len(sent.head), "bodySize": len(sent.wire),
+    }  # fmt: skip
     timings = {"blocked": -1, "dns": -1, "connect": -1, "send": 0, "wait": 40, "receive": 1}
-    return {
-        "startedDateTime": moment(sent.start_ms),
-        "time": 41,
-        "request": request,
-        "response": response,
-        "cache": {},
-        "timings": timings,
-        "serverIPAddress": "192.0.2.1",
-    }
+    return {"startedDateTime": moment(sent.start_ms), "time": 41, "request": request,
+            "response": response, "cache": {}, "timings": timings,
+            "serverIPAddress": "192.0.2.1"}  # fmt: skip
 
 
 def _session(name: str, entries: list[Document], **more: Any) -> Document:
-    return {
-        "log": {"version": "1.2", "creator": {"name": name, "version": "5.0"}, **more}
-        | {"entries": entries}
-    }
+    return {"log": {"version": "1.2", "creator": {"name": name, "version": "5.0"},
+                    **more} | {"entries": entries}}  # fmt: skip
 
 
 def chrome_2014(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> Document:
@@ -122,12 +105,8 @@ def safari(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> Document:
         entry["response"] |= {"_transferSize": len(sent.wire), "redirectURL": sent.location or None}
         entry["response"]["headersSize"] = -1
         entry["startedDateTime"] = entry["startedDateTime"].replace("Z", "123Z")
-    page = {
-        "startedDateTime": moment(0),
-        "id": "page_0",
-        "title": ROOT,
-        "pageTimings": {"onLoad": 700},
-    }
+    page = {"startedDateTime": moment(0), "id": "page_0", "title": ROOT,
+            "pageTimings": {"onLoad": 700}}  # fmt: skip
     return _session("WebKit Web Inspector", entries, pages=[page])
 
 

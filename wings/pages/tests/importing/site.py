@@ -97,42 +97,25 @@ def _entry(sent: Sent, bodies: bool) -> dict[str, Any]:
         else:
             content |= {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
     return {
-        "pageref": "page_1",
-        "startedDateTime": moment(sent.start_ms),
-        "time": 40.5,
+        "pageref": "page_1", "startedDateTime": moment(sent.start_ms), "time": 40.5,
         "request": {
-            "method": "GET",
-            "url": sent.url,
-            "httpVersion": sent.protocol,
-            "headers": pairs([("user-agent", "none")]),
-            "queryString": [],
-            "cookies": [],
-            "headersSize": -1,
-            "bodySize": 0,
+            "method": "GET", "url": sent.url, "httpVersion": sent.protocol,
+            "headers": pairs([("user-agent", "none")]), "queryString": [], "cookies": [],
+            "headersSize": -1, "bodySize": 0,
         },
         "response": {
-            "status": sent.status,
-            "statusText": "",
-            "httpVersion": sent.protocol,
-            "headers": pairs(sent.headers),
-            "cookies": [],
-            "content": content,
-            "redirectURL": sent.location,
-            "headersSize": -1,
-            "bodySize": -1,
+            "status": sent.status, "statusText": "", "httpVersion": sent.protocol,
+            "headers": pairs(sent.headers), "cookies": [], "content": content,
+            "redirectURL": sent.location, "headersSize": -1, "bodySize": -1,
         },
         "cache": {},
         "timings": {"send": 0, "wait": 40, "receive": 0.5},
-    }
+    }  # fmt: skip
 
 
 def har(creator: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    page = {
-        "id": "page_1",
-        "startedDateTime": moment(0),
-        "title": "A made-up site",
-        "pageTimings": {"onContentLoad": 300, "onLoad": LOAD_MS},
-    }
+    page = {"id": "page_1", "startedDateTime": moment(0), "title": "A made-up site",
+            "pageTimings": {"onContentLoad": 300, "onLoad": LOAD_MS}}  # fmt: skip
     log = {"version": "1.2", "creator": {"name": creator, "version": "1.0"}, "pages": [page]}
     return {"log": log | {"entries": entries}}
 
@@ -219,12 +202,10 @@ def mitmproxy(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[str
         headers = [*sent.headers, ("content-length", str(len(sent.wire)))]
         entry["request"]["headers"] += referer(sent)
         entry["response"] |= {
-            "httpVersion": {"h2": "HTTP/2.0"}.get(sent.protocol, "HTTP/1.1"),
-            "statusText": "OK",
-            "headers": pairs(headers),
-            "headersSize": len(str(headers)) + 40,
+            "httpVersion": {"h2": "HTTP/2.0"}.get(sent.protocol, "HTTP/1.1"), "statusText": "OK",
+            "headers": pairs(headers), "headersSize": len(str(headers)) + 40,
             "bodySize": len(sent.wire),
-        }
+        }  # fmt: skip
         entries.append(entry)
     document = har("mitmproxy", entries)
     return {"log": document["log"] | {"pages": []}}
@@ -237,13 +218,11 @@ def webpagetest(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[s
         entry = _entry(sent, bodies)
         entry["request"]["url"] = sent.url.partition("?")[0]
         entry |= {
-            "_full_url": sent.url,
-            "_objectSize": str(len(sent.wire)),
+            "_full_url": sent.url, "_objectSize": str(len(sent.wire)),
             "_objectSizeUncompressed": len(sent.content),
             "_bytesIn": len(sent.wire) + len(sent.head),
-            "_initiator": sent.initiator,
-            "_initiator_type": sent.kind.capitalize(),
-        }
+            "_initiator": sent.initiator, "_initiator_type": sent.kind.capitalize(),
+        }  # fmt: skip
         entry["response"]["headersSize"] = len(sent.head)
         entry["response"]["bodySize"] = len(sent.wire)
         entries.append(entry)

@@ -45,14 +45,11 @@ HOSTILE = st.sampled_from(
     ]
 )  # fmt: skip
 SCALARS = st.one_of(
-    HOSTILE,
-    st.text(max_size=30),
-    st.none(),
-    st.booleans(),
+    HOSTILE, st.text(max_size=30), st.none(), st.booleans(),
     st.sampled_from([0, -1, 1, 204, 206, 301, 302, 304, 404, 999, 2**31, 10**30, 1e308, 0.5]),
     st.floats(),
     st.integers(-5, 100_000),
-)
+)  # fmt: skip
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.one_of(

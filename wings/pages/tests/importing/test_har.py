@@ -163,14 +163,9 @@ def test_a_table_of_an_import_says_that_it_is_made_up(imported: Import, tmp_path
     assert any(entry.made_up for entry in entries)
 
 
-@pytest.mark.parametrize(
-    ("url", "mime"),
-    (
-        ("f.woff2", "font/woff2"),
-        ("f", "application/font-woff"),
-        ("f.ttf?v=1", "binary/octet-stream"),
-    ),
-)
+@pytest.mark.parametrize(("url", "mime"), (("f.woff2", "font/woff2"),
+                                           ("f", "application/font-woff"),
+                                           ("f.ttf?v=1", "binary/octet-stream")))  # fmt: skip
 @pytest.mark.parametrize("size", (564, 565, 70_001))
 def test_an_absent_font_is_one_lest_the_browser_ask_for_another(
     url: str, mime: str, size: int, imported: Import

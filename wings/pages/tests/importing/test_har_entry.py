@@ -15,7 +15,7 @@ from wings.pages.exchange import Recording
 from wings.pages.har_export import TRANSFERRED, export_har, write_archive
 from wings.pages.importing.registry import read_recording
 from wings.pages.importing.writing import WriteOptions, write_page
-from wings.pages.tests.conftest import NAMES
+from wings.pages.tests.conftest import NAMES, Small
 from wings.pages.tests.recordings import ROOT_URL, make_exchange, make_recording
 
 TEXT = b"".join(b"p.c%d{width:%dpx}" % (n * 7919, n) for n in range(99))
@@ -25,14 +25,9 @@ LATE = make_exchange(
     "https://www.example.com/late.css",
     CODED,
     headers=(("content-type", "text/css"), ("content-encoding", "br")),
-    mime="text/css",
-    decoded_size=len(TEXT),
-    initiator="https://www.example.com/a.css?v=1&b=",
-    how="css",
-    start_ms=10.5,
-    dur_ms=5.25,
-    after_load=True,
-)
+    mime="text/css", decoded_size=len(TEXT), initiator="https://www.example.com/a.css?v=1&b=",
+    how="css", start_ms=10.5, dur_ms=5.25, after_load=True,
+)  # fmt: skip
 
 
 def come_back(text: str, folder: Path) -> tuple[Recording, Archive]:
@@ -99,17 +94,15 @@ def test_other_producers_do_not_speak_for_us(recorded: Path, tmp_path: Path) -> 
 
 
 def test_a_table_without_an_order_gets_one_that_a_page_can_have(
-    small: Callable[[str], Path], cache: Path, tmp_path: Path
+    small: Small, cache: Path, tmp_path: Path
 ) -> None:
     """What has no start stands last in a table, also when it led to others."""
-    page = build_page(
-        small(
-            "0,,a.example,text/html,200,4480,16000,root,,0,120\n"
-            "1,2,a.example,image/png,200,2480,2000,url-in-css,,90,60\n"
-            "2,0,a.example,text/css,200,2480,2000,url-in-main-html,,,\n"
-        ),
-        cache,
+    folder = small(
+        "0,,a.example,text/html,200,4480,16000,root,,0,120\n"
+        "1,2,a.example,image/png,200,2480,2000,url-in-css,,90,60\n"
+        "2,0,a.example,text/css,200,2480,2000,url-in-main-html,,,\n"
     )
+    page = build_page(folder, cache)
     before = read_archive(page)
     recording, after = come_back(export_har(page), tmp_path)
     parents = {entry.url: entry.parent for entry in before.entries}

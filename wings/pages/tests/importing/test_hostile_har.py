@@ -145,14 +145,11 @@ def test_a_url_is_brought_to_the_form_in_which_a_browser_asks(
 
 def test_headers_cannot_carry_others_with_them(imported: Import) -> None:
     bad = [
-        {"name": "X-Split", "value": "a\r\nSet-Cookie: b"},
-        {"name": "X-Nul", "value": "a\x00b"},
-        {"name": "X y", "value": "z"},
-        {"name": ":status", "value": "200"},
-        {"name": "X-Wide", "value": "☃"},
-        {"name": 5, "value": []},
+        {"name": "X-Split", "value": "a\r\nSet-Cookie: b"}, {"name": "X-Nul", "value": "a\x00b"},
+        {"name": "X y", "value": "z"}, {"name": ":status", "value": "200"},
+        {"name": "X-Wide", "value": "☃"}, {"name": 5, "value": []},
         {"name": "X-Dollar", "value": '$host "quoted" \\'},
-    ]
+    ]  # fmt: skip
     document = changed(lambda entry: entry["response"]["headers"].extend(bad))
     recording = imported(document)
     headers = recording.exchanges[2].headers

@@ -16,34 +16,15 @@ from wings.pages.exchange import PageExchange, Recording
 from wings.pages.importing.recorded_table import LICENCE_TABLE, make_table, write_table
 from wings.pages.table import ResourceRow, read_table
 
-ROOT = PageExchange(
-    "https://www.a.example/secret/path?q=1",
-    200,
-    how="root",
-    headers_size=700,
-    body=None,
-    body_size=4000,
-    decoded_size=16_000,
-    mime="text/html",
-    start_ms=0.0,
-    dur_ms=100.4,
-)
+ROOT = PageExchange("https://www.a.example/secret/path?q=1", 200, how="root", headers_size=700,
+                    body=None, body_size=4000, decoded_size=16_000, mime="text/html", start_ms=0.0,
+                    dur_ms=100.4)  # fmt: skip
 
 
 def child(url: str, start_ms: float | None = 50.0, **more: Any) -> PageExchange:
-    base = PageExchange(
-        url,
-        200,
-        headers_size=400,
-        body=None,
-        body_size=1000,
-        decoded_size=1000,
-        mime="image/png",
-        initiator=ROOT.url,
-        how="parser",
-        start_ms=start_ms,
-        dur_ms=20.0,
-    )
+    base = PageExchange(url, 200, headers_size=400, body=None, body_size=1000, decoded_size=1000,
+                        mime="image/png", initiator=ROOT.url, how="parser", start_ms=start_ms,
+                        dur_ms=20.0)  # fmt: skip
     return replace(base, **more)
 
 
@@ -74,12 +55,9 @@ def test_numbers_are_kept_and_nothing_else() -> None:
 
 
 def test_rows_are_in_order_of_time_and_after_load_is_left_out() -> None:
-    exchanges = [
-        child("https://b.example/1", 90.0),
-        child("https://b.example/2", None),
-        child("https://b.example/3", 20.0),
-        child("https://b.example/4", 200.0, after_load=True),
-    ]
+    exchanges = [child("https://b.example/1", 90.0), child("https://b.example/2", None),
+                 child("https://b.example/3", 20.0),
+                 child("https://b.example/4", 200.0, after_load=True)]  # fmt: skip
     assert [row.start_ms for row in rows(*exchanges)] == [0, 20, 90, None]
     assert notes(*exchanges) == ("Requests after the load event, left out: 1.",)
 
@@ -127,23 +105,17 @@ def test_redirects_are_chains() -> None:
     ]
     found = rows(*exchanges)
     assert [(row.status, row.parent, row.how) for row in found[1:]] == [
-        (302, "0", "url-in-main-html"),
-        (307, "1", "redirect"),
-        (200, "2", "redirect"),
-        (200, "3", "url-in-js"),
-        (200, "0", "url-in-main-html"),
-    ]
+        (302, "0", "url-in-main-html"), (307, "1", "redirect"), (200, "2", "redirect"),
+        (200, "3", "url-in-js"), (200, "0", "url-in-main-html"),
+    ]  # fmt: skip
     assert "Statuses replaced by the nearest that a table holds: 1." in notes(*exchanges)
 
 
 def test_the_document_is_behind_the_roots_redirects() -> None:
     root = replace(ROOT, url="http://a.example/", status=301, body_size=0, decoded_size=0)
-    found = rows(
-        root,
-        replace(ROOT, how="redirect", initiator=root.url, start_ms=5.0),
-        child("https://b.example/1", initiator=ROOT.url),
-        child("https://b.example/2", initiator=None, how="other"),
-    )
+    found = rows(root, replace(ROOT, how="redirect", initiator=root.url, start_ms=5.0),
+                 child("https://b.example/1", initiator=ROOT.url),
+                 child("https://b.example/2", initiator=None, how="other"))  # fmt: skip
     assert [(row.parent, row.how) for row in found] == [
         (None, "root"), ("0", "redirect"), ("1", "url-in-main-html"), ("1", "time-inferred"),
     ]  # fmt: skip
@@ -197,12 +169,9 @@ def test_types_and_hosts_are_what_a_table_holds() -> None:
 
 
 def test_one_protocol_for_each_host_and_no_mixed_content() -> None:
-    exchanges = [
-        child("https://b.example/1", protocol="h2", headers_size=None),
-        child("https://b.example/2", headers_size=1234),
-        child("http://b.example/3"),
-        child("http://c.example/4"),
-    ]
+    exchanges = [child("https://b.example/1", protocol="h2", headers_size=None),
+                 child("https://b.example/2", headers_size=1234), child("http://b.example/3"),
+                 child("http://c.example/4")]  # fmt: skip
     found = rows(*exchanges)
     assert [row.protocol for row in found] == ["https", "h2", "h2", "h2", "https"]
     assert [row.transfer_bytes for row in found[1:]] == [1480, 1480, 1480, 1400]
@@ -213,12 +182,8 @@ def test_one_protocol_for_each_host_and_no_mixed_content() -> None:
 def test_a_frame_may_raise_what_is_below_it() -> None:
     root = replace(ROOT, url="http://a.example/")
     frame = child("https://b.example/", initiator=root.url, mime="text/html")
-    found = rows(
-        root,
-        frame,
-        child("http://c.example/1", initiator=root.url),
-        child("http://d.example/2", initiator=frame.url),
-    )
+    found = rows(root, frame, child("http://c.example/1", initiator=root.url),
+                 child("http://d.example/2", initiator=frame.url))  # fmt: skip
     assert [row.protocol for row in found] == ["http", "https", "http", "https"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
 from wings.pages.exchange import HttpProtocol, PageExchange, Recording
 from wings.pages.importing.recorded_table import write_table
-from wings.pages.tests.conftest import HEADER
+from wings.pages.tests.conftest import HEADER, Small
 from wings.pages.tests.replay import Replay, assert_none_early, browse
 from wings.pages.tests.test_browser import MORE_LOADS, rank_correlation
 
@@ -32,18 +31,10 @@ def make_exchange(url: str, mime: str, size: int, start_ms: float, **more: objec
     text = mime.startswith("text/") or mime in ("application/json", "image/svg+xml")
     h2: HttpProtocol = "h2" if url.startswith(FONTS) else "http/1.1"
     values: dict[str, object] = {
-        "status": 200,
-        "protocol": h2,
-        "headers_size": None if h2 == "h2" else 620,
-        "body": None,
-        "body_size": size,
-        "decoded_size": 4 * size if text else size,
-        "mime": mime,
-        "initiator": SITE,
-        "how": "parser",
-        "start_ms": start_ms,
-        "dur_ms": 40.0,
-    }
+        "status": 200, "protocol": h2, "headers_size": None if h2 == "h2" else 620, "body": None,
+        "body_size": size, "decoded_size": 4 * size if text else size, "mime": mime,
+        "initiator": SITE, "how": "parser", "start_ms": start_ms, "dur_ms": 40.0,
+    }  # fmt: skip
     return PageExchange(url, **{**values, **more})  # type: ignore[arg-type]
 
 
@@ -158,7 +149,7 @@ TYPES = (
 
 @pytest.mark.parametrize("status", [200, 404, 503])
 def test_responses_of_any_type_and_status_come_whole(
-    small: Callable[[str], Path], tmp_path: Path, status: int
+    small: Small, tmp_path: Path, status: int
 ) -> None:
     """Opaque response blocking would cut short what is asked for as what it is not."""
     rows = "".join(
@@ -175,7 +166,7 @@ def test_responses_of_any_type_and_status_come_whole(
     assert load.late == len(archive.entries)
 
 
-def test_a_plain_page_uses_secure_hosts(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_plain_page_uses_secure_hosts(small: Small, tmp_path: Path) -> None:
     table = HEADER.strip() + ",protocol\n"
     rows = (
         "0,,a.example,text/html,200,4480,9000,root,,0,100,http\n"

@@ -46,11 +46,8 @@ def test_our_own_table_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_a_list_of_facts_becomes_a_table(tmp_path: Path) -> None:
     found = read(tmp_path / "x", FACTS)
     assert [(r.id, r.parent, r.status, r.transfer_bytes) for r in found.rows] == [
-        ("0", None, 301, 480),
-        ("1", "0", 200, 9480),
-        ("2", "1", 200, 600),
-        ("4", "1", 200, 1980),
-    ]
+        ("0", None, 301, 480), ("1", "0", 200, 9480), ("2", "1", 200, 600), ("4", "1", 200, 1980),
+    ]  # fmt: skip
     assert found.rows[3].how == "time-inferred"
     assert found.rows[2].gap_ms == -20
     notes = " ".join(found.notes)

@@ -32,16 +32,12 @@ def make_warc(
     for sent in site:
         record = make_response(writer, sent, chunked=chunked, raw=raw)
         asked = [("Host", "x"), *([("Referer", sent.initiator)] if sent.initiator else [])]
-        request = writer.create_warc_record(
-            sent.url,
-            "request",
-            http_headers=StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True),
-            warc_headers_dict={
-                "WARC-Concurrent-To": record.rec_headers.get_header("WARC-Record-ID"),
-                "WARC-Record-ID": make_id("request", sent.url),
-                "WARC-Date": moment(sent.start_ms),
-            },
-        )
+        head = StatusAndHeaders("GET / HTTP/1.1", asked, is_http_request=True)
+        described = {"WARC-Concurrent-To": record.rec_headers.get_header("WARC-Record-ID"),
+                     "WARC-Record-ID": make_id("request", sent.url),
+                     "WARC-Date": moment(sent.start_ms)}  # fmt: skip
+        request = writer.create_warc_record(sent.url, "request", http_headers=head,
+                                            warc_headers_dict=described)  # fmt: skip
         writer.write_record(record)
         writer.write_record(request)
     return out.getvalue()
@@ -60,19 +56,13 @@ def make_response(writer: Any, sent: Sent, *, chunked: bool, raw: bool) -> Any:
         body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
     else:
         headers.append(("Content-Length", str(len(sent.wire))))
-    described = {
-        "WARC-Record-ID": make_id("response", sent.url),
-        "WARC-Date": moment(sent.start_ms),
-    }
+    described = {"WARC-Record-ID": make_id("response", sent.url),
+                 "WARC-Date": moment(sent.start_ms)}  # fmt: skip
     if sent.protocol == "h2":
         described["WARC-Protocol"] = "h2"
-    return writer.create_warc_record(
-        sent.url,
-        "response",
-        payload=io.BytesIO(body),
-        http_headers=StatusAndHeaders(f"{sent.status} OK", headers, protocol="HTTP/1.1"),
-        warc_headers_dict=described,
-    )
+    head = StatusAndHeaders(f"{sent.status} OK", headers, protocol="HTTP/1.1")
+    return writer.create_warc_record(sent.url, "response", payload=io.BytesIO(body),
+                                     http_headers=head, warc_headers_dict=described)  # fmt: skip
 
 
 def make_wacz(warcs: dict[str, bytes], pages: list[dict[str, str]]) -> bytes:
@@ -159,10 +149,8 @@ def test_a_wacz_names_its_page(tmp_path: Path) -> None:
 
 def test_of_a_wacz_with_several_pages_one_is_read(tmp_path: Path) -> None:
     other = Sent("https://other.example/", "text/html", b"<p>other", start_ms=5000)
-    pages = [
-        {"id": "1", "url": "http://www.site.example/", "title": "One"},
-        {"id": "2", "url": other.url, "title": "Two"},
-    ]
+    pages = [{"id": "1", "url": "http://www.site.example/", "title": "One"},
+             {"id": "2", "url": other.url, "title": "Two"}]  # fmt: skip
     warcs = {"archive/a.warc.gz": make_warc(), "archive/b.warc": make_warc((other,), packed=False)}
     data = make_wacz(warcs, pages)
     first, second = read(tmp_path / "x", data), read(tmp_path / "x", data, page="2")

@@ -39,14 +39,10 @@ FILES = {
         b"</script>"
     ),
     "package/a.css": b"@font-face { font-family: f; src: url(f.woff2?v=1) } body { background: "
-    b"url('img/2.gif') }",
-    "package/a.js": b"document.title = 'done';",
-    "package/img/1.gif": b"GIF89a1",
-    "package/img/2.gif": b"GIF89a2",
-    "package/f.woff2": b"wOF2",
-    "package/not-asked-for.txt": b"x",
-    "other/secret.txt": b"x",
-}
+    b"url('img/2.gif') }", "package/a.js": b"document.title = 'done';",
+    "package/img/1.gif": b"GIF89a1", "package/img/2.gif": b"GIF89a2", "package/f.woff2": b"wOF2",
+    "package/not-asked-for.txt": b"x", "other/secret.txt": b"x",
+}  # fmt: skip
 
 
 def write_page(

@@ -10,7 +10,7 @@ import pytest
 from testbed.model import Replay, Substitution
 from wings.pages.exchange import PageExchange, Recording
 from wings.pages.recipe.build import make_canonical
-from wings.pages.recipe.compare import ReplayComparison, compare
+from wings.pages.tests.recipe.compare import ReplayComparison, compare
 
 ROOT = "http://www.x.test/index.html"
 HTML = b'<link rel=stylesheet href="/a.css"><img src="/1.gif"><img src="/2.gif">'
@@ -18,30 +18,20 @@ HTML = b'<link rel=stylesheet href="/a.css"><img src="/1.gif"><img src="/2.gif">
 
 def made(path: str, at_ms: float, body: bytes = b"x", mime: str = "image/gif") -> PageExchange:
     return PageExchange(
-        url=f"http://www.x.test/{path}",
-        status=200,
+        url=f"http://www.x.test/{path}", status=200,
         headers=(("Date", str(at_ms)), ("Content-Type", mime)),
-        request_headers=(("User-Agent", str(at_ms)),),
-        headers_size=100,
-        body=body,
-        body_size=len(body),
-        mime=mime,
-        initiator=None if path == "index.html" else ROOT,
-        how="root" if path == "index.html" else "parser",
-        start_ms=at_ms,
-        dur_ms=at_ms / 2,
-    )
+        request_headers=(("User-Agent", str(at_ms)),), headers_size=100, body=body,
+        body_size=len(body), mime=mime, initiator=None if path == "index.html" else ROOT,
+        how="root" if path == "index.html" else "parser", start_ms=at_ms, dur_ms=at_ms / 2,
+    )  # fmt: skip
 
 
 INDEX = made("index.html", 0, HTML, "text/html")
 LOAD = Recording(
-    title="x",
-    url=ROOT,
-    recorded=date(2026, 1, 1),
-    source="a test",
+    title="x", url=ROOT, recorded=date(2026, 1, 1), source="a test",
     exchanges=(INDEX, made("2.gif", 3), made("1.gif", 2), made("a.css", 1, mime="text/css")),
     load_ms=9.0,
-)
+)  # fmt: skip
 GOOD = Replay(exact=4)
 
 
@@ -72,14 +62,9 @@ def test_every_difference_counts(exchanges: tuple[PageExchange, ...]) -> None:
     assert not beside(*exchanges).same
 
 
-@pytest.mark.parametrize(
-    "replay",
-    [
-        Replay(exact=3),
-        Replay(exact=3, inexact=(Substitution("GET a", "GET b"),)),
-        Replay(exact=4, missed=("GET c",)),
-    ],
-)
+@pytest.mark.parametrize("replay", [Replay(exact=3),
+                                    Replay(exact=3, inexact=(Substitution("GET a", "GET b"),)),
+                                    Replay(exact=4, missed=("GET c",))])  # fmt: skip
 def test_every_request_must_be_answered_exactly(replay: Replay) -> None:
     assert not beside(*LOAD.exchanges, replay=replay).same
 

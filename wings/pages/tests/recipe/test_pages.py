@@ -21,10 +21,10 @@ from wings.pages.exchange import Recording
 from wings.pages.har_export import write_archive
 from wings.pages.recipe import build
 from wings.pages.recipe.build import build_recipe, make_canonical
-from wings.pages.recipe.compare import compare, load_twice
 from wings.pages.recipe.description import read_recipe
 from wings.pages.recipe.packages import install, read_package
 from wings.pages.recipe.site import split
+from wings.pages.tests.recipe.compare import compare, load_twice
 from wings.pages.verify import verify_archive
 
 RECIPES = [folder for folder in list_pages(places.PAGES) if read_kind(folder) == "recipe"]
@@ -93,6 +93,18 @@ def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]
     assert comparison.requests == REQUESTS.get(name, comparison.requests) > 5
 
 
+@pytest.fixture
+def agency(
+    tmp_path: Path, loads: Callable[[str], Loads], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    """A page's folder and its build in ``tmp_path``, of a recording that is there already."""
+    recorded, *_ = loads("agency")
+    monkeypatch.setattr(build, "capture_recipe", lambda *_: recorded)
+    folder = places.PAGES / "agency"
+    (tmp_path / "packages").symlink_to(_packages(folder))
+    return folder, build_recipe(folder, tmp_path, silent)
+
+
 @pytest.mark.parametrize("name", ["agency", "agency-h2"])
 def test_a_page_is_the_same_on_every_build(
     tmp_path: Path, loads: Callable[[str], Loads], name: str
@@ -106,26 +118,16 @@ def test_a_page_is_the_same_on_every_build(
 
 
 def test_a_built_page_is_not_recorded_again(
-    tmp_path: Path, loads: Callable[[str], Loads], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, agency: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded, *_ = loads("agency")
-    monkeypatch.setattr(build, "capture_recipe", lambda *_: recorded)
-    folder = places.PAGES / "agency"
-    (tmp_path / "packages").symlink_to(_packages(folder))
-    built = build_recipe(folder, tmp_path, silent)
+    folder, built = agency
     for name in ("set_up_recording", "capture_recipe"):
         monkeypatch.delattr(build, name)
     assert build_recipe(folder, tmp_path, silent) == built
 
 
-def test_a_damaged_recording_is_recorded_again(
-    tmp_path: Path, loads: Callable[[str], Loads], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded, *_ = loads("agency")
-    monkeypatch.setattr(build, "capture_recipe", lambda *_: recorded)
-    folder = places.PAGES / "agency"
-    (tmp_path / "packages").symlink_to(_packages(folder))
-    built = build_recipe(folder, tmp_path, silent)
+def test_a_damaged_recording_is_recorded_again(tmp_path: Path, agency: tuple[Path, Path]) -> None:
+    folder, built = agency
     for cached in (*(tmp_path / "recipes").rglob("bodies/*"), *built.glob("bodies/*")):
         cached.write_bytes(cached.read_bytes()[:-1])
     told: list[str] = []

@@ -26,13 +26,9 @@ def content(made: Split, path: str) -> str:
 def test_what_is_referred_to_is_found_and_spread(tmp_path: Path) -> None:
     made = split(recipe_of(tmp_path), PACKAGE)
     assert [file.url for file in made.files] == [
-        "//www.small.test/index.html",
-        "//static.small.test/a.css",
-        "//img.small.test/img/1.gif",
-        "//www.small.test/a.js",
-        "//www.small.test/f.woff2?v=1",
-        "//img.small.test/img/2.gif",
-    ]
+        "//www.small.test/index.html", "//static.small.test/a.css", "//img.small.test/img/1.gif",
+        "//www.small.test/a.js", "//www.small.test/f.woff2?v=1", "//img.small.test/img/2.gif",
+    ]  # fmt: skip
     assert content(made, "index.html") == (
         '<!doctype html><link rel=stylesheet href="//static.small.test/a.css">'
         '<img src="//img.small.test/img/1.gif"><script src="//www.small.test/a.js"></script>'
@@ -63,11 +59,9 @@ def test_references_in_folders_and_odd_names(tmp_path: Path) -> None:
     }
     made = split(recipe_of(tmp_path), package)
     assert [file.url for file in made.files][1:] == [
-        "//static.small.test/css/a.css",
-        "//img.small.test/img/a%20b.gif",
-        "//img.small.test/img/%C3%A9.gif",
-        "//img.small.test/img/c.gif",
-    ]
+        "//static.small.test/css/a.css", "//img.small.test/img/a%20b.gif",
+        "//img.small.test/img/%C3%A9.gif", "//img.small.test/img/c.gif",
+    ]  # fmt: skip
     assert 'href="//static.small.test/css/a.css#x"' in content(made, "index.html")
 
 

@@ -109,11 +109,8 @@ def test_a_public_address_of_this_machine_is_refused(library: Path, tmp_path: Pa
 def test_ends_that_are_named_are_let_through(library: Path, tmp_path: Path) -> None:
     log, allow = tmp_path / "log", "127.0.0.2:80,[::1]:80,10.0.0.1:0,nonsense,127.0.0.3"
     ends = ask(library, log, "127.0.0.2", "::1", "127.0.0.3", "127.0.0.1", allow=allow)
-    assert [ends[one] for one in ("127.0.0.2", "127.0.0.3", "127.0.0.1")] == [
-        "",
-        "EACCES",
-        "EACCES",
-    ]
+    told = [ends[one] for one in ("127.0.0.2", "127.0.0.3", "127.0.0.1")]
+    assert told == ["", "EACCES", "EACCES"]
     assert ends["::1"] != "EACCES"
     assert ask(library, log, "10.0.0.1", port=81, allow=allow)["10.0.0.1"] != "EACCES"
     assert ask(library, log, "127.0.0.2", port=81, allow=allow)["127.0.0.2"] == "EACCES"
@@ -260,14 +257,9 @@ def test_no_page_is_loaded_without_the_guard(
     assert site.asked == []
 
 
-NAMES = {
-    "public.test": ["93.184.215.14"],
-    "nas.home": ["192.168.1.7", "fd00::7"],
-    "mixed.test": ["93.184.215.14", "127.0.0.1"],
-    "localhost": ["::1", "127.0.0.1"],
-    "127.0.0.1": ["127.0.0.1"],
-    "fd00::7": ["fd00::7"],
-}
+NAMES = {"public.test": ["93.184.215.14"], "nas.home": ["192.168.1.7", "fd00::7"],
+         "mixed.test": ["93.184.215.14", "127.0.0.1"], "localhost": ["::1", "127.0.0.1"],
+         "127.0.0.1": ["127.0.0.1"], "fd00::7": ["fd00::7"]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -295,13 +287,9 @@ NAMES = {
          ("127.0.0.1:1", "192.168.1.7:443"), ("MAP nas.home 192.168.1.7",)),
     ],
 )  # fmt: skip
-def test_what_a_page_may_reach(
-    monkeypatch: pytest.MonkeyPatch,
-    url: str,
-    more: dict[str, tuple[str, ...]],
-    ends: tuple[str, ...],
-    rules: tuple[str, ...],
-) -> None:
+def test_what_a_page_may_reach(monkeypatch: pytest.MonkeyPatch, url: str,
+                               more: dict[str, tuple[str, ...]], ends: tuple[str, ...],
+                               rules: tuple[str, ...]) -> None:  # fmt: skip
     monkeypatch.setattr(socket, "getaddrinfo", fake_getaddrinfo)
     reach = find_reach(RecordOrder(url, **more))  # type: ignore[arg-type]
     assert (reach.ends, reach.rules) == (ends, rules)
@@ -318,10 +306,8 @@ def test_a_host_that_is_let_through_must_exist(monkeypatch: pytest.MonkeyPatch) 
     order = RecordOrder("http://public.test/", allowed=("gone.home", "gone.home:80"))
     with pytest.raises(ConfigurationError) as caught:
         find_reach(order)
-    assert caught.value.problems == [
-        "--allow-private gone.home: no such host",
-        "--allow-private gone.home:80: no such host",
-    ]
+    assert caught.value.problems == ["--allow-private gone.home: no such host",
+                                     "--allow-private gone.home:80: no such host"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a:b", "a:99999", "a,b", "[::1"])

@@ -82,11 +82,8 @@ def test_a_page_without_an_end_does_not_fill_the_disk(
 ) -> None:
     monkeypatch.setattr(session, "MOST_LOG_BYTES", 1 << 20)
     with pytest.raises(RecordError, match=r"network log has more than 1\.0 MiB"):
-        load(
-            open_scratch,
-            "<script src=/big></script>",
-            big=typed(b"// \n" * 800_000, "text/javascript"),
-        )
+        load(open_scratch, "<script src=/big></script>",
+             big=typed(b"// \n" * 800_000, "text/javascript"))  # fmt: skip
     assert not list(open_scratch.iterdir())
 
 

@@ -31,12 +31,7 @@ class Log:
         self._lines: list[str] = []
 
     def add(
-        self,
-        name: str,
-        source: int = 1,
-        phase: int = 0,
-        kind: str = "URL_REQUEST",
-        **params: Any,
+        self, name: str, source: int = 1, phase: int = 0, kind: str = "URL_REQUEST", **params: Any
     ) -> Log:
         event = {"type": TYPES[name], "source": {"id": source, "type": SOURCES[kind]}}
         time = str(1000 + len(self._lines))
@@ -105,11 +100,8 @@ def test_pseudo_headers_and_protocol(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_not_ascii(tmp_path: Path) -> None:
-    escaped = (
-        "%ESCAPED:\u200b HTTP/1.1 200 tr%C3%A8s",
-        "%ESCAPED:\u200b A: 100%25 caf%E9",
-        "B: 100%25",
-    )
+    escaped = ("%ESCAPED:\u200b HTTP/1.1 200 tr%C3%A8s", "%ESCAPED:\u200b A: 100%25 caf%E9",
+               "B: 100%25")  # fmt: skip
     (found,) = read(Log().start().send().answer(*escaped).end(), tmp_path)
     assert (found.status, found.headers) == (200, (("A", "100% caf\xe9"), ("B", "100%25")))
 

@@ -159,15 +159,8 @@ def test_options_reach_the_browser(open_scratch: Path) -> None:
     )
     site.put(f"{WWW}/", typed(page.encode(), "text/html"))
     with serving(site):
-        order = RecordOrder(
-            f"{WWW}/",
-            wait_s=0.5,
-            viewport=(500, 400),
-            user_agent="Testing/1",
-            scroll=True,
-            pinned=True,
-            resolver_rules=site.rules,
-        )
+        order = RecordOrder(f"{WWW}/", wait_s=0.5, viewport=(500, 400), user_agent="Testing/1",
+                            scroll=True, pinned=True, resolver_rules=site.rules)  # fmt: skip
         recording = record(order, open_scratch, lambda _line: None)
     paths = {exchange.url.removeprefix(WWW) for exchange in recording.exchanges}
     assert "/seen/500/Testing/1/1767225600000" in paths

@@ -19,6 +19,7 @@ from wings.pages.recorder import RecordError, RecordOrder, record
 
 pytestmark = pytest.mark.browser
 
+Recorded = tuple[Recording, dict[str, tuple[int, bytes]]]
 HOSTS = {"h1.site.test": "ssl", "h2.site.test": "ssl http2"}
 PAGE = b"<title>t</title><script src=https://h1.site.test/a.js></script><script src=/old></script>"
 PAGE += b" " * 999
@@ -82,10 +83,8 @@ def ask(folder: Path, port: int, host: str, path: str) -> tuple[int, bytes]:
     """Head size over HTTP/1.1 and body as transferred, asked for as the browser does."""
     context = ssl.create_default_context(cafile=str(folder / "authority.pem"))
     request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\n\r\n"
-    with (
-        socket.create_connection(("127.0.0.1", port)) as raw,
-        context.wrap_socket(raw, server_hostname=host) as connection,
-    ):
+    with (socket.create_connection(("127.0.0.1", port)) as raw,
+          context.wrap_socket(raw, server_hostname=host) as connection):  # fmt: skip
         connection.sendall(request.encode())
         data = b""
         while b"\r\n\r\n" not in data:
@@ -103,39 +102,28 @@ def _trusting(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 @pytest.fixture(scope="module")
-def recorded(
-    open_scratch: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Recording, dict[str, tuple[int, bytes]]]:
+def recorded(open_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     folder = tmp_path_factory.mktemp("nginx")
     folder.chmod(0o755)
     with nginx(folder) as ports:
-        order = RecordOrder(
-            "https://h2.site.test/",
-            wait_s=1,
-            resolver_rules=tuple(f"MAP {host} 127.0.0.1:{port}" for host, port in ports.items()),
-            authority=folder / "authority.pem",
-        )
+        rules = tuple(f"MAP {host} 127.0.0.1:{port}" for host, port in ports.items())
+        order = RecordOrder("https://h2.site.test/", wait_s=1, resolver_rules=rules,
+                            authority=folder / "authority.pem")  # fmt: skip
         recording = record(order, open_scratch, lambda _line: None)
         expected = {
             f"https://{host}{path}": ask(folder, ports[host], host, path)
             for host, path in (
-                ("h2.site.test", "/"),
-                ("h1.site.test", "/a.js"),
-                ("h2.site.test", "/a.js"),
-                ("h1.site.test", "/older"),
-                ("h2.site.test", "/old"),
+                ("h2.site.test", "/"), ("h1.site.test", "/a.js"), ("h2.site.test", "/a.js"),
+                ("h1.site.test", "/older"), ("h2.site.test", "/old"),
             )
-        }
+        }  # fmt: skip
     return recording, expected
 
 
 def refused(folder: Path, port: int, host: str, scratch: Path, authority: Path | None) -> str:
-    order = RecordOrder(
-        f"https://{host}/",
-        wait_s=1,
-        resolver_rules=(f"MAP {host} 127.0.0.1:{port}",),
-        authority=authority,
-    )
+    order = RecordOrder(f"https://{host}/", wait_s=1,
+                        resolver_rules=(f"MAP {host} 127.0.0.1:{port}",),
+                        authority=authority)  # fmt: skip
     with pytest.raises(RecordError) as caught:
         record(order, scratch, lambda _line: None)
     return str(caught.value)
@@ -150,9 +138,8 @@ def test_who_is_not_trusted(open_scratch: Path, tmp_path: Path) -> None:
         assert "--ca FILE" in said
         # The authority vouches for names, not for whoever has a key of it.
         named = tmp_path / "authority.pem"
-        assert "ERR_CERT_COMMON_NAME_INVALID" in refused(
-            tmp_path, port, "another.test", open_scratch, named
-        )
+        said = refused(tmp_path, port, "another.test", open_scratch, named)
+        assert "ERR_CERT_COMMON_NAME_INVALID" in said
 
 
 @pytest.mark.parametrize(
@@ -167,9 +154,8 @@ def test_who_is_not_trusted(open_scratch: Path, tmp_path: Path) -> None:
 def test_what_can_be_an_authority(tmp_path: Path, held: bytes | str | None, problem: str) -> None:
     path = tmp_path / "mine.pem"
     if held is not None:
-        path.write_bytes(
-            make_authority(("www.site.test",))[held] if isinstance(held, str) else held
-        )
+        named = make_authority(("www.site.test",))
+        path.write_bytes(named[held] if isinstance(held, str) else held)
     problems = RecordOrder("https://www.site.test/", authority=path).problems
     assert len(problems) == (1 if problem else 0)
     assert all(f"--ca {path}: " in said and problem in said for said in problems)
@@ -180,9 +166,7 @@ def find(recording: Recording, url: str) -> PageExchange:
     return found
 
 
-def test_protocols_and_heads(
-    recorded: tuple[Recording, dict[str, tuple[int, bytes]]],
-) -> None:
+def test_protocols_and_heads(recorded: Recorded) -> None:
     recording, expected = recorded
     assert {exchange.url for exchange in recording.exchanges} == set(expected)
     for exchange in recording.exchanges:
@@ -190,26 +174,22 @@ def test_protocols_and_heads(
             assert (exchange.protocol, exchange.headers_size) == ("h2", None)
             assert not any(name.startswith(":") for name, _ in exchange.request_headers)
         else:
-            assert (exchange.protocol, exchange.headers_size) == (
-                "http/1.1", expected[exchange.url][0]
-            )  # fmt: skip
+            head = expected[exchange.url][0]
+            assert (exchange.protocol, exchange.headers_size) == ("http/1.1", head)
 
 
-def test_bodies(recorded: tuple[Recording, dict[str, tuple[int, bytes]]]) -> None:
+def test_bodies(recorded: Recorded) -> None:
     recording, expected = recorded
     for url in ("https://h2.site.test/", "https://h1.site.test/a.js", "https://h2.site.test/a.js"):
         exchange = find(recording, url)
         assert exchange.body == expected[url][1]
         assert exchange.body is not None
         assert gzip.decompress(exchange.body) == (TEXT if url.endswith("js") else PAGE)
-    assert find(recording, "https://h1.site.test/older").body == expected[
-        "https://h1.site.test/older"
-    ][1]  # fmt: skip
+    older = "https://h1.site.test/older"
+    assert find(recording, older).body == expected[older][1]
 
 
-def test_a_redirect_over_h2_has_a_body_of_the_size(
-    recorded: tuple[Recording, dict[str, tuple[int, bytes]]],
-) -> None:
+def test_a_redirect_over_h2_has_a_body_of_the_size(recorded: Recorded) -> None:
     recording, expected = recorded
     url = "https://h2.site.test/old"
     exchange = find(recording, url)

@@ -11,7 +11,7 @@ import pytest
 from testbed.archive.reading import Archive, Entry, read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
-from wings.pages.tests.conftest import HEADER
+from wings.pages.tests.conftest import HEADER, Small
 from wings.pages.verify import verify_archive
 
 ROOT = "0,,a.example,text/html,200,4480,4000,root,,0,100\n"
@@ -19,7 +19,7 @@ Build = Callable[[str], Archive]
 
 
 @pytest.fixture
-def build(small: Callable[[str], Path], tmp_path: Path) -> Build:
+def build(small: Small, tmp_path: Path) -> Build:
     def make(rows: str) -> Archive:
         built = build_page(small(ROOT + rows), tmp_path / "cache")
         assert verify_archive(built) == []
@@ -130,7 +130,7 @@ def test_a_frame_is_a_page_of_its_own(build: Build) -> None:
     assert carrier(page, "3") == "2"
 
 
-def test_a_scheme_is_written_where_it_changes(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_scheme_is_written_where_it_changes(small: Small, tmp_path: Path) -> None:
     folder = small("")
     (folder / "resources.csv").write_text(
         HEADER.strip() + ",protocol\n"
@@ -179,7 +179,7 @@ def test_what_browsers_withhold_is_asked_for_with_leave(build: Build, mime: str)
     assert ("Access-Control-Allow-Origin", "*") in entry(page, "1").headers
 
 
-def test_a_head_may_have_another_size(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_head_may_have_another_size(small: Small, tmp_path: Path) -> None:
     folder = small("")
     (folder / "resources.csv").write_text(
         HEADER.strip() + ",protocol,head_bytes\n"
@@ -230,24 +230,20 @@ def test_a_script_that_is_just_too_small_takes_header_bytes(build: Build) -> Non
     assert entry(page, "1").headers_size == 500 - len(call)
 
 
-def test_a_page_too_small_for_its_references_is_refused(
-    small: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_page_too_small_for_its_references_is_refused(small: Small, tmp_path: Path) -> None:
     root = "0,,a.example,text/html,200,340,10,root,,0,100\n"
     folder = small(root + "1,0,a.example,image/gif,200,523,43,url-in-main-html,,,\n")
     with pytest.raises(ConfigurationError, match="row 0: the page cannot hold its references"):
         build_page(folder, tmp_path / "cache")
 
 
-def test_a_root_that_is_no_document_is_refused(
-    small: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_root_that_is_no_document_is_refused(small: Small, tmp_path: Path) -> None:
     folder = small("0,,a.example,image/png,200,980,500,root,,0,100\n")
     with pytest.raises(ConfigurationError, match="row 0: the page itself is not text/html"):
         build_page(folder, tmp_path / "cache")
 
 
-def test_a_root_behind_redirects(small: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_root_behind_redirects(small: Small, tmp_path: Path) -> None:
     folder = small(
         "0,,a.example,text/html,301,480,,root,,0,10\n"
         "1,0,b.example,text/html,200,1480,1000,redirect,1,11,10\n"

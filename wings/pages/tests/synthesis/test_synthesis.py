@@ -77,11 +77,8 @@ def test_parents_and_depths_are_the_recorded_ones(built: Built, name: str) -> No
             continue
         parent = by_id[row.parent]
         assert (entry.parent, entry.depth) == (parent.url, parent.depth + 1)
-        assert (entry.gap_ms, entry.start_ms, entry.dur_ms) == (
-            row.gap_ms,
-            row.start_ms,
-            row.dur_ms,
-        )
+        assert (entry.gap_ms, entry.start_ms, entry.dur_ms) == (row.gap_ms, row.start_ms,
+                                                                row.dur_ms)  # fmt: skip
 
 
 def test_most_objects_are_named_by_their_recorded_parent(built: Built, name: str) -> None:

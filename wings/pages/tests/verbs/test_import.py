@@ -63,10 +63,8 @@ def test_secrets_go_unless_they_are_kept(pages: Path, har: Path) -> None:
 
 def test_anonymized_pages_are_tables(pages: Path, har: Path) -> None:
     assert "as table in" in run(str(har), "--name", "numbers", "--anonymize")
-    assert sorted(path.name for path in (pages / "numbers").iterdir()) == [
-        "page.toml",
-        "resources.csv",
-    ]
+    names = sorted(path.name for path in (pages / "numbers").iterdir())
+    assert names == ["page.toml", "resources.csv"]
 
 
 def test_every_note_is_told(pages: Path, tmp_path: Path) -> None:
@@ -122,10 +120,8 @@ def test_a_cookie_of_the_page_itself_renames_nothing(
     run(str(har), "--name", "mine", *(["--anonymize"] if anonymize else []))
     archive = read_archive(build_page(pages / "mine", pages.parent / "cache"))
     if anonymize:
-        assert {entry.host for entry in archive.entries} == {
-            "www.site.example.p.test",
-            "cdn.site.example.p.test",
-        }
+        hosts = {entry.host for entry in archive.entries}
+        assert hosts == {"www.site.example.p.test", "cdn.site.example.p.test"}
     else:
         assert verify_archive(pages / "mine") == []
         assert [entry.url for entry in archive.entries] == [sent.url for sent in SITE]

@@ -18,6 +18,8 @@ from wings.pages.tests.conftest import FACTS, HEADER
 from wings.pages.tests.recordings import ROOT_URL, make_exchange, make_recording
 from wings.pages.verbs import pages as cli_pages
 
+Capsys = pytest.CaptureFixture[str]
+
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,7 +44,7 @@ def run(base: Path, *arguments: str) -> int:
     return main(["pages", *arguments], make_services(base))
 
 
-def test_list(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(base: Path, capsys: Capsys) -> None:
     assert run(base, "list") == 0
     assert capsys.readouterr().out.replace(MISSING, "?").splitlines() == [
         "page     kind     requests  hosts     size  made up  protocols  title",
@@ -56,7 +58,7 @@ def test_list(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_list_fits_into_a_terminal(
-    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    base: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "50")
@@ -66,7 +68,7 @@ def test_list_fits_into_a_terminal(
     assert max(map(len, lines)) <= 50
 
 
-def test_list_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_as_json(base: Path, capsys: Capsys) -> None:
     assert run(base, "list", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [(page["name"], page["kind"]) for page in found] == [
@@ -75,9 +77,7 @@ def test_list_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0]["protocols"] == "h1+h2 TLS"
 
 
-def test_a_broken_page_does_not_hide_the_others(
-    base: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_page_does_not_hide_the_others(base: Path, capsys: Capsys) -> None:
     (base / "pages" / "recipe" / "page.toml").write_text("title = 3")
     assert run(base, "list") == 2
     out, err = capsys.readouterr()
@@ -85,7 +85,7 @@ def test_a_broken_page_does_not_hide_the_others(
     assert "title is 3" in err
 
 
-def test_show(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(base: Path, capsys: Capsys) -> None:
     assert run(base, "show", "archive") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == "archive, h1+h2 TLS, pinned"
@@ -95,7 +95,7 @@ def test_show(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].endswith("after load  POST https://www.example.com/�[2J")
 
 
-def test_show_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_as_json(base: Path, capsys: Capsys) -> None:
     assert run(base, "show", "archive", "--json") == 0
     page = json.loads(capsys.readouterr().out)
     assert (page["name"], page["requests"], len(page["entries"])) == ("archive", 6, 6)
@@ -105,7 +105,7 @@ def test_show_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert page["entries"][-1]["after_load"]
 
 
-def test_verify_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_as_json(base: Path, capsys: Capsys) -> None:
     body = next((base / "pages" / "archive" / "bodies").iterdir())
     body.write_bytes(b"damaged")
     assert run(base, "verify", "--json", "archive", "table") == 1
@@ -126,7 +126,7 @@ def test_long_urls_are_cut_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     assert cli_pages._cut(url[:70], 30) == url[:70]
 
 
-def test_verify(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify(base: Path, capsys: Capsys) -> None:
     assert run(base, "verify", "archive", "table") == 1
     assert capsys.readouterr().out.splitlines() == [
         "archive: 1 problem",
@@ -139,9 +139,7 @@ def test_verify(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "archive: ok (1 request repeats an earlier one)\n"
 
 
-def test_verify_of_a_page_that_cannot_be_read(
-    base: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_of_a_page_that_cannot_be_read(base: Path, capsys: Capsys) -> None:
     (base / "pages" / "archive" / "page.har").write_text("{")
     assert run(base, "verify", "archive", "table") == 1
     out = capsys.readouterr().out
@@ -149,7 +147,7 @@ def test_verify_of_a_page_that_cannot_be_read(
     assert out.endswith("table: ok\n")
 
 
-def test_build(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build(base: Path, capsys: Capsys) -> None:
     assert run(base, "build", "archive") == 0
     built = Path(capsys.readouterr().out.strip())
     assert built.parent == base / "cache" / "pages"
@@ -157,9 +155,7 @@ def test_build(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (built / "tls" / "authority.spki").exists()
 
 
-def test_export(
-    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export(base: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(base)
     assert run(base, "export", "table", "--har") == 0
     assert capsys.readouterr().out == "table.har\n"

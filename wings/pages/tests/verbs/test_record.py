@@ -30,6 +30,7 @@ from wings.pages.verbs import record as cli_record
 
 COMMAND: click.Command = cli_record.record_command
 Tell = Callable[[str], None]
+Capsys = pytest.CaptureFixture[str]
 
 
 class Recorder:
@@ -73,7 +74,7 @@ def pages() -> list[str]:
     return [path.name for path in places.PAGES.iterdir()]
 
 
-def test_it_becomes_a_page(recorder: Recorder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_becomes_a_page(recorder: Recorder, capsys: Capsys) -> None:
     assert run(ROOT_URL, "--name", "mine", "--licence", "mine alone", "--title", "A") == EXIT_OK
     out, err = capsys.readouterr()
     assert out.startswith("mine: ")
@@ -98,10 +99,8 @@ def test_anonymized_it_is_a_table(recorder: Recorder) -> None:
     page = make_exchange(ROOT_URL, b"<p>a" + b" " * 2000, mime="text/html", how="root")
     recorder.result = replace(make_recording(), exchanges=(replace(page, initiator=None),))
     assert run(ROOT_URL, "--name", "mine", "--anonymize") == EXIT_OK
-    assert sorted(path.name for path in (places.PAGES / "mine").iterdir()) == [
-        "page.toml",
-        "resources.csv",
-    ]
+    names = sorted(path.name for path in (places.PAGES / "mine").iterdir())
+    assert names == ["page.toml", "resources.csv"]
 
 
 def test_options_become_the_order(recorder: Recorder, tmp_path: Path) -> None:
@@ -111,29 +110,17 @@ def test_options_become_the_order(recorder: Recorder, tmp_path: Path) -> None:
                "--scroll", "--pin", "--resolver-rule", "MAP a b", "--resolver-rule", "MAP c d",
                "--ca", str(key)]  # fmt: skip
     assert run(ROOT_URL, "--name", "mine", *options) == EXIT_OK
-    expected = RecordOrder(
-        url=ROOT_URL,
-        wait_s=1.0,
-        viewport=(800, 600),
-        user_agent="Me",
-        scroll=True,
-        pinned=True,
-        timeout_s=9.0,
-        resolver_rules=("MAP a b", "MAP c d"),
-        authority=key,
-    )
+    expected = RecordOrder(url=ROOT_URL, wait_s=1.0, viewport=(800, 600), user_agent="Me",
+                           scroll=True, pinned=True, timeout_s=9.0,
+                           resolver_rules=("MAP a b", "MAP c d"), authority=key)  # fmt: skip
     assert recorder.orders == [expected]
 
 
-def test_all_problems_before_anything_is_loaded(
-    recorder: Recorder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_problems_before_anything_is_loaded(recorder: Recorder, capsys: Capsys) -> None:
     wrong = ["file:///etc/passwd", "--name", "../x", "--wait", "0", "--viewport", "1x1"]
     assert run(*wrong) == EXIT_CONFIGURATION
     err = capsys.readouterr().err
-    assert [
-        word for word in ("file:///", "'../x'", "a wait of 0 s", "1x1") if word not in err
-    ] == []
+    assert all(word in err for word in ("file:///", "'../x'", "a wait of 0 s", "1x1")), err
     assert not recorder.orders
     assert not pages()
 
@@ -152,9 +139,7 @@ def test_a_page_is_replaced_only_when_asked(recorder: Recorder) -> None:
     assert pages() == ["mine"]
 
 
-def test_a_failed_recording_leaves_nothing(
-    recorder: Recorder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_recording_leaves_nothing(recorder: Recorder, capsys: Capsys) -> None:
     recorder.result = RecordError("no load event in 9 s; give it more with --timeout")
     assert run(ROOT_URL, "--name", "mine") == RecordError.exit_code
     assert "--timeout" in capsys.readouterr().err
@@ -163,7 +148,7 @@ def test_a_failed_recording_leaves_nothing(
 
 
 def test_what_recording_takes_is_set_up_before_anything_else(
-    recorder: Recorder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> Path:
         raise MissingError("recording takes node")
@@ -202,7 +187,7 @@ def test_plain_progress_is_not_a_flood() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.7", "localhost"])
 def test_what_could_not_be_replayed_is_not_recorded(
-    recorder: Recorder, capsys: pytest.CaptureFixture[str], host: str
+    recorder: Recorder, capsys: Capsys, host: str
 ) -> None:
     url = f"http://{host}:8707/"
     assert run(url, "--name", "mine") == EXIT_CONFIGURATION
@@ -212,9 +197,7 @@ def test_what_could_not_be_replayed_is_not_recorded(
     assert recorder.orders == []
 
 
-def test_a_url_without_a_scheme_gets_one(
-    recorder: Recorder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_url_without_a_scheme_gets_one(recorder: Recorder, capsys: Capsys) -> None:
     assert run("www.x.test", "--name", "mine") == EXIT_CONFIGURATION
     assert "write http://www.x.test or https://www.x.test" in capsys.readouterr().err
     assert recorder.orders == []

@@ -57,24 +57,8 @@ class ReplayComparison:
         return not different and self.replay.exact == self.requests and self.exact_pct == 100.0
 
 
-def compare_recipe(folder: Path, cache: Path, tell: Tell) -> ReplayComparison:
-    """Record the page of a recipe, build it, replay it, record that too, and compare.
-
-    Only the package comes from the cache.
-
-    Raises:
-        TestbedError: one of the steps failed.
-    """
-    recorded, replayed, replay = load_twice(folder, cache, tell)
-    return compare(folder.name, recorded, replayed, replay)
-
-
 def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Recording, Replay]:
-    """Return a recorded load of a recipe's page, one of its replay, and how the replay answered.
-
-    Raises:
-        TestbedError: one of the steps failed.
-    """
+    """A recorded load of a recipe's page, one of its replay, and how the replay answered."""
     recipe = read_recipe(folder)
     recorded = capture_recipe(recipe, install(recipe, cache, tell), tell)
     with scratch_folder("recipe") as scratch:
@@ -89,42 +73,25 @@ def compare(
     page: str, recorded: Recording, replayed: Recording, replay: Replay
 ) -> ReplayComparison:
     """Compare two loads; ``replay`` is how the requests of the second were answered."""
-    before, after = _counted(recorded), _counted(replayed)
-    first = {_name(exchange): exchange for exchange in recorded.exchanges}
+    before, after = (Counter(map(_name, load.exchanges)) for load in (recorded, replayed))
+    first = {_name(each): (each.status, each.body) for each in recorded.exchanges}
+    again = [(_name(each), (each.status, each.body)) for each in replayed.exchanges]
     orders = _orders(recorded), _orders(replayed)
     return ReplayComparison(
-        page=page,
-        requests=len(recorded.exchanges),
-        missing=tuple((before - after).elements()),
-        extra=tuple((after - before).elements()),
-        changed=tuple(
-            name
-            for exchange in replayed.exchanges
-            if (name := _name(exchange)) in first and _content(exchange) != _content(first[name])
-        ),
-        replay=replay,
-        recorded_bytes=_transferred(recorded),
-        replayed_bytes=_transferred(replayed),
+        page=page, requests=len(recorded.exchanges), replay=replay,
+        missing=tuple((before - after).elements()), extra=tuple((after - before).elements()),
+        changed=tuple(name for name, what in again if first.get(name, what) != what),
+        recorded_bytes=_transferred(recorded), replayed_bytes=_transferred(replayed),
         disordered=tuple(url for url in orders[0] if orders[0][url] != orders[1].get(url)),
-    )
+    )  # fmt: skip
 
 
 def _name(exchange: PageExchange) -> str:
     return f"{exchange.method} {exchange.url}"
 
 
-def _content(exchange: PageExchange) -> tuple[int, bytes | None]:
-    return exchange.status, exchange.body
-
-
-def _counted(recording: Recording) -> Counter[str]:
-    return Counter(_name(exchange) for exchange in recording.exchanges)
-
-
 def _transferred(recording: Recording) -> int:
-    return sum(
-        (exchange.headers_size or 0) + exchange.body_size for exchange in recording.exchanges
-    )
+    return sum((each.headers_size or 0) + each.body_size for each in recording.exchanges)
 
 
 def _orders(recording: Recording) -> dict[str, list[str]]:
