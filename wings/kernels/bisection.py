@@ -31,12 +31,7 @@ class Bisection:
     judged: tuple[tuple[str, Judgement], ...]
 
 
-def bisect(
-    git: Git,
-    good: str,
-    bad: str,
-    judge: Callable[[str, int], Judgement],
-) -> Bisection:
+def bisect(git: Git, good: str, bad: str, judge: Callable[[str, int], Judgement]) -> Bisection:
     """Return the first commit after ``good`` that is bad, as ``bad`` is.
 
     ``judge`` is called with a commit, and how many further ones will have to be judged about.

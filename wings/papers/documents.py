@@ -78,11 +78,9 @@ def _mean_gain(results: Results) -> str:
     pairs = _table(results).pairs
     ours = [pair.improvement_pct.median for pair in pairs if pair.improvement_pct]
     stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
-    paints = [
-        pair.improvement_pct.median
-        for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
-        if pair.improvement_pct
-    ]
+    paints = [pair.improvement_pct.median
+              for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
+              if pair.improvement_pct]  # fmt: skip
     return (
         f"The mean gain is {number(statistics.fmean(ours), 1)} %, in the paper "
         f"{number(statistics.fmean(stated), 1)} %. A visitor gains more: the first contentful "

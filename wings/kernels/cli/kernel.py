@@ -34,10 +34,8 @@ def kernel() -> None:
     """Kernels: your own by patch or git tree, and built ones for other machines."""
 
 
-for command in (
-    add, try_command, bisect_command, bisect_step, selftests, watch_command, list_command, show,
-    build, remove,
-):  # fmt: skip
+for command in (add, try_command, bisect_command, bisect_step, selftests, watch_command,
+                list_command, show, build, remove):  # fmt: skip
     kernel.add_command(command)
 
 

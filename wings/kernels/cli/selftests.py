@@ -63,20 +63,9 @@ _folder = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write JUnit XML as well.")  # fmt: skip
 @pass_services
-def selftests(
-    services: Services,
-    /,
-    names: tuple[str, ...],
-    pattern: str | None,
-    version: str,
-    debug: bool,
-    source: Path | None,
-    suite: Path | None,
-    jobs: int | None,
-    output: Path | None,
-    style: str,
-    junit: Path | None,
-) -> int:
+def selftests(services: Services, /, names: tuple[str, ...], pattern: str | None, version: str,
+              debug: bool, source: Path | None, suite: Path | None, jobs: int | None,
+              output: Path | None, style: str, junit: Path | None) -> int:  # fmt: skip
     """Run the tests in a kernel's own source: packetdrill's scripts, and others of selftests/net.
 
     NAME is a test, such as tcp_fastopen_server_basic-rw or tls; without any, all scripts and a

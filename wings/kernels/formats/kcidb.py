@@ -77,16 +77,10 @@ def _tests(suite: Suite, tested: Tested) -> list[dict[str, Any]]:
 def _test(topic: str, case: Case, tested: Tested) -> dict[str, Any]:
     path = f"{ORIGIN}.{_step(topic)}.{_step(case.name)}"
     run = _digest(tested.began, tested.folder, tested.environment)
-    test: dict[str, Any] = {
-        "id": f"{ORIGIN}:{run}.{path}",
-        "build_id": _build_id(tested),
-        "origin": ORIGIN,
-        "path": path,
-        "comment": case.name,
-        "status": _STATUS[case.state],
-        "start_time": tested.began,
-        "misc": {"environment": tested.environment, **case.facts},
-    }
+    test: dict[str, Any] = {"id": f"{ORIGIN}:{run}.{path}", "build_id": _build_id(tested),
+                            "origin": ORIGIN, "path": path, "comment": case.name,
+                            "status": _STATUS[case.state], "start_time": tested.began,
+                            "misc": {"environment": tested.environment, **case.facts}}  # fmt: skip
     if case.value is not None:
         number, unit = case.value
         test["number"] = {"value": number, "unit": unit}

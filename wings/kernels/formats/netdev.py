@@ -48,22 +48,16 @@ def _test(suite: Suite, several: bool) -> dict[str, Any]:
     if states <= {"skipped"}:
         state = "skipped"
     name = f"{suite.topic} {suite.tested.name}" if several and suite.tested else suite.topic
-    test: dict[str, Any] = {
-        "test": name_for_netdev(name),
-        "group": EXECUTOR,
-        "result": _RESULTS[state],
-        "link": suite.tested.folder if suite.tested is not None else "",
-        "results": [_subtest(case) for case in suite.cases],
-    }
+    test: dict[str, Any] = {"test": name_for_netdev(name), "group": EXECUTOR,
+                            "result": _RESULTS[state],
+                            "link": suite.tested.folder if suite.tested is not None else "",
+                            "results": [_subtest(case) for case in suite.cases]}  # fmt: skip
     return test
 
 
 def _subtest(case: Case) -> dict[str, Any]:
-    subtest: dict[str, Any] = {
-        "test": name_for_netdev(case.name),
-        "name": case.name,
-        "result": _RESULTS[case.state],
-    }
+    subtest: dict[str, Any] = {"test": name_for_netdev(case.name), "name": case.name,
+                               "result": _RESULTS[case.state]}  # fmt: skip
     return subtest | ({"time": round(case.seconds)} if case.seconds else {})
 
 

@@ -144,18 +144,9 @@ def read_own(name: str, home: Path) -> OwnKernel:
         ) from None  # fmt: skip
 
 
-def define(
-    name: str,
-    home: Path,
-    *,
-    base: str | None,
-    patches: Sequence[Path],
-    fragments: Sequence[Path],
-    git: Path | None,
-    revision: str | None,
-    fuzz: int = 0,
-    reverse: bool = False,
-) -> OwnKernel:
+def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
+           fragments: Sequence[Path], git: Path | None, revision: str | None, fuzz: int = 0,
+           reverse: bool = False) -> OwnKernel:  # fmt: skip
     """Return the kernel that the user asks for; nothing is written but objects of a work tree.
 
     ``base`` is a pinned kernel or one of the user's, whose source, patches and options are taken
@@ -191,12 +182,9 @@ def define(
         source = resolve(git, revision, home / _OBJECTS)
     if problems:
         raise ConfigurationError(problems)
-    own = replace(
-        first,
-        patches=(*first.patches, *series),
-        options=tuple({**dict(first.options), **options}.items()),
-        git=source,
-    )
+    own = replace(first, patches=(*first.patches, *series),
+                  options=tuple({**dict(first.options), **options}.items()),
+                  git=source)  # fmt: skip
     if git is not None and source is not None:
         own = _fitted(own, source, base)
     added = read_series(_patches_of(fragments, own), len(own.patches) + 1)
@@ -302,10 +290,8 @@ def _is_addition(fragment: Path) -> bool:
 def _patches_of(fragments: Sequence[Path], own: OwnKernel) -> list[Path]:
     """Return the patches that come with the ``fragments`` and that ``own`` has not yet."""
     known = {patch.sha256 for patch in own.patches}
-    named = (
-        ADDITIONS / f"{fragment}{version}.patch"
-        for fragment in fragments if _is_addition(fragment) for version in ("", f"-{own.base}")
-    )  # fmt: skip
+    named = (ADDITIONS / f"{fragment}{version}.patch" for fragment in fragments
+             if _is_addition(fragment) for version in ("", f"-{own.base}"))  # fmt: skip
     return [file for file in named if file.is_file() and read_patch(file).sha256 not in known]
 
 
@@ -332,16 +318,10 @@ def parse_definition(name: str, texts: Mapping[str, str], home: Path) -> OwnKern
             raise ValueError(f"schema {document['schema']!a}")
         if document["base"] not in pins():
             raise ValueError(f"its base {document['base']!a} is not pinned any more")
-        patches = tuple(
-            Patch(
-                entry["file"],
-                entry["subject"],
-                texts[f"{PATCHES_FOLDER}/{entry['file']}"],
-                entry.get("fuzz", 0),
-                entry.get("reverse", False),
-            )
-            for entry in document["patches"]
-        )
+        patches = tuple(Patch(entry["file"], entry["subject"],
+                              texts[f"{PATCHES_FOLDER}/{entry['file']}"], entry.get("fuzz", 0),
+                              entry.get("reverse", False))
+                        for entry in document["patches"])  # fmt: skip
         git = document["git"]
         if git is not None:
             repository = Path(git["repository"])
@@ -370,13 +350,9 @@ def name_problems(name: str) -> list[str]:
 
 def render_definition(own: OwnKernel) -> dict[str, str]:
     """Return the files of a definition, text by name."""
-    git = own.git and {
-        "repository": str(own.git.repository),
-        "revision": own.git.revision,
-        "commit": own.git.commit,
-        "tree": own.git.tree,
-        "version": own.git.version,
-    }
+    git = own.git and {"repository": str(own.git.repository), "revision": own.git.revision,
+                       "commit": own.git.commit, "tree": own.git.tree,
+                       "version": own.git.version}  # fmt: skip
     document = {
         "schema": _SCHEMA,
         "base": own.base,

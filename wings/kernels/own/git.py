@@ -77,11 +77,8 @@ class GitSource:
         git = Git(self.repository, self.objects)
         argv = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, self.tree)
         completed = git.try_run(*argv)
-        return (
-            frozenset(filter(None, completed.stdout.split("\0")))
-            if completed.returncode == 0
-            else None
-        )
+        return (frozenset(filter(None, completed.stdout.split("\0"))) if completed.returncode == 0
+                else None)  # fmt: skip
 
     def read_change(self) -> str:
         """Return as a patch what the commit changes, or the work tree; empty where none is known.

@@ -24,9 +24,7 @@ def define_debug(version: str, home: Path, folder: Path = FRAGMENTS) -> OwnKerne
     base = version if version in pins() else read_own(version, home).base
     further = folder / f"{NAME}-{base}.config"
     fragments = [Path(LEAKS), folder / f"{NAME}.config", *([further] if further.is_file() else [])]
-    own = define(
-        f"{NAME}-{version}"[:40], home, base=version, patches=(), fragments=fragments, git=None,
-        revision=None,
-    )  # fmt: skip
+    own = define(f"{NAME}-{version}"[:40], home, base=version, patches=(), fragments=fragments,
+                 git=None, revision=None)  # fmt: skip
     images = tuple(file.name for file in own.pin.patches if file.name.endswith(_IMAGES))
     return replace(own, omitted=tuple(sorted({*own.omitted, *images})))

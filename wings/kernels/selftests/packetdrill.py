@@ -95,13 +95,9 @@ def _find_source(named: Path) -> Path:
 
 
 def _compile(source: Path, cache: Path, progress: Progress) -> Packetdrill:
-    files = {
-        str(path.relative_to(source)): file_sha256(path)
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-        and path.suffix in {".c", ".h", ".l", ".y", ".common", ".Linux"}
-        and path.name not in {"lexer.c", "parser.c", "parser.h"}
-    }
+    files = {str(path.relative_to(source)): file_sha256(path) for path in sorted(source.rglob("*"))
+             if path.is_file() and path.suffix in {".c", ".h", ".l", ".y", ".common", ".Linux"}
+             and path.name not in {"lexer.c", "parser.c", "parser.h"}}  # fmt: skip
     key = digest({"files": files, "rest": _REST, "compiler": read_name(), "recipe": _RECIPE})[:24]
     folder = cache / PROGRAM / key
     if not (folder / PROGRAM).is_file():

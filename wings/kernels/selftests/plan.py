@@ -47,11 +47,9 @@ _IPV6 = ("--mtu=1520", "--local_ip=fd3d:0a0b:17d6::1", "--gateway_ip=fd3d:0a0b:1
          "-D", "TFO_COOKIE_ZERO=82af1a8f9a205c34")  # fmt: skip
 _LEVEL_4 = ("-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
 _LEVEL_6 = ("-D", "CMSG_LEVEL_IP=SOL_IPV6", "-D", "CMSG_TYPE_RECVERR=IPV6_RECVERR")
-VARIANTS = {
-    "ipv4": ("--ip_version=ipv4", *_IPV4, *_LEVEL_4),
-    "ipv6": ("--ip_version=ipv6", *_IPV6, *_LEVEL_6),
-    "ipv4-mapped-ipv6": ("--ip_version=ipv4-mapped-ipv6", *_IPV4, *_LEVEL_6),
-}
+VARIANTS = {"ipv4": ("--ip_version=ipv4", *_IPV4, *_LEVEL_4),
+            "ipv6": ("--ip_version=ipv6", *_IPV6, *_LEVEL_6),
+            "ipv4-mapped-ipv6": ("--ip_version=ipv4-mapped-ipv6", *_IPV4, *_LEVEL_6)}  # fmt: skip
 """What packetdrill is told for a suite of the user's: as the suites' own runners tell it."""
 _OPTION = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
@@ -131,10 +129,8 @@ def _choose(known: list[Selftest], default: list[Selftest], wish: Wish) -> list[
             problems.append(f"no test is named {name!r}{did_you_mean(name, everything)}")
         chosen |= found
     if wish.pattern is not None:
-        found = {
-            test.name for test in known
-            if any(fnmatchcase(name, wish.pattern) for name in _names(test))
-        }  # fmt: skip
+        found = {test.name for test in known
+                 if any(fnmatchcase(name, wish.pattern) for name in _names(test))}  # fmt: skip
         if not found:
             problems.append(f"--only {wish.pattern}: no test has such a name, as a pattern of sh")
         chosen |= found
@@ -160,11 +156,9 @@ def _scripts(tree: TestTree) -> list[Selftest]:
     folder = tree.packetdrill
     if folder is None:
         return []
-    return [
-        Selftest(f"packetdrill/{script.name}", tree.folder, "net/packetdrill",
-                 (TestCommand(("bash", RUNNER, script.name)),))
-        for script in sorted(folder.glob(f"*{SUFFIX}"))
-    ]  # fmt: skip
+    return [Selftest(f"packetdrill/{script.name}", tree.folder, "net/packetdrill",
+                     (TestCommand(("bash", RUNNER, script.name)),))
+            for script in sorted(folder.glob(f"*{SUFFIX}"))]  # fmt: skip
 
 
 def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:

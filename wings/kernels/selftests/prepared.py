@@ -44,15 +44,10 @@ class SelftestRun:
     def begin(self, folder: Path) -> None:
         """Write what runs where into the new results ``folder``."""
         bench, drill = self.bench, self.bench.packetdrill
-        manifest = {
-            "kernel": asdict(bench.build.identity),
-            "tests": self.tree.source,
-            "planned": len(self.tests),
-            "words": list(bench.words),
-            "packetdrill": {"says": drill.says, "sha256": drill.sha256} if drill else None,
-            "root": DEFAULT_ROOT,
-            "tree": places.describe_version(),
-        }
+        manifest = {"kernel": asdict(bench.build.identity), "tests": self.tree.source,
+                    "planned": len(self.tests), "words": list(bench.words),
+                    "packetdrill": {"says": drill.says, "sha256": drill.sha256} if drill else None,
+                    "root": DEFAULT_ROOT, "tree": places.describe_version()}  # fmt: skip
         (folder / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
         (folder / LOGS).mkdir()
 

@@ -117,11 +117,9 @@ class ShadowedKernel(VirtualKernel):
             )
             start = partial(jailed, replace(stage, prefix=prefix), words)
             ended, console = run_trial(start, out, trial.timeout_s, cancel)
-        return gather_result(
-            trial, "the guest", out, ended, console,
-            started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
-            panicked="Kernel panic" in console,
-        )  # fmt: skip
+        return gather_result(trial, "the guest", out, ended, console, started_s=started_s,
+                             limit_s=trial.timeout_s, cancel=cancel,
+                             panicked="Kernel panic" in console)  # fmt: skip
 
 
 def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) -> Iterator[Verdict]:

@@ -217,22 +217,14 @@ def test_what_a_patch_adds_and_does_not_turn_on_is_said(
 
 @pytest.mark.thorough
 @pytest.mark.nightly(but="nonsense")
-@pytest.mark.parametrize(
-    ("planted", "words"),
-    [
-        ("nonsense();", "does not compile: net/ipv4/tcp.c:"),
-        ('panic("planted");', "does not boot: "),
-        ("for (;;) cpu_relax();", "does not boot: "),
-    ],
-)
+@pytest.mark.parametrize(("planted", "words"),
+                         [("nonsense();", "does not compile: net/ipv4/tcp.c:"),
+                          ('panic("planted");', "does not boot: "),
+                          ("for (;;) cpu_relax();", "does not boot: ")])  # fmt: skip
 def test_what_does_not_compile_or_boot_is_said_and_not_kept(
-    at_home: House,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    planted: str,
-    words: str,
-) -> None:
+    at_home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], planted: str, words: str
+) -> None:  # fmt: skip
     if "for (;;)" in planted:  # which ends by this alone; the others come to their own end
         monkeypatch.setattr(virtual, "BOOT_S", 5.0)
     bad = patch_file(tmp_path, INIT.replace("PLANTED", planted))

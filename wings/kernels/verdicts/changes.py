@@ -119,14 +119,10 @@ def condense(folder: Path) -> ChangeSet:
     facts = dict(read_facts(base.manifest))
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     changes = tuple(map(_read, document["kernels"]))
-    return ChangeSet(
-        document["base_name"],
-        str(experiment_of(base.manifest)["name"]),
-        facts.get("git_revision", "unknown")[:12] + changed,
-        str(base.identity.environment),
-        len(base.records) * (1 + len(changes)),
-        changes,
-    )
+    return ChangeSet(document["base_name"], str(experiment_of(base.manifest)["name"]),
+                     facts.get("git_revision", "unknown")[:12] + changed,
+                     str(base.identity.environment), len(base.records) * (1 + len(changes)),
+                     changes)  # fmt: skip
 
 
 def read_kept(name: str, folder: Path) -> ChangeSet:

@@ -69,10 +69,8 @@ def _row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
     pct = cell.attribution.pct if cell.attribution else None
     size = f" ({pct.value:+.2f}%)" if pct is not None else ""
     text = f"{name}: {before} -> {metric.with_unit(after)}{size}"
-    return textwrap.wrap(
-        text, COMMIT_WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2,
-        break_on_hyphens=False,
-    )  # fmt: skip
+    return textwrap.wrap(text, COMMIT_WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2,
+                         break_on_hyphens=False)  # fmt: skip
 
 
 def _size(cell: CellFinding) -> float:

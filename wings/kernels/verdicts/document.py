@@ -99,17 +99,10 @@ class AttributionDocument(TypedDict):
 
 def describe_attribution(attribution: Attribution, rule: FailRule) -> AttributionDocument:
     """Return everything as JSON-ready values, unrounded; a missing value is ``None``."""
-    return {
-        "schema": SCHEMA_VERSION,
-        "base_name": attribution.base_name,
-        "base": attribution.base,
-        "metric": attribution.metric.name,
-        "fail_on": rule.on,
-        "least_pct": rule.least_pct,
-        "flagged": attribution.flagged(rule),
-        "exit_code": attribution.exit_code(rule),
-        "kernels": [_lane(attribution, lane, rule) for lane in attribution.lanes],
-    }
+    return {"schema": SCHEMA_VERSION, "base_name": attribution.base_name, "base": attribution.base,
+            "metric": attribution.metric.name, "fail_on": rule.on, "least_pct": rule.least_pct,
+            "flagged": attribution.flagged(rule), "exit_code": attribution.exit_code(rule),
+            "kernels": [_lane(attribution, lane, rule) for lane in attribution.lanes]}  # fmt: skip
 
 
 def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> KernelDocument:

@@ -21,10 +21,8 @@ STYLES = ("table", "mail", "commit", *FORMS)
 STYLES_HELP = f"Print a table, text for a mail or a commit message, {FORMS_HELP}."
 
 
-def show_verdicts(
-    attribution: Attribution, rule: FailRule, style: str, as_json: bool, junit: Path | None,
-    markdown: Path | None,
-) -> None:  # fmt: skip
+def show_verdicts(attribution: Attribution, rule: FailRule, style: str, as_json: bool,
+                  junit: Path | None, markdown: Path | None) -> None:  # fmt: skip
     """Print the verdicts on cells, in one of STYLES or as JSON, and write the named files.
 
     Raises:

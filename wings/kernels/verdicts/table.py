@@ -86,11 +86,8 @@ class LaneVerdicts:
     def counts(self) -> dict[Attributed, int]:
         """How many cells came to what, the gravest first; without those that no cell came to."""
         verdicts = [cell.attribution.verdict for cell in self.cells if cell.attribution]
-        return {
-            verdict: verdicts.count(verdict)
-            for verdict in get_args(Attributed)
-            if verdict in verdicts
-        }
+        return {verdict: verdicts.count(verdict) for verdict in get_args(Attributed)
+                if verdict in verdicts}  # fmt: skip
 
     @property
     def kernel_warnings(self) -> dict[KernelWarning, int]:
@@ -223,10 +220,8 @@ def attribution_of(comparisons: Sequence[Comparison]) -> Attribution:
         (comparison.kernels for comparison in comparisons if comparison.kernels is not None), None
     )
     base_name = kernels.base.kernel_version if kernels is not None else None
-    return Attribution(
-        clean(base_name or Path(first.base).name), first.base, lanes, rows, tuple(named),
-        first.metric,
-    )  # fmt: skip
+    return Attribution(clean(base_name or Path(first.base).name), first.base, lanes, rows,
+                       tuple(named), first.metric)  # fmt: skip
 
 
 def _count_warnings(cells: Iterable[Sequence[KernelWarning]]) -> dict[KernelWarning, int]:
@@ -254,8 +249,5 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _size(cell: CellFinding) -> float:
     attribution = cell.attribution
-    return (
-        abs(attribution.pct.value)
-        if attribution is not None and attribution.pct is not None
-        else 0.0
-    )
+    return (abs(attribution.pct.value) if attribution is not None and attribution.pct is not None
+            else 0.0)  # fmt: skip

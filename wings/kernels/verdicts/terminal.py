@@ -83,16 +83,10 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
 
 def summary(attribution: Attribution, rule: FailRule) -> list[str]:
     """Return a sentence or two for each kernel, and one on what failed."""
-    return [
-        *(_of_lane(attribution, lane) for lane in attribution.lanes),
-        *([_failed(attribution, rule)] if rule.on != "none" else []),
-        *_of_base(attribution),
-        *(
-            f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
-            for lane in attribution.lanes
-            if lane.comparison.misses
-        ),
-    ]
+    return [*(_of_lane(attribution, lane) for lane in attribution.lanes),
+            *([_failed(attribution, rule)] if rule.on != "none" else []), *_of_base(attribution),
+            *(f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
+              for lane in attribution.lanes if lane.comparison.misses)]  # fmt: skip
 
 
 def describe_lane(lane: LaneVerdicts) -> str:
@@ -173,10 +167,8 @@ def _blocks(attribution: Attribution, room: int) -> Iterator[list[Column]]:
 def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
     """Return the cells with other packets, what failed first, then by the size of the change."""
     order = list(lane.counts)
-    cells = [
-        cell for cell in lane.cells
-        if cell.attribution and cell.attribution.verdict not in ("no effect", "phase only")
-    ]  # fmt: skip
+    cells = [cell for cell in lane.cells if cell.attribution
+             and cell.attribution.verdict not in ("no effect", "phase only")]  # fmt: skip
 
     def gravity(cell: CellFinding) -> tuple[int, float]:
         attribution = cell.attribution
@@ -194,12 +186,8 @@ def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     head = f"{lane.name} against {attribution.base_name}: {answer(lane)}."
     text = " ".join([head, *others(lane), describe_lane(lane)])
     extreme = lane.extreme.attribution if lane.extreme is not None else None
-    if (
-        lane.extreme is None
-        or extreme is None
-        or extreme.pct is None
-        or not round(extreme.pct.value, 2)
-    ):
+    if (lane.extreme is None or extreme is None or extreme.pct is None
+        or not round(extreme.pct.value, 2)):  # fmt: skip
         return f"{text}."
     return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 
@@ -222,12 +210,8 @@ def _failed(attribution: Attribution, rule: FailRule) -> str:
     if any("broken" in lane.counts for lane in attribution.lanes):
         what += ", or broken" if rule.on == "slower" else ", or fail"
     cells = sum(len(lane.cells) for lane in attribution.lanes)
-    together = [
-        f"; {describe_family(family)}"
-        for lane in attribution.lanes
-        for family in lane.families
-        if rule.flags_family(family)
-    ]
+    together = [f"; {describe_family(family)}" for lane in attribution.lanes
+                for family in lane.families if rule.flags_family(family)]  # fmt: skip
     how = "have" if n != 1 else "has"
     if rule.on == "slower":
         how = "are" if n != 1 else "is"

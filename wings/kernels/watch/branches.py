@@ -138,10 +138,8 @@ def fetch(branch: Branch, mirror: Path) -> str:
     """
     git = Git(mirror, mirror / "none")
     ref = f"refs/watch/{branch.name}"
-    done = git.try_run(
-        "fetch", "--quiet", "--no-tags", "--force", "--end-of-options", branch.url,
-        f"refs/heads/{branch.name}:{ref}",
-    )  # fmt: skip
+    done = git.try_run("fetch", "--quiet", "--no-tags", "--force", "--end-of-options", branch.url,
+                       f"refs/heads/{branch.name}:{ref}")  # fmt: skip
     if done.returncode != 0:
         raise ListError(f"{branch.url}: {branch.name}: {done.stderr.strip()[-300:]}")
     try:

@@ -139,11 +139,8 @@ class _Run:
         yield built
         if built["result"] == "fail":
             return
-        run = {
-            "page-loads": self._page_loads,
-            "promises": self._promises,
-            "selftests": self._selftests,
-        }
+        run = {"page-loads": self._page_loads, "promises": self._promises,
+               "selftests": self._selftests}  # fmt: skip
         for suite in self.executor.suites:
             yield run[suite]()
         yield self._regressions()

@@ -111,12 +111,10 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         raise ConfigurationError(
             [f"{results.folder} holds no trial that has ended; there is nothing to remember of it"]
         )
-    row = _run_row(results) | {
-        "identity": _identity(results),
-        "content": _content(results, verdicts),
-        "baseline": verdicts and verdicts.baseline,
-        "verdict": verdicts and verdicts.overall,
-    }
+    row = _run_row(results) | {"identity": _identity(results),
+                               "content": _content(results, verdicts),
+                               "baseline": verdicts and verdicts.baseline,
+                               "verdict": verdicts and verdicts.overall}  # fmt: skip
     with changing(connection):
         query = "SELECT id, content FROM run WHERE identity = ?"
         before = connection.execute(query, (row["identity"],)).fetchone()
@@ -151,11 +149,8 @@ def name_of(axes: Mapping[str, Any]) -> str:
 
     So a knob that comes later leaves the names of older cells as they were.
     """
-    named = {
-        name: value
-        for name, value in axes.items()
-        if name in ALWAYS_NAMED or name not in DEFAULTS or value != DEFAULTS[name]
-    }
+    named = {name: value for name, value in axes.items() if name in ALWAYS_NAMED
+             or name not in DEFAULTS or value != DEFAULTS[name]}  # fmt: skip
     return canonical({name: _plain(value) for name, value in named.items()})
 
 
@@ -181,12 +176,9 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
         comparison = compare_results(baseline, results.folder, CompareOptions(across=EVERYTHING))
     except ConfigurationError as error:
         return Verdicts(name, REFUSED, why="; ".join(error.problems))
-    cells = tuple(
-        CellVerdict(
-            dict(cell.axes), comparison.counted(cell), cell.effect.pct if cell.effect else None
-        )
-        for cell in comparison.cells
-    )
+    cells = tuple(CellVerdict(dict(cell.axes), comparison.counted(cell),
+                              cell.effect.pct if cell.effect else None)
+                  for cell in comparison.cells)  # fmt: skip
     return Verdicts(name, comparison.verdict, cells)
 
 

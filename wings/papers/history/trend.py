@@ -139,11 +139,8 @@ def _varying(cells: Iterable[Axes]) -> tuple[str, ...]:
     everything = tuple(cells)
     names = dict.fromkeys(("page", *(name for axes in everything for name in axes)))
     # A knob that older cells do not know had its default there: it does not tell cells apart.
-    return tuple(
-        name
-        for name in names
-        if name == "page" or len({axes[name] for axes in everything if name in axes}) > 1
-    )
+    return tuple(name for name in names if name == "page"
+                 or len({axes[name] for axes in everything if name in axes}) > 1)  # fmt: skip
 
 
 def _changes(connection: sqlite3.Connection, runs: Sequence[KeptRun]) -> Iterable[Break]:

@@ -250,11 +250,8 @@ def calibration(results: Results) -> pd.DataFrame:
 def promises(results: Results) -> Styler:
     """Return the table of promises: what became of each, and why it is not kept if it is not."""
     table = make_promises([results])
-    rows = [
-        [row.name, row.promise.title, row.promise.source, finding.words, row.says(finding)]
-        for row in table.rows
-        for finding in row.findings
-    ]
+    rows = [[row.name, row.promise.title, row.promise.source, finding.words, row.says(finding)]
+            for row in table.rows for finding in row.findings]  # fmt: skip
     names = ("Scenario", "Promise", "Source", "Verdict", "Why")
     return _styled(pd.DataFrame(rows, columns=list(names)), table.title)
 
@@ -288,16 +285,10 @@ def packets(results: Results, name: str) -> pd.DataFrame:
     Raises:
         ConfigurationError: as ``scenario``.
     """
-    rows = [
-        {
-            "sent_ms": rung.sent_ms,
-            "sender": rung.sender,
-            "label": rung.label,
-            "connection": rung.connection,
-            "arrived_ms": rung.landings[0].at_ms if rung.landings else math.nan,
-        }
-        for rung in scenario(results, name).exchange.rungs
-    ]
+    rows = [{"sent_ms": rung.sent_ms, "sender": rung.sender, "label": rung.label,
+             "connection": rung.connection,
+             "arrived_ms": rung.landings[0].at_ms if rung.landings else math.nan}
+            for rung in scenario(results, name).exchange.rungs]  # fmt: skip
     return pd.DataFrame(rows)
 
 

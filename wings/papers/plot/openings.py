@@ -60,11 +60,8 @@ def openings(connections: Data, facet: str | None = None, title: str = "") -> Pl
     )  # fmt: skip
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     height = ROW_PX * last
-    properties = {
-        **inline(bars),
-        **describe("began_ms", None, rows_of.given(facet), len(bars)),
-        **heading(title),
-    }
+    properties = {**inline(bars), **describe("began_ms", None, rows_of.given(facet), len(bars)),
+                  **heading(title)}  # fmt: skip
     if not panels:
         properties |= {"width": PANEL_WIDTH, "height": height}
     return Plot((drawn,), properties, panels, (PANEL_WIDTH, height), zoomable=True)

@@ -54,11 +54,8 @@ def waterfall(requests: Data, facet: str | None = None, title: str = "") -> Plot
     )
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     height = ROW_PX * (1 + max(bar["place"] for bar in bars))
-    properties = {
-        **inline(bars),
-        **describe("end_ms", None, rows_of.given(facet), len(bars)),
-        **heading(title),
-    }
+    properties = {**inline(bars), **describe("end_ms", None, rows_of.given(facet), len(bars)),
+                  **heading(title)}  # fmt: skip
     if not panels:
         properties |= {"width": PANEL_WIDTH, "height": height}
     return Plot((drawn,), properties, panels, (FACET_WIDTH, height), zoomable=True)
@@ -66,12 +63,6 @@ def waterfall(requests: Data, facet: str | None = None, title: str = "") -> Plot
 
 def _bars(load: Sequence[Row]) -> Iterator[Row]:
     for place, row in enumerate(sorted(load, key=lambda r: (r["start_ms"], r["end_ms"])), 1):
-        yield {
-            "place": place,
-            "url": clean(str(row["url"])),
-            "start": row["start_ms"],
-            "end": row["end_ms"],
-            "size": row["transfer_bytes"],
-            "connection": row["connection"],
-            "kind": {None: UNKNOWN, True: FIRST, False: LATER}[row["cold"]],
-        }
+        yield {"place": place, "url": clean(str(row["url"])), "start": row["start_ms"],
+               "end": row["end_ms"], "size": row["transfer_bytes"], "connection": row["connection"],
+               "kind": {None: UNKNOWN, True: FIRST, False: LATER}[row["cold"]]}  # fmt: skip

@@ -44,11 +44,9 @@ def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iter
                 f", or say in {reference.name}.toml which of ours stands for it "
                 f'(variants = {{ "ours" = "{value}" }})'
             )
-            yield (
-                f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
-                f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
-                f"{stands if listed == 'page' else ''}"
-            )
+            yield (f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
+                   f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
+                   f"{stands if listed == 'page' else ''}")  # fmt: skip
 
 
 def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
@@ -97,11 +95,8 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
         )
     if problems:
         raise ConfigurationError(list(problems.values()))
-    return {
-        stated.quantity: known[stated.quantity]
-        for stated in reference.stated
-        if stated.quantity in known
-    }
+    return {stated.quantity: known[stated.quantity] for stated in reference.stated
+            if stated.quantity in known}  # fmt: skip
 
 
 def scale(metric: Metric, stated: Stated) -> float | None:

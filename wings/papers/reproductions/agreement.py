@@ -37,12 +37,8 @@ STEPS = 64
 """In how many steps an interval is walked where the condition of a claim is of any shape."""
 
 
-def check_claims(
-    reference: Reference,
-    tables: Mapping[str, pd.DataFrame],
-    part: str = "",
-    missing: str = NOT_MEASURED,
-) -> Iterator[StatedCheck]:
+def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part: str = "",
+                 missing: str = NOT_MEASURED) -> Iterator[StatedCheck]:  # fmt: skip
     """Yield the checks of each claim about ``tables``, in the order of the publication's file.
 
     Args:
@@ -58,11 +54,9 @@ def check_claims(
     """
     known = {claim.quantity for claim in reference.claims}
     # A stated quantity without a claim is compared as it is, if it was measured.
-    unclaimed = [
-        PublishedClaim(says=name.replace("_", " "), quantity=name)
-        for name in dict.fromkeys(stated.quantity for stated in reference.stated)
-        if name not in known and name in tables.get("cells", ())
-    ]
+    unclaimed = [PublishedClaim(says=name.replace("_", " "), quantity=name)
+                 for name in dict.fromkeys(stated.quantity for stated in reference.stated)
+                 if name not in known and name in tables.get("cells", ())]  # fmt: skip
     for claim in (*reference.claims, *unclaimed):
         if claim.table not in tables:
             continue
@@ -72,11 +66,9 @@ def check_claims(
         except (KeyError, pd.errors.UndefinedVariableError) as error:
             names = ", ".join(str(name) for name in table)
             raise ConfigurationError(
-                [
-                    f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
-                    f"{claim.table!r} has: {names}"
-                ]
-            ) from None
+                [f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
+                 f"{claim.table!r} has: {names}"]
+            ) from None  # fmt: skip
 
 
 class _Unit(NamedTuple):
@@ -232,11 +224,8 @@ class _Verdict:
                 place, claim_text, stated, ours, "our spread is too wide to say", TOO_WIDE
             )
         reasons = [fill(self.claim.why, breaking)] if self.claim.why else []
-        reasons += [
-            f"See \u201c{difference.what}\u201d."
-            for difference in self.claim.see
-            if not _meeting(breaking, difference.cells).empty
-        ]
+        reasons += [f"See \u201c{difference.what}\u201d." for difference in self.claim.see
+                    if not _meeting(breaking, difference.cells).empty]  # fmt: skip
         return StatedCheck(place, claim_text, stated, ours, "differs", " ".join(reasons))
 
     def _in_part(self, says: str) -> str:

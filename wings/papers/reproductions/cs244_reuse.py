@@ -30,15 +30,9 @@ COLUMNS = ("resources_per_connection", "page", "rtt_ms", "runs",
            "plt_without_tfo_s", "plt_with_tfo_s", "improvement_pct")  # fmt: skip
 ORDER = (2.0, 1.0, 100.0)
 """In which the reproduction shows its tables; other numbers follow."""
-GRID = {
-    "page_part": "Page",
-    "rtt_ms": "RTT (ms)",
-    "runs": "Runs",
-    "off_s": "PLT without Fast Open (s)|3",
-    "on_s": "PLT with Fast Open (s)|3",
-    "improvement_pct": "Improvement (%)|1",
-    "opened": "Connections",
-}
+GRID = {"page_part": "Page", "rtt_ms": "RTT (ms)", "runs": "Runs",
+        "off_s": "PLT without Fast Open (s)|3", "on_s": "PLT with Fast Open (s)|3",
+        "improvement_pct": "Improvement (%)|1", "opened": "Connections"}  # fmt: skip
 KEY = "Resources per connection"
 REUSE = "requests_per_connection"
 OWN_AXES = ("page", "rtt_ms", REUSE)
@@ -52,13 +46,10 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     rows = average_pairs(make_table(cells, reference).pairs, further_axes)
     order = [*ORDER, *sorted(set(rows["reuse"]) - set(ORDER))]
     rows = rows.sort_values("reuse", key=lambda reuse: reuse.map(order.index), kind="stable")
-    return Rebuilt(
-        "The CS244'15 reproduction: resources per connection",
-        tables=tuple(_grid(group) for _, group in rows.groupby("reuse", sort=False)),
-        figures=_figures(rows),
-        checks=tuple(check_claims(reference, {"cells": rows})),
-        files={FILE: render_csv(rows)},
-    )
+    return Rebuilt("The CS244'15 reproduction: resources per connection",
+                   tables=tuple(_grid(group) for _, group in rows.groupby("reuse", sort=False)),
+                   figures=_figures(rows), checks=tuple(check_claims(reference, {"cells": rows})),
+                   files={FILE: render_csv(rows)})  # fmt: skip
 
 
 def average_pairs(pairs: Sequence[Pair], further_axes: Sequence[str] = ()) -> pd.DataFrame:

@@ -55,16 +55,10 @@ def with_gains(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(cells: pd.DataFrame, part: str) -> Grid:
     words = cells["tfo"].map({True: "on", False: "off"})
-    return grid_of(
-        cells.assign(**{ARM: words, "cycle_us": 1e6 / cells[RATE]}),
-        titled("Section 6.2: transactions a second", part),
-        {
-            ARM: ARM,
-            RATE: "Transactions (1/s)|1",
-            "cycle_us": "A transaction (\u00b5s)|1",
-            "server_cpu_pct": "Server's processor (%)|1",
-        },
-    )
+    return grid_of(cells.assign(**{ARM: words, "cycle_us": 1e6 / cells[RATE]}),
+                   titled("Section 6.2: transactions a second", part),
+                   {ARM: ARM, RATE: "Transactions (1/s)|1", "cycle_us": "A transaction (\u00b5s)|1",
+                    "server_cpu_pct": "Server's processor (%)|1"})  # fmt: skip
 
 
 def _read(results: Results) -> pd.DataFrame:

@@ -40,22 +40,13 @@ SERVED = ("connect", "send", "wait", "receive")
 COLD, BARE, ALL, FAST = "cold", "cold, no handshake", "all", "cold, Fast Open"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 PERCENTILES = [p / 100 for p in range(10, 91)]
-QUANTILE_GRID = {
-    "rtt_ms": "RTT (ms)",
-    "requests": "Requests",
-    "n": "n",
-    **{f"p{q * 100:g}_ms": f"{q * 100:g}th percentile (ms)|1" for q in QUANTILES},
-}
-SHARES = {
-    "page": "Page",
-    "rtt_ms": "RTT (ms)",
-    "requests": "Requests",
-    "fresh_pct": "On new connections (%)|1",
-    "cold_pct": "Handshake, cold requests (%)|1",
-    "all_pct": "Handshake, all requests (%)|1",
-    "handshake_ms": "Median handshake (ms)|1",
-    "cold_ms": "Median cold request (ms)|1",
-}
+QUANTILE_GRID = {"rtt_ms": "RTT (ms)", "requests": "Requests", "n": "n",
+                 **{f"p{q * 100:g}_ms": f"{q * 100:g}th percentile (ms)|1"
+                    for q in QUANTILES}}  # fmt: skip
+SHARES = {"page": "Page", "rtt_ms": "RTT (ms)", "requests": "Requests",
+          "fresh_pct": "On new connections (%)|1", "cold_pct": "Handshake, cold requests (%)|1",
+          "all_pct": "Handshake, all requests (%)|1", "handshake_ms": "Median handshake (ms)|1",
+          "cold_ms": "Median cold request (ms)|1"}  # fmt: skip
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -124,13 +115,10 @@ def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         phases = {name: _ms(timings.get(name)) for name in (*WAITED, *SERVED, "ssl")}
         connection = str(entry.get("connection") or "")
         cold = phases["connect"] > 0
-        yield {
-            "handshake_ms": max(phases["connect"] - phases["ssl"], 0.0),
-            "latency_ms": sum(phases[name] for name in (*WAITED, *SERVED)),
-            "served_ms": sum(phases[name] for name in SERVED),
-            "cold": cold,
-            "fresh": connection not in used if connection else cold,
-        }
+        yield {"handshake_ms": max(phases["connect"] - phases["ssl"], 0.0),
+               "latency_ms": sum(phases[name] for name in (*WAITED, *SERVED)),
+               "served_ms": sum(phases[name] for name in SERVED), "cold": cold,
+               "fresh": connection not in used if connection else cold}  # fmt: skip
         used.add(connection)
 
 
@@ -203,12 +191,9 @@ def distributions(frame: pd.DataFrame) -> pd.DataFrame:
     plainly = without_fast_open(frame)
     cold = plainly[plainly["cold"]]
     fast = frame[frame["tfo"].astype(bool) & frame["cold"]]
-    parts = (
-        cold.assign(requests=COLD),
-        cold.assign(requests=BARE, latency_ms=cold["latency_ms"] - cold["handshake_ms"]),
-        plainly.assign(requests=ALL),
-        fast.assign(requests=FAST),
-    )
+    parts = (cold.assign(requests=COLD),
+             cold.assign(requests=BARE, latency_ms=cold["latency_ms"] - cold["handshake_ms"]),
+             plainly.assign(requests=ALL), fast.assign(requests=FAST))  # fmt: skip
     return pd.concat([part for part in parts if not part.empty] or [parts[0]])
 
 
@@ -263,11 +248,9 @@ def measured(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "least_trips": by_page["cold_ms"].min() / rtt_ms,
         "most_trips": by_page["cold_ms"].max() / rtt_ms,
     }
-    of_pages = by_page[["page"]].assign(
-        cold_handshake_share=by_page["cold_pct"],
-        amortized_handshake_share=by_page["all_pct"],
-        **all_together,
-    )
+    of_pages = by_page[["page"]].assign(cold_handshake_share=by_page["cold_pct"],
+                                        amortized_handshake_share=by_page["all_pct"],
+                                        **all_together)  # fmt: skip
     return {"requests": pd.DataFrame([all_together]), "pages": of_pages}
 
 

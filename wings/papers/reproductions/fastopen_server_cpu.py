@@ -94,11 +94,6 @@ def _figure(loads: pd.DataFrame, part: str, note: str) -> Figure:
     )
 
 
-VIEW = View(
-    "Figure 6",
-    _read,
-    ARM,
-    (RATE,),
-    ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
-    AXES,
-)
+VIEW = View("Figure 6", _read, ARM, (RATE,),
+            ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
+            AXES)  # fmt: skip

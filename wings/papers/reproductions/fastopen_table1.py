@@ -49,29 +49,19 @@ def measured(
     """
     published = [(pair, pair.paper) for pair in pairs if pair.paper]
     rows = pd.DataFrame([_row(pair, paper, further_axes, reference) for pair, paper in published])
-    arms = [
-        {
-            **{name: pair.axes[name] for name in ("page", "rtt_ms")},
-            "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
-            "plt_deviation": cell.deviation_pct,
-        }
-        for pair, _ in published
-        for arm, cell in pair.arms
-        if cell and cell.deviation_pct is not None
-    ]
+    arms = [{**{name: pair.axes[name] for name in ("page", "rtt_ms")},
+             "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
+             "plt_deviation": cell.deviation_pct} for pair, _ in published
+            for arm, cell in pair.arms if cell and cell.deviation_pct is not None]  # fmt: skip
     rows["most_of_others"] = [_most_of_others(row, rows) for _, row in rows.iterrows()]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     paired = rows.dropna(subset=["improvement_pct"]) if published else rows
     if len(paired) > 1:
         low, high = _mean_ends([pair for pair, _ in published])
-        means = {
-            "improvement_mean": paired["improvement_pct"].mean(),
-            "improvement_mean_low": low,
-            "improvement_mean_high": high,
-            "paper_mean": paired["paper_pct"].mean(),
-            "rows": len(paired),
-            "below": (paired["improvement_pct"] < paired["paper_pct"]).sum(),
-        }
+        means = {"improvement_mean": paired["improvement_pct"].mean(), "improvement_mean_low": low,
+                 "improvement_mean_high": high, "paper_mean": paired["paper_pct"].mean(),
+                 "rows": len(paired),
+                 "below": (paired["improvement_pct"] < paired["paper_pct"]).sum()}  # fmt: skip
         tables["mean"] = pd.DataFrame([means])
     return tables
 
@@ -113,12 +103,9 @@ def _most_of_others(row: pd.Series[Any], rows: pd.DataFrame) -> float:
 
 def name_row(axes: Axes, names: Sequence[str]) -> str:
     """Name a row: page and RTT by their values alone, other knobs with their names."""
-    return ", ".join(
-        axis_value(n, axes.get(n))
-        if n in ("page", "rtt_ms")
-        else f"{axis_name(n)} {axis_value(n, axes.get(n))}"
-        for n in names
-    )
+    return ", ".join(axis_value(n, axes.get(n)) if n in ("page", "rtt_ms")
+                     else f"{axis_name(n)} {axis_value(n, axes.get(n))}"
+                     for n in names)  # fmt: skip
 
 
 def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:

@@ -63,14 +63,8 @@ def view_of(place: str, *, responses: bool = True) -> View:
         (MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
         (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),),
     )
-    return View(
-        place,
-        _read_for_view,
-        MECHANISM,
-        (RATE, "rate_per_s"),
-        (throughput, *(further if responses else ())),
-        AXES,
-    )
+    return View(place, _read_for_view, MECHANISM, (RATE, "rate_per_s"),
+                (throughput, *(further if responses else ())), AXES)  # fmt: skip
 
 
 def _read_for_view(results: Results) -> pd.DataFrame:
@@ -192,13 +186,8 @@ def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
 def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return throughput over the rate; dashed, what the prices leave room for."""
     shown, x = _over(loads)
-    chart = plot.lines(
-        shown.rename(columns={"throughput": "replies_per_s"}),
-        x=x,
-        y="replies_per_s",
-        color=MECHANISM,
-        model=_ideal(loads, x),
-    )
+    chart = plot.lines(shown.rename(columns={"throughput": "replies_per_s"}), x=x,
+                       y="replies_per_s", color=MECHANISM, model=_ideal(loads, x))  # fmt: skip
     caption = (
         "Replies a second over the rate at which connections come: medians, and the range of the "
         f"seeds.{_DASHED if loads['connection_us'].notna().any() else ''} {note}"
@@ -342,12 +331,7 @@ def segments_of(record: Record, served: ServedLoad) -> dict[str, float]:
     syns = served.server.get("syns", proof.syns if proof else 0)
     acks = math.nan if proof is None or proof.handshake_acks is None else proof.handshake_acks
     established = counters.get("TcpPassiveOpens", 0)
-    return {
-        "expected_syns": served.all_started,
-        "actual_syns": syns,
-        "handshake_acks": acks,
-        "establishment_segments": syns + acks,
-        "established": established,
-        "established_share": established / syns if syns else math.nan,
-        "total_segments": counters.get("TcpInSegs", math.nan),
-    }
+    return {"expected_syns": served.all_started, "actual_syns": syns, "handshake_acks": acks,
+            "establishment_segments": syns + acks, "established": established,
+            "established_share": established / syns if syns else math.nan,
+            "total_segments": counters.get("TcpInSegs", math.nan)}  # fmt: skip

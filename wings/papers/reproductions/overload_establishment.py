@@ -20,11 +20,8 @@ from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 from wings.papers.reproductions.sweep import titled
 
 DEFAULT = "default"
-PAIRS = (
-    *(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
-    ArmPair("abort rst-syn", "abort"),
-    ArmPair("reserv rst-syn", "reserv"),
-)
+PAIRS = (*(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
+         ArmPair("abort rst-syn", "abort"), ArmPair("reserv rst-syn", "reserv"))  # fmt: skip
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -38,12 +35,8 @@ def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
     pairs = gains_of(known, PAIRS)
     over_default = pairs[pairs["base"] == DEFAULT]
     best = over_default.sort_values("gain", ascending=False).drop_duplicates("arm")
-    return {
-        "pairs": pairs,
-        "peaks": peaks_of(known, PAIRS),
-        "largest": best,
-        "spikes": spikes_of(curves.dropna(subset=[RATE])),
-    }
+    return {"pairs": pairs, "peaks": peaks_of(known, PAIRS), "largest": best,
+            "spikes": spikes_of(curves.dropna(subset=[RATE]))}  # fmt: skip
 
 
 def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:

@@ -74,11 +74,9 @@ def _measure(loads: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _read(results: Results) -> pd.DataFrame:
     """Return the loads with a column for each of WORDS."""
-    counts_by_trial = {
-        record.trial_id: segments_of(record, served)
-        for record in proven_records(results)
-        if (served := record.measured_as(ServedLoad)) is not None
-    }
+    counts_by_trial = {record.trial_id: segments_of(record, served)
+                       for record in proven_records(results)
+                       if (served := record.measured_as(ServedLoad)) is not None}  # fmt: skip
     loads = served_loads(results)
     counts = pd.DataFrame(list(counts_by_trial.values()), columns=list(WORDS), index=loads.index)
     return loads.join(counts)
@@ -150,11 +148,9 @@ def _tell(ratios: pd.DataFrame) -> list[str]:
     if known.empty or known[RATE].max() <= 1:
         return []
     last = known.sort_values(RATE).iloc[-1]
-    return [
-        f"At {number(last[RATE], 2)} times it a connection costs the server "
-        f"{number(last['actual_syns'], 2)} SYNs instead of one, and of a hundred that clients "
-        f"begin {number(100 * last['established'], 0)} are established."
-    ]
+    return [f"At {number(last[RATE], 2)} times it a connection costs the server "
+            f"{number(last['actual_syns'], 2)} SYNs instead of one, and of a hundred that clients "
+            f"begin {number(100 * last['established'], 0)} are established."]  # fmt: skip
 
 
 def _read_for_view(results: Results) -> pd.DataFrame:

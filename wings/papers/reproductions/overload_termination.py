@@ -12,14 +12,9 @@ from wings.papers.reproductions.overload_curves import RATE, ArmPair, gains_of, 
 from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 
 DEFAULT, RST_FIN, CLOSE_RST = "default", "default rst-fin", "default close-rst"
-PAIRS = (
-    ArmPair(RST_FIN, DEFAULT),
-    ArmPair(CLOSE_RST, DEFAULT),
-    ArmPair(CLOSE_RST, RST_FIN),
-    ArmPair("abort rst-syn rst-fin", RST_FIN),
-    ArmPair("abort rst-syn close-rst", RST_FIN),
-    ArmPair("abort rst-syn close-rst", CLOSE_RST),
-)
+PAIRS = (ArmPair(RST_FIN, DEFAULT), ArmPair(CLOSE_RST, DEFAULT), ArmPair(CLOSE_RST, RST_FIN),
+         ArmPair("abort rst-syn rst-fin", RST_FIN), ArmPair("abort rst-syn close-rst", RST_FIN),
+         ArmPair("abort rst-syn close-rst", CLOSE_RST))  # fmt: skip
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:

@@ -14,13 +14,8 @@ from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 ABORT, REFUSING, NEVER_REFUSING, REGULAR = (
     "abort win-emu", "abort rst-syn win-emu", "no-syn-drop win-emu", "abort rst-syn",
 )  # fmt: skip
-PAIRS = (
-    ArmPair(REFUSING, ABORT),
-    ArmPair(REFUSING, REGULAR),
-    ArmPair(NEVER_REFUSING, ABORT),
-    ArmPair(NEVER_REFUSING, REFUSING),
-    ArmPair(NEVER_REFUSING, REGULAR),
-)
+PAIRS = (ArmPair(REFUSING, ABORT), ArmPair(REFUSING, REGULAR), ArmPair(NEVER_REFUSING, ABORT),
+         ArmPair(NEVER_REFUSING, REFUSING), ArmPair(NEVER_REFUSING, REGULAR))  # fmt: skip
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:

@@ -15,13 +15,8 @@ from testbed.model import in_real_time
 
 PRICED = "In virtual time computing is priced by a model: its prices are {} (docs/server-load.md)."
 LIST = "prices"
-PART_WORDS = {
-    "syn": "a SYN",
-    "segment": "a segment",
-    "accept": "an accept",
-    "request": "a request",
-    "close": "a close",
-}
+PART_WORDS = {"syn": "a SYN", "segment": "a segment", "accept": "an accept", "request": "a request",
+              "close": "a close"}  # fmt: skip
 
 
 def note_prices(results: Results) -> str:

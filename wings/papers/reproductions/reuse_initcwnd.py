@@ -95,21 +95,17 @@ def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(frame: pd.DataFrame, part: str) -> Grid:
     reuse, windows = ladder(frame[REUSE]), ladder(frame[WINDOW])
-    note = (
-        "Each alone against the load without Fast Open, with "
-        f"{_requests(reuse[0])} on a connection and a window of {windows[0]}: Fast Open on, "
-        f"{_requests(reuse[-1])} on a connection, or a window of {windows[-1]}. "
-        "Fast Open after the others: what it saves of a load that has both."
-    )
+    note = ("Each alone against the load without Fast Open, with "
+            f"{_requests(reuse[0])} on a connection and a window of {windows[0]}: Fast Open on, "
+            f"{_requests(reuse[-1])} on a connection, or a window of {windows[-1]}. "
+            "Fast Open after the others: what it saves of a load that has both.")  # fmt: skip
     savings = mechanism_savings(frame)
     alone = savings[list(ALONE)]
     # Of all three known: the one that saves most, if any saves anything.
     most = alone.dropna().idxmax(axis="columns").where(alone.max(axis="columns") > 0, "none")
-    columns = {
-        **{"page": "Page", "rtt_ms": "RTT (ms)", "base_s": "Load without any (s)|3"},
-        **{name: f"{name[0].upper()}{name[1:]} (%)|1" for name in COMPARED},
-        "most": "Pays most",
-    }
+    columns = {**{"page": "Page", "rtt_ms": "RTT (ms)", "base_s": "Load without any (s)|3"},
+               **{name: f"{name[0].upper()}{name[1:]} (%)|1" for name in COMPARED},
+               "most": "Pays most"}  # fmt: skip
     title = titled("What each mechanism saves", part)
     return grid_of(savings.assign(most=most), title, columns, note)
 

@@ -56,11 +56,9 @@ def release(lab: Path, course: Path) -> Path:
         CommandError: it failed; what it said is in the message.
     """
     shutil.copytree(lab, course / "source" / lab.name)
-    proc.run(
-        [sys.executable, "-m", "nbgrader", "generate_assignment", lab.name,
-         f"--course-dir={course}", f"--db=sqlite:///{course}/gradebook.db", "--create"],
-        cwd=course, timeout_s=300,
-    )  # fmt: skip
+    proc.run([sys.executable, "-m", "nbgrader", "generate_assignment", lab.name,
+              f"--course-dir={course}", f"--db=sqlite:///{course}/gradebook.db", "--create"],
+             cwd=course, timeout_s=300)  # fmt: skip
     return course / "release" / lab.name
 
 

@@ -25,11 +25,8 @@ def make_sheet(notebook: Path) -> str:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     # No HTML is let through: a sheet is text.
     to_html = MarkdownIt("commonmark", {"html": False}).render
-    parts = [
-        {**part, "html": to_html(part["text"])} if "text" in part else part
-        for cell in cells
-        for part in _parts(cell)
-    ]
+    parts = [{**part, "html": to_html(part["text"])} if "text" in part else part for cell in cells
+             for part in _parts(cell)]  # fmt: skip
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(parts=parts, name=notebook.stem) + "\n"

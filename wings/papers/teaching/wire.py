@@ -98,11 +98,8 @@ def waits(sent: pd.DataFrame) -> pd.DataFrame:
 
 
 def _the_one(results: Results, knobs: dict[str, Any]) -> Record:
-    loads = [
-        record
-        for record in results.records
-        if knobs.items() <= flatten(record.trial.condition).items()
-    ]
+    loads = [record for record in results.records
+             if knobs.items() <= flatten(record.trial.condition).items()]  # fmt: skip
     if len(loads) != 1:
         named = ", ".join(f"{name}={value}" for name, value in knobs.items()) or "any knobs"
         raise ConfigurationError(

@@ -89,11 +89,8 @@ for name, old, new in json.loads(sys.argv[2]):
     answers[name] = [said("plan", "configs/survey.toml"), said("report", str(folder))]
 print(json.dumps(answers))
 """
-WRONG = {
-    "page": ("amazon,100", "amazom,100"),
-    "quantity": ("plt,s,2,", "ptl,s,2,"),
-    "unit": ("plt,s,2,", "plt,min,2,"),
-}
+WRONG = {"page": ("amazon,100", "amazom,100"), "quantity": ("plt,s,2,", "ptl,s,2,"),
+         "unit": ("plt,s,2,", "plt,min,2,")}  # fmt: skip
 
 PUBLISH = """\
 import json, sys
@@ -130,12 +127,9 @@ def test_a_published_figure_touches_its_csv_its_module_and_its_config(
     report = str(found["report"])
     assert "Load time in a survey" in report
     assert "Figure 1: load time" in report
-    (amazon_ms,) = [
-        load_of(record).plt_ms
-        for record in read_records(results)
-        if (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
-        and not record.trial.linked.tcp.tfo
-    ]
+    (amazon_ms,) = [load_of(record).plt_ms for record in read_records(results)
+                    if (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
+                    and not record.trial.linked.tcp.tfo]  # fmt: skip
     assert f">{amazon_ms / 1000:.2f} s<" in report
 
 

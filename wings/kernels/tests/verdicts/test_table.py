@@ -73,11 +73,9 @@ def test_each_later_kernel_is_compared_with_the_first(run: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("on", "least_pct", "flagged", "code"),
-    [("slower", 0.0, 1, 1), ("slower", 5.0, 1, 1), ("slower", 5.1, 0, 0), ("any", 5.1, 3, 1),
-     ("none", 0.0, 0, 0)],
-)  # fmt: skip
+@pytest.mark.parametrize(("on", "least_pct", "flagged", "code"),
+                         [("slower", 0.0, 1, 1), ("slower", 5.0, 1, 1), ("slower", 5.1, 0, 0),
+                          ("any", 5.1, 3, 1), ("none", 0.0, 0, 0)])  # fmt: skip
 def test_what_fails(run: Path, on: FailOn, least_pct: float, flagged: int, code: int) -> None:
     found, rule = attribute_lanes(run), FailRule(on, least_pct)
     assert (found.flagged(rule), found.exit_code(rule)) == (flagged, code)

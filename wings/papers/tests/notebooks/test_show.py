@@ -46,11 +46,9 @@ def test_gains_are_of_each_metric_that_is_asked_for() -> None:
     ]
     results = gather_results(Path("x"), trials, {"experiment": {"name": "paper-table1"}})
     (row,) = show.gains(results, "plt_ms", "fcp_ms").to_dict("records")
-    assert row == {
-        "page": "amazon", "rtt_ms": 100.0,
-        "plt_off_ms": 2000.0, "plt_on_ms": 1500.0, "plt_improvement_pct": 25.0,
-        "fcp_off_ms": 500.0, "fcp_on_ms": 400.0, "fcp_improvement_pct": 20.0,
-    }  # fmt: skip
+    assert row == {"page": "amazon", "rtt_ms": 100.0, "plt_off_ms": 2000.0, "plt_on_ms": 1500.0,
+                   "plt_improvement_pct": 25.0, "fcp_off_ms": 500.0, "fcp_on_ms": 400.0,
+                   "fcp_improvement_pct": 20.0}  # fmt: skip
 
 
 def test_gains_by_what_no_load_has_are_refused(results: Results) -> None:

@@ -13,10 +13,8 @@ from wings.papers.plot.openings import HELLO, IN_SYN, REQUEST, WAITING, openings
 
 def opened(**other: Any) -> dict[str, Any]:
     """A connection over TCP whose server is asked as soon as its handshake has ended."""
-    usual = {
-        "trial_id": "a", "tfo": False, "host": "a.test", "began_ms": 0.0, "hello_ms": 100.0,
-        "hello_bytes": 500, "syn_bytes": 0, "early_bytes": 0, "asked_ms": 200.0,
-    }  # fmt: skip
+    usual = {"trial_id": "a", "tfo": False, "host": "a.test", "began_ms": 0.0, "hello_ms": 100.0,
+             "hello_bytes": 500, "syn_bytes": 0, "early_bytes": 0, "asked_ms": 200.0}  # fmt: skip
     return usual | other
 
 

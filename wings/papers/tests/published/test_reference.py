@@ -96,12 +96,10 @@ def test_the_transfer_times_that_are_stated() -> None:
 
 
 def test_axes_are_typed_as_conditions_have_them() -> None:
-    text = (
-        f"{HEADER},page,rtt_ms,tfo,initcwnd_segments,requests_per_connection\n"
-        "T,q,s,1,,,amazon,20,true,4,unlimited\n"
-        '"T, 2",q,%,,8,,,0.5,,,2\n'
-        "T,q,%,,,25,,,,,\n"
-    )
+    text = (f"{HEADER},page,rtt_ms,tfo,initcwnd_segments,requests_per_connection\n"
+            "T,q,s,1,,,amazon,20,true,4,unlimited\n"
+            '"T, 2",q,%,,8,,,0.5,,,2\n'
+            "T,q,%,,,25,,,,,\n")  # fmt: skip
     assert parse_stated(text, "x.csv") == (
         Stated("T", "q", "s", 1.0, None, None, {
             "page": "amazon", "rtt_ms": 20.0, "tfo": True, "initcwnd_segments": 4,

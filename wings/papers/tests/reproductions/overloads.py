@@ -23,10 +23,8 @@ PRICES = {"syn": 100_000, "segment": 50_000, "accept": 100_000, "request": 200_0
 """A connection costs 0.95 ms by them: a capacity of 1,052.6 a second."""
 
 
-def load_at(
-    mechanism: Mechanism, multiple: float, *, win_emu: bool = False, close_rst: bool = False,
-    **server: Any,
-) -> ServerLoad:  # fmt: skip
+def load_at(mechanism: Mechanism, multiple: float, *, win_emu: bool = False,
+            close_rst: bool = False, **server: Any) -> ServerLoad:  # fmt: skip
     """An arm at a multiple of the saturation."""
     return ServerLoad(
         ServerSpec(mechanism=mechanism, **server),
@@ -39,10 +37,8 @@ def load_at(
     )
 
 
-def point(
-    load: ServerLoad, replies: float, response_ms: float, failed_pct: float = 0.0, seed: int = 0,
-    **changes: Any,
-) -> Record:  # fmt: skip
+def point(load: ServerLoad, replies: float, response_ms: float, failed_pct: float = 0.0,
+          seed: int = 0, **changes: Any) -> Record:  # fmt: skip
     """A proven load: replies a second, the mean response, and the share that failed."""
     record = served_record(load, seed)
     measured: dict[str, Any] = {

@@ -13,11 +13,8 @@ from wings.papers.reproductions.agreement import agree_from, check_claims, in_wo
 
 HEADER = "place,quantity,unit,value,low,high,page,rtt_ms,requests_per_connection\n"
 DIFFERENCE = '\n[[difference]]\nwhat = "The pages are ours"\nwhy = "They are."\n'
-CELLS = pd.DataFrame({
-    "page": ["a", "a", "b", "b"],
-    "rtt_ms": [20.0, 100.0, 20.0, 100.0],
-    "duration": [1.0, 2.0, 1.0, 0.5],
-})  # fmt: skip
+CELLS = pd.DataFrame({"page": ["a", "a", "b", "b"], "rtt_ms": [20.0, 100.0, 20.0, 100.0],
+                      "duration": [1.0, 2.0, 1.0, 0.5]})  # fmt: skip
 
 
 def stated(
@@ -139,17 +136,10 @@ def test_a_counted_quantity_counts_at_each_place(folder: Path) -> None:
 WIDE = "our spread is too wide to say"
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [
-        (0.96, 1.04, "agrees"),
-        (0.9, 1.04, WIDE),
-        (0.5, 3.0, WIDE),
-        (1.2, 3.0, "differs"),
-        (0.1, 0.9, "differs"),
-        (None, None, "agrees"),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "verdict"),
+                         [(0.96, 1.04, "agrees"), (0.9, 1.04, WIDE), (0.5, 3.0, WIDE),
+                          (1.2, 3.0, "differs"), (0.1, 0.9, "differs"),
+                          (None, None, "agrees")])  # fmt: skip
 def test_an_interval_agrees_as_a_whole_or_not_at_all_or_is_too_wide(
     folder: Path, low: float | None, high: float | None, verdict: str
 ) -> None:

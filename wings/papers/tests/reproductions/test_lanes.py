@@ -23,10 +23,8 @@ MULTIPLES = (0.7, 1.0, 1.5)
 NAME = "overload-establishment"
 
 
-def lane(
-    folder: Path, records: Iterable[Record], kernel: str, version: str, name: str = NAME,
-    reference: str | None = NAME, saturation: int | None = 1000,
-) -> Results:  # fmt: skip
+def lane(folder: Path, records: Iterable[Record], kernel: str, version: str, name: str = NAME,
+         reference: str | None = NAME, saturation: int | None = 1000) -> Results:  # fmt: skip
     """Exactly these records, as if they were of that kernel."""
     kept = [
         replace(record, trial=trial, trial_id=trial.id)
@@ -179,10 +177,8 @@ def test_the_other_server_figures(tmp_path: Path) -> None:
         ("overload-segments", overload(), []),
         ("overload-termination", overload(), ["Figure 5: replies, multiple of the saturation"]),
     ):
-        found = drawn(*(
-            lane(tmp_path / name / kernel, records, kernel, "1", name, name)
-            for kernel in ("virtual", "host")
-        ))  # fmt: skip
+        found = drawn(*(lane(tmp_path / name / kernel, records, kernel, "1", name, name)
+                        for kernel in ("virtual", "host")))  # fmt: skip
         assert [figure.title for figure in found.figures] == titles
         assert len(found.tables) == 1
         assert "0.0" in found.story[0]
@@ -198,10 +194,8 @@ def test_an_experiment_without_a_publication_has_a_figure_for_each_other_knob(
         for tfo in (False, True)
         for one in overload()
     ]  # fmt: skip
-    found = drawn(*(
-        lane(tmp_path / kernel, records, kernel, "1", "today", None, None)
-        for kernel in ("virtual", "host")
-    ))  # fmt: skip
+    found = drawn(*(lane(tmp_path / kernel, records, kernel, "1", "today", None, None)
+                    for kernel in ("virtual", "host")))  # fmt: skip
     assert len(found.tables) == 2
     assert [figure.name for figure in found.figures][:2] == [
         "lanes-throughput-fast-open-off", "lanes-response-ms-fast-open-off"

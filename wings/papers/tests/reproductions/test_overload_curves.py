@@ -9,10 +9,8 @@ import pytest
 from wings.papers.reproductions.overload_curves import name_arm, price_connection_us
 from wings.papers.tests.reproductions.overloads import PRICES, load_at, point, rebuilt
 
-NAMES = (
-    "overload-establishment", "overload-windows-clients", "overload-termination",
-    "overload-segments",
-)  # fmt: skip
+NAMES = ("overload-establishment", "overload-windows-clients", "overload-termination",
+         "overload-segments")  # fmt: skip
 
 
 def test_arms_have_the_publication_s_names() -> None:

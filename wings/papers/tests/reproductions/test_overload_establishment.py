@@ -13,12 +13,9 @@ from wings.papers.tests.reproductions.sweeps import check_at, checks_at
 NAME = "overload-establishment"
 # Replies a second and the mean response above the saturation, by arm.
 ABOVE: dict[Mechanism, tuple[float, float]] = {
-    "default": (700.0, 900.0),
-    "abort": (750.0, 600.0),
-    "reserv": (800.0, 800.0),
-    "abort rst-syn": (910.0, 9.0),
-    "reserv rst-syn": (980.0, 8.0),
-}
+    "default": (700.0, 900.0), "abort": (750.0, 600.0), "reserv": (800.0, 800.0),
+    "abort rst-syn": (910.0, 9.0), "reserv rst-syn": (980.0, 8.0)
+}  # fmt: skip
 
 
 def sweep(seeds: int = 1) -> list[Record]:
@@ -112,11 +109,8 @@ def test_without_a_saturation_nothing_is_held_against_the_publication(tmp_path: 
 
 
 def test_what_else_was_swept_makes_figures_of_its_own(tmp_path: Path) -> None:
-    records = [
-        point(load_at("default", multiple, listen_backlog=backlog), 900.0, 20.0)
-        for backlog in (64, 128)
-        for multiple in (1.0, 1.15)
-    ]
+    records = [point(load_at("default", multiple, listen_backlog=backlog), 900.0, 20.0)
+               for backlog in (64, 128) for multiple in (1.0, 1.15)]  # fmt: skip
     found = rebuilt(tmp_path, NAME, records)
     titles = [figure.title for figure in found.figures[::3]]
     assert titles == [

@@ -20,11 +20,9 @@ CURVES: tuple[tuple[Mechanism, bool, tuple[float, float, float]], ...] = (
 
 
 def sweep() -> list[Record]:
-    return [
-        point(load_at(arm, multiple, close_rst=close_rst), replies, 20.0)
-        for arm, close_rst, curve in CURVES
-        for multiple, replies in zip((1.0, 1.12, 1.4), curve, strict=True)
-    ]
+    return [point(load_at(arm, multiple, close_rst=close_rst), replies, 20.0)
+            for arm, close_rst, curve in CURVES
+            for multiple, replies in zip((1.0, 1.12, 1.4), curve, strict=True)]  # fmt: skip
 
 
 def test_the_figure_is_of_throughput(tmp_path: Path) -> None:

@@ -9,11 +9,9 @@ from wings.papers.tests.reproductions.sweeps import check_at
 
 NAME = "overload-windows-clients"
 ABOVE: tuple[tuple[Mechanism, bool, float, float], ...] = (
-    ("abort", True, 700.0, 1000.0),
-    ("abort rst-syn", True, 720.0, 10.0),
-    ("abort rst-syn", False, 900.0, 9.0),
-    ("no-syn-drop", True, 880.0, 12.0),
-)
+    ("abort", True, 700.0, 1000.0), ("abort rst-syn", True, 720.0, 10.0),
+    ("abort rst-syn", False, 900.0, 9.0), ("no-syn-drop", True, 880.0, 12.0)
+)  # fmt: skip
 
 
 def sweep() -> list[Record]:

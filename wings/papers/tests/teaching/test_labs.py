@@ -36,17 +36,13 @@ def read(path: Path) -> NotebookNode:
 
 
 def answers(notebook: NotebookNode) -> list[NotebookNode]:
-    return [
-        cell for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata.nbgrader.solution
-    ]  # fmt: skip
+    return [cell for cell in notebook.cells if cell.cell_type == "code"
+            and cell.metadata.nbgrader.solution]  # fmt: skip
 
 
 def self_checks(notebook: NotebookNode) -> list[NotebookNode]:
-    return [
-        cell for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata.nbgrader.grade
-    ]  # fmt: skip
+    return [cell for cell in notebook.cells if cell.cell_type == "code"
+            and cell.metadata.nbgrader.grade]  # fmt: skip
 
 
 def shown(answer: NotebookNode) -> ast.Module:
@@ -56,11 +52,9 @@ def shown(answer: NotebookNode) -> ast.Module:
 
 def names(answer: NotebookNode) -> list[str]:
     """What students are to define: functions, and names that are None for now."""
-    return [
-        node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0])
-        for node in shown(answer).body
-        if isinstance(node, ast.FunctionDef | ast.Assign)
-    ]
+    return [node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0])
+            for node in shown(answer).body
+            if isinstance(node, ast.FunctionDef | ast.Assign)]  # fmt: skip
 
 
 def solve(path: Path, scratch: Path) -> str:
@@ -130,10 +124,8 @@ def test_only_answers_define_functions(path: Path) -> None:
     notebook = read(path)
     given = {cell.id for cell in answers(notebook)}
     others = [c for c in notebook.cells if c.cell_type == "code" and c.id not in given]
-    defined = [
-        node for cell in others for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)
-    ]  # fmt: skip
+    defined = [node for cell in others for node in ast.walk(ast.parse(cell.source))
+               if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)]  # fmt: skip
     assert defined == []
 
 
@@ -159,10 +151,8 @@ def test_points_and_grade_ids_are_as_nbgrader_wants_them(path: Path) -> None:
 @by_lab
 def test_what_students_are_shown_of_an_answer_is_empty(path: Path) -> None:
     for cell in answers(read(path)):
-        numbers = [
-            node.value for node in ast.walk(shown(cell))
-            if isinstance(node, ast.Constant) and isinstance(node.value, float)
-        ]  # fmt: skip
+        numbers = [node.value for node in ast.walk(shown(cell)) if isinstance(node, ast.Constant)
+                   and isinstance(node.value, float)]  # fmt: skip
         assert numbers == []
 
 

@@ -67,10 +67,8 @@ def test_codel_drops_after_an_interval_without_a_break() -> None:
 
 
 def test_syns_that_come_again_are_counted_by_turn() -> None:
-    sent = pd.DataFrame(
-        {"at_ms": [0.0, 500.0, 1000.0, 3000.0, 1510.0], "flag": ["S"] * 5,
-         "connection": [1, 2, 1, 1, 2]}
-    )  # fmt: skip
+    sent = pd.DataFrame({"at_ms": [0.0, 500.0, 1000.0, 3000.0, 1510.0], "flag": ["S"] * 5,
+                         "connection": [1, 2, 1, 1, 2]})  # fmt: skip
     assert evidence.repeated_syns(sent) == {1: 1.005, 2: 3.0}
 
 
