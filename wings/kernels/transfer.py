@@ -239,7 +239,5 @@ def _list_unfit_own(part: CachePart, files: Path, home: Path) -> Iterator[str]:
             "tree of this version"
         )
     elif not problems and name in own_kernels(home) and key_of(read_own(name, home)) != key_of(own):
-        yield (
-            f"a kernel {name!r} is there, and is another; remove it first: "
-            f"./run.sh kernel remove {name}"
-        )
+        yield (f"a kernel {name!r} is there, and is another; remove it first: "
+               f"./run.sh kernel remove {name}")  # fmt: skip

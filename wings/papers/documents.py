@@ -111,14 +111,10 @@ def _reuse(results: Results) -> list[str]:
         Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"]]),
     ]
     for reuse, chosen in rows.sort_values("place", kind="stable").groupby("reuse"):
-        columns += [
-            Column(head, [number(plain(value), places) for value in chosen[name]])
-            for head, name, places in (
-                (f"{reuse:g}: off s", "off_s", 3),
-                ("on s", "on_s", 3),
-                ("gain %", "improvement_pct", 1),
-            )
-        ]
+        columns += [Column(head, [number(plain(value), places) for value in chosen[name]])
+                    for head, name, places in ((f"{reuse:g}: off s", "off_s", 3),
+                                               ("on s", "on_s", 3),
+                                               ("gain %", "improvement_pct", 1))]  # fmt: skip
     return align(columns)
 
 

@@ -86,7 +86,5 @@ def _report(done: KernelImport) -> None:
 
 
 def _describe(identity: KernelIdentity) -> str:
-    return (
-        f"kernel {identity.version} ({identity.package} {identity.package_version}, "
-        f"{identity.compiler}, SHA-256 {identity.binary_sha256[:12]})"
-    )
+    return (f"kernel {identity.version} ({identity.package} {identity.package_version}, "
+            f"{identity.compiler}, SHA-256 {identity.binary_sha256[:12]})")  # fmt: skip

@@ -167,15 +167,11 @@ def _pinned(version: str, cache: Path) -> dict[str, Any]:
 
 def _facts(own: OwnKernel, cache: Path) -> dict[str, Any]:
     pin = own.pin
-    return {
-        "name": own.name,
-        "base": own.base,
-        "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
-        "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in own.patches],
-        "options": dict(own.options),
-        "omitted": list(own.omitted),
-        **_built(find_own(own, cache)),
-    }
+    return {"name": own.name, "base": own.base,
+            "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
+            "patches": [{"file": patch.name, "touches": list(patch.touched)}
+                        for patch in own.patches], "options": dict(own.options),
+            "omitted": list(own.omitted), **_built(find_own(own, cache))}  # fmt: skip
 
 
 def _built(build: KernelBuild | None) -> dict[str, Any]:

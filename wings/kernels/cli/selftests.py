@@ -98,10 +98,8 @@ def selftests(services: Services, /, names: tuple[str, ...], pattern: str | None
 def _tested(
     build: KernelBuild, name: str, folder: Path, began: datetime, ended: datetime
 ) -> Tested:
-    parts = {
-        f"kernel.{key}": value if isinstance(value, str) else json.dumps(value)
-        for key, value in asdict(build.identity).items()
-    }
+    parts = {f"kernel.{key}": value if isinstance(value, str) else json.dumps(value)
+             for key, value in asdict(build.identity).items()}  # fmt: skip
     first, last = (moment.isoformat(timespec="seconds") for moment in (began, ended))
     return Tested(name, str(folder), first, last, parts, build.identity.binary_sha256[:16])
 

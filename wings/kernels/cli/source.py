@@ -79,10 +79,8 @@ class KernelSource:
         before = 0
         if self.base and self.base not in pins():
             before = len(read_own(self.base, places.data()).patches)
-        return [
-            replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
-            for end in range(before + 1, len(kernel.patches) + 1)
-        ]
+        return [replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
+                for end in range(before + 1, len(kernel.patches) + 1)]  # fmt: skip
 
     def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
         return define(

@@ -57,17 +57,11 @@ def _checkout(tested: Tested) -> dict[str, Any]:
 
 def _build(tested: Tested) -> dict[str, Any]:
     parts = tested.parts
-    return {
-        "id": _build_id(tested),
-        "checkout_id": _checkout_id(tested),
-        "origin": ORIGIN,
-        "comment": tested.name,
-        "architecture": "um",
-        "compiler": parts.get("kernel.compiler", ""),
-        "config_name": parts.get("kernel.config_sha256", ""),
-        "status": "PASS",
-        "misc": {"environment": tested.environment},
-    }
+    return {"id": _build_id(tested), "checkout_id": _checkout_id(tested), "origin": ORIGIN,
+            "comment": tested.name, "architecture": "um",
+            "compiler": parts.get("kernel.compiler", ""),
+            "config_name": parts.get("kernel.config_sha256", ""), "status": "PASS",
+            "misc": {"environment": tested.environment}}  # fmt: skip
 
 
 def _tests(suite: Suite, tested: Tested) -> list[dict[str, Any]]:

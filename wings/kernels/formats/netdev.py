@@ -25,13 +25,11 @@ def write_netdev(suites: Sequence[Suite]) -> str:
     of a case is what our own verbs take, such as ``net/tls``.
     """
     tested = [suite.tested for suite in suites if suite.tested is not None]
-    document: dict[str, Any] = {
-        "executor": EXECUTOR,
-        "branch": tested[-1].name if tested else "",
-        "start": min((each.began for each in tested), default=""),
-        "end": max((each.ended for each in tested), default=""),
-        "results": [_test(suite, len(suites) > 1) for suite in suites],
-    }
+    document: dict[str, Any] = {"executor": EXECUTOR, "branch": tested[-1].name if tested else "",
+                                "start": min((each.began for each in tested), default=""),
+                                "end": max((each.ended for each in tested), default=""),
+                                "results": [_test(suite, len(suites) > 1)
+                                            for suite in suites]}  # fmt: skip
     if tested:
         document["link"] = tested[-1].folder
     return json.dumps(document, indent=1) + "\n"

@@ -220,13 +220,8 @@ def _open_source(
 def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     git = own.git
     return KernelIdentity(
-        version=own.name,
-        package="git" if git else pin.package,
+        version=own.name, package="git" if git else pin.package,
         package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
-        source_sha256=git.tree if git else pin.tarball_sha256,
-        config_sha256=config_sha256(own),
-        patches=own.patch_sha256,
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=binary_sha256,
-    )
+        source_sha256=git.tree if git else pin.tarball_sha256, config_sha256=config_sha256(own),
+        patches=own.patch_sha256, compiler=compiler, recipe=RECIPE, binary_sha256=binary_sha256
+    )  # fmt: skip

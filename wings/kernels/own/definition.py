@@ -27,10 +27,8 @@ from wings.kernels.own.git import GitSource, objects_of, resolve
 
 _log = log.logger(__name__)
 
-DISPENSABLE = {
-    "tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
-    "um-images-of-a-guest.patch": "each guest boots, which costs more",
-}
+DISPENSABLE = {"tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
+               "um-images-of-a-guest.patch": "each guest boots, which costs more"}  # fmt: skip
 """What a kernel lacks without those of the pins' patches that it can do without."""
 ADDITIONS = places.ROOT / "kernels" / "additions"
 """Named options that a kernel may have beside the usual ones, as ``--config NAME``; the patches
@@ -102,10 +100,8 @@ class OwnKernel:
         if self.git is not None:
             config = _rename_options(config, _numbers(self.git.version))
         config |= dict(self.options)
-        lines = (
-            f"# {name} is not set" if value == "n" else f"{name}={value}"
-            for name, value in config.items()
-        )
+        lines = (f"# {name} is not set" if value == "n" else f"{name}={value}"
+                 for name, value in config.items())  # fmt: skip
         return "\n".join(lines) + "\n"
 
 
@@ -220,12 +216,10 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
                 return replace(own, base=name, omitted=omitted)
         problems.append(problem)
     raise ConfigurationError(
-        [
-            f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
-            "in virtual time, fits this source (wings/kernels/docs/patches.md says which ones do)",
-            *problems,
-        ]
-    )
+        [f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
+         "in virtual time, fits this source (wings/kernels/docs/patches.md says which ones do)",
+         *problems]
+    )  # fmt: skip
 
 
 def _rename_options(config: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:
@@ -366,10 +360,8 @@ def render_definition(own: OwnKernel) -> dict[str, str]:
         "git": git,
         "omitted": list(own.omitted),
     }
-    return {
-        DEFINITION_FILE: json.dumps(document, indent=2) + "\n",
-        **{f"{PATCHES_FOLDER}/{patch.name}": patch.text for patch in own.patches},
-    }
+    return {DEFINITION_FILE: json.dumps(document, indent=2) + "\n",
+            **{f"{PATCHES_FOLDER}/{patch.name}": patch.text for patch in own.patches}}  # fmt: skip
 
 
 def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:

@@ -239,10 +239,8 @@ def _environment(git: Git) -> Mapping[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if git.objects.is_dir():
-        env |= {
-            "GIT_OBJECT_DIRECTORY": str(git.objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _own_objects(git.repository, env),
-        }
+        env |= {"GIT_OBJECT_DIRECTORY": str(git.objects),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": _own_objects(git.repository, env)}  # fmt: skip
     if git.index is not None:
         env["GIT_INDEX_FILE"] = str(git.index)
     return env

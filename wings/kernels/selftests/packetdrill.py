@@ -122,9 +122,7 @@ def _make(source: Path, files: list[str], work: Path, toolchain: Toolchain) -> N
     compiler = f"gcc --sysroot={toolchain.folder}"
     libraries = "-static -Wl,--wrap=times rest-in-times.o -lpthread -lrt -ldl"
     make = (toolchain.program("make"), "-f", _MAKEFILE, f"CC={compiler}", "SHELL=sh")
-    for argv in (
-        (*make, "rest-in-times.o"), (*make, f"packetdrill-ext-libs={libraries}", PROGRAM),
-    ):  # fmt: skip
+    for argv in ((*make, "rest-in-times.o"), (*make, f"packetdrill-ext-libs={libraries}", PROGRAM)):
         done = proc.run(argv, cwd=tree, env=toolchain.environment, timeout_s=_MAKE_S, check=False)
         if done.returncode != 0:
             raise BuildError(f"{source} does not compile:\n{done.stderr.strip()[-2000:]}")

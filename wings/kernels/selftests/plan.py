@@ -28,16 +28,11 @@ CHOSEN = frozenset({
 })  # fmt: skip
 """Tests of net, beside packetdrill's scripts, that run where nothing is asked for: of sockets, TCP
 and UDP (wings/kernels/docs/selftests.md says what is left out, and why)."""
-NEEDS = {
-    "cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
-    "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
-    "ip_local_port_range.sh": "CONFIG_MPTCP",
-    "netns-name.sh": "CONFIG_NETDEVSIM",
-    "so_incoming_cpu": "CONFIG_SMP",
-    "tap": "CONFIG_MACVTAP",
-    "tfo_passive.sh": "CONFIG_NETDEVSIM",
-    "tls": "CONFIG_TLS",
-}
+NEEDS = {"cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
+         "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES", "ip_local_port_range.sh": "CONFIG_MPTCP",
+         "netns-name.sh": "CONFIG_NETDEVSIM", "so_incoming_cpu": "CONFIG_SMP",
+         "tap": "CONFIG_MACVTAP", "tfo_passive.sh": "CONFIG_NETDEVSIM",
+         "tls": "CONFIG_TLS"}  # fmt: skip
 """Options without which tests fail rather than say so."""
 _IPV4 = ("--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1", "--netmask_ip=255.255.0.0",
          "--remote_ip=192.0.2.1", "-D", "TFO_COOKIE=3021b9d889017eeb",
@@ -110,10 +105,8 @@ def plan(tree: TestTree, wish: Wish, *, has_packetdrill: bool) -> list[Selftest]
         ]
     tests = _choose(known, default, wish)
     if not has_packetdrill:
-        tests = [
-            _left_out(test, "no packetdrill") if test.name.endswith(SUFFIX) else test
-            for test in tests
-        ]
+        tests = [_left_out(test, "no packetdrill") if test.name.endswith(SUFFIX) else test
+                 for test in tests]  # fmt: skip
     return tests
 
 

@@ -62,12 +62,7 @@ def _suite(verdicts: Sequence[Verdict], tested: Tested) -> Suite:
 def _case(verdict: Verdict) -> Case:
     skipped = verdict.state == "skipped"
     return Case(
-        verdict.name,
-        _STATES[verdict.state],
-        verdict.reason,
-        verdict.state,
-        verdict.evidence,
-        "",
+        verdict.name, _STATES[verdict.state], verdict.reason, verdict.state, verdict.evidence, "",
         f"SKIP {verdict.reason}" if skipped else "",
-        () if verdict.state in {"passed", "skipped"} else (verdict.reason, *verdict.evidence),
-    )
+        () if verdict.state in {"passed", "skipped"} else (verdict.reason, *verdict.evidence)
+    )  # fmt: skip

@@ -100,10 +100,8 @@ def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
     folder = cache / "kernels" / FOLDER / origin.key
     if not (folder / LIST_FILE).is_file():
         waiting = f"tests of kernel {version}: waiting for another run that compiles them"
-        with (
-            repeating(progress) as report,
-            locked(folder.with_name(f".{folder.name}.lock"), waiting, report),
-        ):
+        with (repeating(progress) as report,
+              locked(folder.with_name(f".{folder.name}.lock"), waiting, report)):  # fmt: skip
             if not (folder / LIST_FILE).is_file():
                 toolchain = ensure_toolchain(cache, report)
                 with new_build(folder) as work:

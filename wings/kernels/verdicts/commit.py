@@ -33,10 +33,8 @@ def render_commit(attribution: Attribution) -> str:
 
 def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
     label = attribution.metric.labels
-    head = (
-        f"Firstflight, {label} in virtual time, {attribution.base_name} before and "
-        f"{lane.name} after: {answer(lane)}."
-    )
+    head = (f"Firstflight, {label} in virtual time, {attribution.base_name} before and "
+            f"{lane.name} after: {answer(lane)}.")  # fmt: skip
     yield from textwrap.wrap(head, COMMIT_WIDTH, break_on_hyphens=False)
     moved = sorted(
         (c for c in lane.cells if c.attribution and c.attribution.verdict in ("slower", "faster")),
@@ -52,20 +50,16 @@ def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
         yield f"{INDENT}and {len(moved) - MAX_CELLS} more"
     first = next((c for c in moved if c.attribution and c.attribution.counters), None)
     if first is not None and first.attribution is not None:
-        counters = [
-            f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
-            for each in first.attribution.counters[:MAX_COUNTERS]
-        ]
+        counters = [f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
+                    for each in first.attribution.counters[:MAX_COUNTERS]]  # fmt: skip
         yield ""
         where = f"Counters of one load ({name_row(attribution, first)}): "
         yield from textwrap.wrap(where + ", ".join(counters), COMMIT_WIDTH)
 
 
 def _row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
-    before, after = (
-        f"{side.median_ms:.{metric.places}f}" if side and side.median_ms is not None else "-"
-        for side in (cell.base, cell.new)
-    )
+    before, after = (f"{side.median_ms:.{metric.places}f}" if side and side.median_ms is not None
+                     else "-" for side in (cell.base, cell.new))  # fmt: skip
     pct = cell.attribution.pct if cell.attribution else None
     size = f" ({pct.value:+.2f}%)" if pct is not None else ""
     text = f"{name}: {before} -> {metric.with_unit(after)}{size}"

@@ -237,10 +237,8 @@ def _row(axes: Axes, cells: Sequence[CellFinding | None]) -> Row:
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Name each new kernel by its version; where that does not tell it apart, by its folder."""
-    versions = [
-        comparison.kernels.new.kernel_version if comparison.kernels else None
-        for comparison in comparisons
-    ]
+    versions = [comparison.kernels.new.kernel_version if comparison.kernels else None
+                for comparison in comparisons]  # fmt: skip
     return [
         clean(version if version and versions.count(version) == 1 else Path(comparison.new).name)
         for version, comparison in zip(versions, comparisons, strict=True)

@@ -127,10 +127,8 @@ def evidence(cell: CellFinding) -> list[str]:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
     counters = cell.attribution.counters if cell.attribution is not None else ()
     if counters:
-        named = [
-            f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
-            for counter in counters
-        ]
+        named = [f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
+                 for counter in counters]  # fmt: skip
         more = f" and {len(named) - MAX_COUNTERS} more" if len(named) > MAX_COUNTERS else ""
         lines.append(f"Counters: {', '.join(named[:MAX_COUNTERS])}{more}.")
     return lines
@@ -174,10 +172,8 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
         attribution = cell.attribution
         if attribution is None:
             return len(order), 0.0
-        return (
-            order.index(attribution.verdict),
-            -abs(attribution.pct.value) if attribution.pct else 0.0,
-        )
+        return (order.index(attribution.verdict),
+                -abs(attribution.pct.value) if attribution.pct else 0.0)  # fmt: skip
 
     return sorted(cells, key=gravity)
 

@@ -88,14 +88,11 @@ class Executor:
         results = list(run.results())
         run.forget_kernels()
         ended = datetime.now(UTC)
-        self.published.end(branch.name, {
-            "start": began.isoformat(timespec="seconds"),
-            "end": ended.isoformat(timespec="seconds"),
-            "base": branch.base,
-            "commit": commit,
-            "link": self.published.link(folder),
-            "results": results,
-        })  # fmt: skip
+        self.published.end(branch.name,
+                           {"start": began.isoformat(timespec="seconds"),
+                            "end": ended.isoformat(timespec="seconds"), "base": branch.base,
+                            "commit": commit, "link": self.published.link(folder),
+                            "results": results})  # fmt: skip
         return all(result["result"] != "fail" for result in results if result["test"] in _OURS)
 
     def give_up(self, branch: Branch, why: str) -> None:

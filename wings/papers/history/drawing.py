@@ -144,7 +144,5 @@ def describe_time(point: Point) -> str:
 def describe_run(point: Point) -> str:
     """Return the numbers and the verdict of a cell in one run, as one line."""
     verdict = f", {clean(point.verdict)}" if point.verdict else ""
-    return (
-        f"{describe_day(point.run.created_utc)}: {describe_time(point)}{verdict}, "
-        f"git {clean(point.run.git_revision[:12])}"
-    )
+    return (f"{describe_day(point.run.created_utc)}: {describe_time(point)}{verdict}, "
+            f"git {clean(point.run.git_revision[:12])}")  # fmt: skip

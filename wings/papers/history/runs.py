@@ -124,10 +124,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
             connection.execute("DELETE FROM run WHERE id = ?", (before["id"],))
         environment = results.manifest.get("environment", {})
         parts = {**environment.get("parts", {}), **_pages(environment)}
-        connection.execute(
-            "INSERT OR IGNORE INTO environment VALUES (?, ?)",
-            (identity.environment, canonical(parts)),
-        )
+        connection.execute("INSERT OR IGNORE INTO environment VALUES (?, ?)",
+                           (identity.environment, canonical(parts)))  # fmt: skip
         run = _insert(connection, "run", row)
         for place, cell in enumerate(cells_of(results)):
             verdict = verdicts.of(cell.axes) if verdicts else None
@@ -208,32 +206,20 @@ def _run_row(results: Results) -> dict[str, Any]:
     facts = results.manifest.get("environment", {}).get("facts", {})
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     name = str(experiment.get("name", UNKNOWN))
-    return {
-        "created_utc": str(results.manifest.get("created_utc", UNKNOWN)),
-        "experiment": name,
-        "title": str(experiment.get("title") or name),
-        "git_revision": f"{facts.get('git_revision', UNKNOWN)}{changed}",
-        "environment": identity.environment,
-        "kernel": identity.kernel,
-        "kernel_version": identity.kernel_version,
-    }
+    return {"created_utc": str(results.manifest.get("created_utc", UNKNOWN)), "experiment": name,
+            "title": str(experiment.get("title") or name),
+            "git_revision": f"{facts.get('git_revision', UNKNOWN)}{changed}",
+            "environment": identity.environment, "kernel": identity.kernel,
+            "kernel_version": identity.kernel_version}  # fmt: skip
 
 
 def _cell_row(run: int, place: int, cell: Cell, verdict: CellVerdict | None) -> dict[str, Any]:
     plt = cell.spread
-    return {
-        "run": run,
-        "name": name_of(cell.axes),
-        "axes": json.dumps(cell.axes),
-        "place": place,
-        "n": plt.n if plt else 0,
-        "median_ms": plt.median if plt else None,
-        "low_ms": plt.low if plt else None,
-        "high_ms": plt.high if plt else None,
-        "outcomes": json.dumps(cell.outcomes),
-        "verdict": verdict.verdict if verdict else None,
-        "later_pct": verdict.later_pct if verdict else None,
-    }
+    return {"run": run, "name": name_of(cell.axes), "axes": json.dumps(cell.axes), "place": place,
+            "n": plt.n if plt else 0, "median_ms": plt.median if plt else None,
+            "low_ms": plt.low if plt else None, "high_ms": plt.high if plt else None,
+            "outcomes": json.dumps(cell.outcomes), "verdict": verdict.verdict if verdict else None,
+            "later_pct": verdict.later_pct if verdict else None}  # fmt: skip
 
 
 def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:

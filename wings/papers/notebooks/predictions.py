@@ -36,16 +36,11 @@ def link_times(links: Iterable[LinkSpec]) -> pd.DataFrame:
     for link in links:
         packet_bits = (FULL_PACKET_BYTES + link.framing_bytes) * 8
         buffer_bits = link.buffer_bytes * 8
-        rows.append(
-            {
-                "rtt_ms": link.rtt_ms,
-                "packet_down_ms": packet_bits / link.down_kbit,
-                "packet_up_ms": packet_bits / link.up_kbit,
-                "queue_down_ms": buffer_bits / link.down_kbit,
-                "queue_up_ms": buffer_bits / link.up_kbit,
-                "pipe_packets": link.rtt_ms * link.down_kbit / packet_bits,
-            }
-        )
+        rows.append({"rtt_ms": link.rtt_ms, "packet_down_ms": packet_bits / link.down_kbit,
+                     "packet_up_ms": packet_bits / link.up_kbit,
+                     "queue_down_ms": buffer_bits / link.down_kbit,
+                     "queue_up_ms": buffer_bits / link.up_kbit,
+                     "pipe_packets": link.rtt_ms * link.down_kbit / packet_bits})  # fmt: skip
     return pd.DataFrame(rows)
 
 

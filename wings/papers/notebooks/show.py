@@ -232,18 +232,11 @@ def calibration(results: Results) -> pd.DataFrame:
     ``tolerance_pct``.
     """
     names = ("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes")
-    rows = [
-        {
-            **{name: getattr(quantity.link, name) for name in names},
-            "property": quantity.name,
-            "unit": quantity.unit,
-            "theory": quantity.theory.median,
-            "measured": quantity.measured.median,
-            "worst_error_pct": quantity.worst_error_pct,
-            "tolerance_pct": quantity.tolerance_pct,
-        }
-        for quantity in calibrations(results.records)
-    ]
+    rows = [{**{name: getattr(quantity.link, name) for name in names}, "property": quantity.name,
+             "unit": quantity.unit, "theory": quantity.theory.median,
+             "measured": quantity.measured.median, "worst_error_pct": quantity.worst_error_pct,
+             "tolerance_pct": quantity.tolerance_pct}
+            for quantity in calibrations(results.records)]  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -34,16 +34,12 @@ def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iter
     for stated in reference.stated:
         for knob, value in stated.axes.items():
             listed = KNOBS[knob].knob.listed
-            known = {
-                *names.get(listed, ()),
-                *(reference.variants.values() if listed == "page" else ()),
-            }
+            known = {*names.get(listed, ()),
+                     *(reference.variants.values() if listed == "page" else ())}  # fmt: skip
             if listed not in names or value in known:
                 continue
-            stands = (
-                f", or say in {reference.name}.toml which of ours stands for it "
-                f'(variants = {{ "ours" = "{value}" }})'
-            )
+            stands = (f", or say in {reference.name}.toml which of ours stands for it "
+                      f'(variants = {{ "ours" = "{value}" }})')  # fmt: skip
             yield (f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
                    f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
                    f"{stands if listed == 'page' else ''}")  # fmt: skip

@@ -181,10 +181,8 @@ class _Verdict:
         """Return the check of one cell or group: the stated value and ours."""
         claim, rows = self.claim, unit.rows
         place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
-        stated, ours = (
-            ", ".join(fill(template, step) for step in _each(rows)) if "{" in template else template
-            for template in (claim.stated, claim.ours)
-        )
+        stated, ours = (", ".join(fill(template, step) for step in _each(rows)) if "{" in template
+                        else template for template in (claim.stated, claim.ours))  # fmt: skip
         for reason in rows.get("missing", ()):
             if plain(reason):
                 return self._missing(place, claim_text, stated, str(reason))
@@ -239,10 +237,8 @@ def _meeting(cells: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any]]:
     """Return both ends of the interval of column ``name``; a value without one is both ends."""
-    low, high = (
-        cells[end].fillna(cells[name]) if end in cells else cells[name]
-        for end in (f"{name}_low", f"{name}_high")
-    )
+    low, high = (cells[end].fillna(cells[name]) if end in cells else cells[name]
+                 for end in (f"{name}_low", f"{name}_high"))  # fmt: skip
     return low, high
 
 
@@ -263,10 +259,8 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _divide(unit: _Unit) -> list[_Unit]:
     """Divide a unit into units of one cell."""
-    return [
-        _Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
-        for row in _each(unit.rows)
-    ]
+    return [_Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
+            for row in _each(unit.rows)]  # fmt: skip
 
 
 def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
@@ -345,7 +339,4 @@ def _bounds(stated: Stated, slack: float) -> tuple[float, float]:
     """Return the least and the greatest value that agree, ``slack`` added on both sides."""
     low = stated.low if stated.value is None else stated.value
     high = stated.high if stated.value is None else stated.value
-    return (
-        -math.inf if low is None else low - slack,
-        math.inf if high is None else high + slack,
-    )
+    return (-math.inf if low is None else low - slack, math.inf if high is None else high + slack)

@@ -117,14 +117,11 @@ def render_csv(rows: pd.DataFrame) -> str:
     for row in rows.to_dict("records"):
         numbers = ((plain(row[name]), n) for name, n in
                    (("off_s", 6), ("on_s", 6), ("improvement_pct", 4)))  # fmt: skip
-        writer.writerow([
-            row["resources"],
-            row["page"],
-            trimmed(float(row["rtt_ms"]), 3),
-            row["runs"],
-            *("" if value is None else trimmed(value, places) for value, places in numbers),
-            *([row["part"]] if with_part else []),
-        ])  # fmt: skip
+        writer.writerow(
+            [row["resources"], row["page"], trimmed(float(row["rtt_ms"]), 3), row["runs"],
+             *("" if value is None else trimmed(value, places) for value, places in numbers),
+             *([row["part"]] if with_part else [])]
+        )  # fmt: skip
     return text.getvalue()
 
 

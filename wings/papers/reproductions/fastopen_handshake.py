@@ -131,12 +131,10 @@ def _recorded(record: Record) -> Iterator[dict[str, Any]]:
         if request.url.startswith("https:") or request.status <= 0:
             continue
         yield {
-            "handshake_ms": opening or 0.0,
-            "latency_ms": request.end_ms - request.start_ms,
-            "served_ms": math.nan,
-            "cold": bool(opening),
-            "fresh": request.connection not in used if request.connection else bool(opening),
-        }
+            "handshake_ms": opening or 0.0, "latency_ms": request.end_ms - request.start_ms,
+            "served_ms": math.nan, "cold": bool(opening),
+            "fresh": request.connection not in used if request.connection else bool(opening)
+        }  # fmt: skip
         used.add(request.connection or "")
 
 
@@ -169,16 +167,12 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (page, rtt_ms), part in frame.groupby(["page", "rtt_ms"], sort=False):
         cold = part[part["cold"]]
-        rows.append({
-            "page": page,
-            "rtt_ms": rtt_ms,
-            "requests": len(part),
-            "fresh_pct": part["fresh"].mean() * 100,
-            "cold_pct": cold["handshake_ms"].sum() / cold[basis].sum() * 100,
-            "all_pct": part["handshake_ms"].sum() / part[basis].sum() * 100,
-            "handshake_ms": cold["handshake_ms"].median(),
-            "cold_ms": cold[basis].median(),
-        })  # fmt: skip
+        rows.append({"page": page, "rtt_ms": rtt_ms, "requests": len(part),
+                     "fresh_pct": part["fresh"].mean() * 100,
+                     "cold_pct": cold["handshake_ms"].sum() / cold[basis].sum() * 100,
+                     "all_pct": part["handshake_ms"].sum() / part[basis].sum() * 100,
+                     "handshake_ms": cold["handshake_ms"].median(),
+                     "cold_ms": cold[basis].median()})  # fmt: skip
     return pd.DataFrame(rows, columns=list(SHARES))
 
 

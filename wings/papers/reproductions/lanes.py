@@ -68,10 +68,8 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]
         )  # fmt: skip
-    kernels = [
-        clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
-        for experiment, results in zip(experiments, every, strict=True)
-    ]
+    kernels = [clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
+               for experiment, results in zip(experiments, every, strict=True)]  # fmt: skip
     return tuple(
         KernelLane(
             kernel if kernels.count(kernel) == 1 else f"{kernel}, {clean(results.folder.name)}",
@@ -241,10 +239,8 @@ def _tell(
             points = max(points, len(apart))
             if len(apart):
                 unit = "%" if column.relative else column.unit
-                parts.append(
-                    f"{lowered(column.title)} {signed(apart.median(), 1)} {unit} "
-                    f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})"
-                )
+                parts.append(f"{lowered(column.title)} {signed(apart.median(), 1)} {unit} "
+                             f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})")  # fmt: skip
         yield (f"{capitalised(other)} beside {first}, at {count(points, 'point')} that both have, "
                f"median and range: {'; '.join(parts)}." if parts
                else f"{capitalised(other)} and {first} have no point in common.")  # fmt: skip

@@ -55,14 +55,10 @@ class ArmPair:
 
 def view_of(place: str, *, responses: bool = True) -> View:
     """Return the view of a figure of these curves, with response times and failures or without."""
-    throughput = (
-        MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
-        MeasuredColumn("throughput", "Replies (1/s)"),
-    )
-    further = (
-        (MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
-        (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),),
-    )
+    throughput = (MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
+                  MeasuredColumn("throughput", "Replies (1/s)"))  # fmt: skip
+    further = ((MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
+               (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),))  # fmt: skip
     return View(place, _read_for_view, MECHANISM, (RATE, "rate_per_s"),
                 (throughput, *(further if responses else ())), AXES)  # fmt: skip
 
@@ -133,13 +129,11 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
         arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
         paired = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
         gains.append(
-            paired.assign(
-                base=pair.base,
-                gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
-                quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
-                fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
-            )
-        )
+            paired.assign(base=pair.base,
+                          gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
+                          quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
+                          fewer_failed=paired["failed_pct_base"] - paired["failed_pct"])
+        )  # fmt: skip
     every = pd.concat(gains, ignore_index=True)
     return median_columns(
         every, [*ARM, "base", RATE, "rate_per_s"], ("gain", "quicker", "fewer_failed")
@@ -252,11 +246,9 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> StatedCheck:
     else:
         agreement, why = (
             "differs",
-            (
-                "The rates are multiples of another server's saturation: find this one's with "
-                "./run.sh saturation, and measure again."
-            ),
-        )
+            ("The rates are multiples of another server's saturation: find this one's with "
+             "./run.sh saturation, and measure again.")
+        )  # fmt: skip
     return StatedCheck(where, promise, f"{stated:,} 1/s", ours, agreement, why)
 
 

@@ -33,15 +33,12 @@ from wings.papers.reproductions.sweep import (
 from wings.papers.reproductions.view import MeasuredColumn, View
 
 EXPECTED = "expected_syns"
-WORDS = {
-    EXPECTED: "Expected SYNs",
-    "actual_syns": "Actual SYNs",
-    "handshake_acks": "ACKs of SYN-ACKs",
-    "establishment_segments": "SYNs and ACKs of SYN-ACKs",
-    "established": "Established connections",
-    "established_share": "Established connections for each SYN",
-    "total_segments": "Segments received",
-}
+WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",
+         "handshake_acks": "ACKs of SYN-ACKs",
+         "establishment_segments": "SYNs and ACKs of SYN-ACKs",
+         "established": "Established connections",
+         "established_share": "Established connections for each SYN",
+         "total_segments": "Segments received"}  # fmt: skip
 SHARES = ("established_share",)
 
 
@@ -135,12 +132,10 @@ def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label
             row += [count, ours, published]
         rows.append(tuple(row))
     return Grid(
-        titled("Table II", label),
-        tuple(columns),
-        tuple(rows),
+        titled("Table II", label), tuple(columns), tuple(rows),
         "Medians over the seeds, by multiples of the saturation: in the whole load, and for each "
-        "connection that clients began.",
-    )
+        "connection that clients began."
+    )  # fmt: skip
 
 
 def _tell(ratios: pd.DataFrame) -> list[str]:
@@ -158,16 +153,8 @@ def _read_for_view(results: Results) -> pd.DataFrame:
     return loads.assign(**{MECHANISM: loads["arm"]})
 
 
-VIEW = View(
-    "Table II, for each connection that clients began",
-    _read_for_view,
-    MECHANISM,
-    (RATE, "rate_per_s"),
-    tuple(
-        (MeasuredColumn(name, words, places=3),)
-        for name, words in WORDS.items()
-        if name != EXPECTED
-    ),
-    AXES,
-    drawn=False,
-)
+VIEW = View("Table II, for each connection that clients began", _read_for_view, MECHANISM,
+            (RATE, "rate_per_s"),
+            tuple((MeasuredColumn(name, words, places=3),)
+                  for name, words in WORDS.items() if name != EXPECTED), AXES,
+            drawn=False)  # fmt: skip

@@ -34,13 +34,11 @@ def _tell(curves: pd.DataFrame, _measured: Frames, _part: str) -> list[str]:
     if not most > 1:
         return []
     arms = list(curves["arm"].unique())
-    return [
-        f"At {number(most, 2)} times it: {in_words(curves, most, arms)}. A Windows client "
-        "(win-emu) that is refused connects again at once, up to twice, so that rst-syn "
-        "has three SYNs to refuse instead of one; no-syn-drop refuses no SYN and resets "
-        "the connection at the end of its handshake instead, which such a client takes "
-        "for an end."
-    ]
+    return [f"At {number(most, 2)} times it: {in_words(curves, most, arms)}. A Windows client "
+            "(win-emu) that is refused connects again at once, up to twice, so that rst-syn "
+            "has three SYNs to refuse instead of one; no-syn-drop refuses no SYN and resets "
+            "the connection at the end of its handshake instead, which such a client takes "
+            "for an end."]  # fmt: skip
 
 
 FIGURE = OverloadFigure("Figure 4", "Clients that connect again at once", _tell, _measure)

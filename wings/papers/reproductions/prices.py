@@ -53,10 +53,8 @@ def judge_lists(
     for name, part in by_list.items():
         for each in check(part):
             verdicts.setdefault((each.where, each.what, each.stated), {})[name] = each
-    rows = [
-        (*claim, next(iter(checks.values())).ours, *judge_claim(checks))
-        for claim, checks in verdicts.items()
-    ]
+    rows = [(*claim, next(iter(checks.values())).ours, *judge_claim(checks))
+            for claim, checks in verdicts.items()]  # fmt: skip
     first = next(iter(by_list))
     return (
         Grid(

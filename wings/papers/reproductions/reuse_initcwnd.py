@@ -33,13 +33,11 @@ KEY_ARMS = f"{KEY}, Fast Open"
 ALONE = ("Fast Open", "reuse", "window")
 LAST = "Fast Open after the others"
 # Which of Fast Open, most reuse and the larger window a load has, and the load it is compared with.
-COMPARED = {
-    "Fast Open": ((True, False, False), (False, False, False)),
-    "reuse": ((False, True, False), (False, False, False)),
-    "window": ((False, False, True), (False, False, False)),
-    "all three": ((True, True, True), (False, False, False)),
-    LAST: ((True, True, True), (False, True, True)),
-}
+COMPARED = {"Fast Open": ((True, False, False), (False, False, False)),
+            "reuse": ((False, True, False), (False, False, False)),
+            "window": ((False, False, True), (False, False, False)),
+            "all three": ((True, True, True), (False, False, False)),
+            LAST: ((True, True, True), (False, True, True))}  # fmt: skip
 
 
 def rebuild(results: Results, _: Reference | None) -> Rebuilt:
@@ -111,10 +109,8 @@ def _grid(frame: pd.DataFrame, part: str) -> Grid:
 
 
 def _maps(frame: pd.DataFrame, label: str) -> list[Figure]:
-    names = [
-        f"{'any' if reuse == UNLIMITED else f'{reuse:g}'}, {window:g}"
-        for reuse, window in zip(frame[REUSE], frame[WINDOW], strict=True)
-    ]
+    names = [f"{'any' if reuse == UNLIMITED else f'{reuse:g}'}, {window:g}"
+             for reuse, window in zip(frame[REUSE], frame[WINDOW], strict=True)]  # fmt: skip
     frame = frame.assign(**{KEY: names})
     arms = frame[TFO].map({True: "on", False: "off"})
     times = Figure(

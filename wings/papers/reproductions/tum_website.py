@@ -98,19 +98,13 @@ def by_site(arms: pd.DataFrame) -> pd.DataFrame:
 def _grid(loads: pd.DataFrame, label: str) -> Grid:
     """Return one row for each RTT: the load time of each arm, then each improvement."""
     arms = dict.fromkeys(loads["arm"])
-    times, gains = (
-        loads.pivot_table(index="rtt_ms", columns="arm", values=value, aggfunc="median")
-        for value in ("plt_s", "improvement")
-    )
+    times, gains = (loads.pivot_table(index="rtt_ms", columns="arm", values=value, aggfunc="median")
+                    for value in ("plt_s", "improvement"))  # fmt: skip
     return grid_of(
-        times.join(gains.add_suffix(" gain")).reset_index(),
-        titled("Figures 4 and 5", label),
-        {
-            "rtt_ms": "RTT (ms)",
-            **{arm: f"{arm} (s)|3" for arm in arms},
-            **{f"{arm} gain": f"Improvement: {arm} (%)|1" for arm in arms if arm in gains},
-        },
-    )
+        times.join(gains.add_suffix(" gain")).reset_index(), titled("Figures 4 and 5", label),
+        {"rtt_ms": "RTT (ms)", **{arm: f"{arm} (s)|3" for arm in arms},
+         **{f"{arm} gain": f"Improvement: {arm} (%)|1" for arm in arms if arm in gains}}
+    )  # fmt: skip
 
 
 def _figures(loads: pd.DataFrame, label: str) -> list[Figure]:

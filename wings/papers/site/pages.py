@@ -188,13 +188,11 @@ def _write_index(site: Path, matrix: Matrix, steps: Sequence[ReleaseStep], apart
 
 def _describe(results: Results) -> dict[str, Any]:
     """Return where a folder comes from."""
-    return {
-        "name": name_of(results), "identity": results.identity,
-        "title": experiment_of(results.manifest).get("title", ""),
-        "created": str(results.manifest.get("created_utc", "")),
-        "revision": revision_of(results.manifest), "command": command_of(results.manifest),
-        "sections": manifest_sections(results.manifest),
-    }  # fmt: skip
+    return {"name": name_of(results), "identity": results.identity,
+            "title": experiment_of(results.manifest).get("title", ""),
+            "created": str(results.manifest.get("created_utc", "")),
+            "revision": revision_of(results.manifest), "command": command_of(results.manifest),
+            "sections": manifest_sections(results.manifest)}  # fmt: skip
 
 
 @cache

@@ -70,10 +70,8 @@ def formula(answer: object, measured: pd.DataFrame, column: str, *, given: Seque
     rows: list[dict[str, Any]] = [
         {str(name): value for name, value in row.items()} for row in measured.to_dict("records")
     ]
-    right = sum(
-        _is_near(_call(answer, row, names), row[column], within_pct, hint, verb="Return")
-        for row in rows
-    )
+    right = sum(_is_near(_call(answer, row, names), row[column], within_pct, hint, verb="Return")
+                for row in rows)  # fmt: skip
     _require(right == len(rows), f"It is right in {right} of {len(rows)} measurements. {hint}")
     _praise(f"right in {right} of {len(rows)} measurements, within {within_pct:g} %")
 

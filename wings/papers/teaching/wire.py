@@ -128,17 +128,12 @@ def _rows(pcap: Path) -> pd.DataFrame:
             continue
         if packet.flags & SYN:
             starts[way] = packet.seq
-        rows.append({
-            "at_ms": (packet.at_ns - begin_ns) / 1e6,
-            "connection": numbers[ends],
-            "sender": "client" if clients[ends] == packet.sender else "server",
-            "flag": "".join(mark for bit, mark in FLAGS if packet.flags & bit),
-            **_numbers(packet, starts),
-            "payload_bytes": packet.payload_bytes,
-            "ip_bytes": packet.ip_bytes,
-            "cookie": _cookie(packet),
-            "tsval_ms": _clock(packet),
-        })  # fmt: skip
+        rows.append({"at_ms": (packet.at_ns - begin_ns) / 1e6, "connection": numbers[ends],
+                     "sender": "client" if clients[ends] == packet.sender else "server",
+                     "flag": "".join(mark for bit, mark in FLAGS if packet.flags & bit),
+                     **_numbers(packet, starts), "payload_bytes": packet.payload_bytes,
+                     "ip_bytes": packet.ip_bytes, "cookie": _cookie(packet),
+                     "tsval_ms": _clock(packet)})  # fmt: skip
     return pd.DataFrame(rows).astype({"tsval_ms": "Int64"})
 
 

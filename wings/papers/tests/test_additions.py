@@ -144,10 +144,8 @@ def test_a_published_table_is_its_csv_alone(tree: Path, tmp_path: Path) -> None:
     report = str(found["report"])
     begin = report.index("Stated values beside ours")
     rows = re.findall("<tr>(.*?)</tr>", report[begin : report.index("</table>", begin)], re.DOTALL)
-    told = [
-        [re.sub("<[^>]+>", "", field).strip() for field in re.findall("<td.*?</td>", row)]
-        for row in rows[1:]
-    ]
+    told = [[re.sub("<[^>]+>", "", field).strip() for field in re.findall("<td.*?</td>", row)]
+            for row in rows[1:]]  # fmt: skip
     ours = {
         (record.trial.linked.link.rtt_ms, record.trial.linked.tcp.tfo): load.plt_ms
         for record in read_records(results)

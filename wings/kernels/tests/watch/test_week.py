@@ -70,10 +70,8 @@ def test_a_week_of_56_branches(tmp_path: Path) -> None:
     executor, _ = make_executor(tmp_path)
     list_file = tmp_path / "list" / "branches.json"
     list_file.parent.mkdir()
-    with (
-        serving_folder(week.repository / ".git") as repository,
-        serving_folder(list_file.parent) as site,
-    ):
+    with (serving_folder(week.repository / ".git") as repository,
+          serving_folder(list_file.parent) as site):  # fmt: skip
         for number in range(BRANCHES):
             shown = [entry | {"url": f"{repository} {entry['branch']}"}
                      for entry in week.listed[max(0, number - 8) : number + 1]]  # fmt: skip

@@ -43,9 +43,7 @@ def test_both_arms_stand_side_by_side(requests: pd.DataFrame) -> None:
     assert "amazon" in svg
 
 
-def test_a_client_that_tells_no_connection_gets_a_colour_of_its_own(
-    requests: pd.DataFrame,
-) -> None:
+def test_a_client_that_tells_no_connection_gets_a_colour_of_its_own(requests: pd.DataFrame) -> None:
     load = requests.query("tfo").assign(connection=None, cold=None)
     assert {bar["kind"] for bar in bars(waterfall(load))} == {UNKNOWN}
 

@@ -32,10 +32,8 @@ def write(folder: Path, table: str, notes: str | None = None) -> Path:
 
 def test_published_numbers_are_those_of_the_paper() -> None:
     reference = read_reference("fastopen-table1")
-    found = {
-        (page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
-        for (page, rtt), row in reference.rows.items()
-    }
+    found = {(page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
+             for (page, rtt), row in reference.rows.items()}  # fmt: skip
     assert found == {
         ("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
         ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
@@ -59,10 +57,8 @@ def test_published_numbers_hold_for_the_published_link_only() -> None:
 
 def test_every_published_deviation_has_its_row() -> None:
     reference = read_reference("fastopen-table1")
-    bounds = {
-        (one.axes["page"], one.axes["rtt_ms"]): one.high
-        for one in reference.select("plt_deviation")
-    }
+    bounds = {(one.axes["page"], one.axes["rtt_ms"]): one.high
+              for one in reference.select("plt_deviation")}  # fmt: skip
     assert bounds.keys() == reference.rows.keys()
     assert {key for key, high in bounds.items() if high == 7} == {("amazon", 20)}
 
@@ -189,11 +185,9 @@ def test_problems_of_table_and_notes_come_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("notes", "problem"),
-    [
-        ("title = ", "x.toml: not TOML: "),
-        ("[applies]\nrtt = 20\n", "x.toml: applies.rtt: no knob is named so (did you mean 'rtt_ms"),
-    ],
-)
+    [("title = ", "x.toml: not TOML: "),
+     ("[applies]\nrtt = 20\n", "x.toml: applies.rtt: no knob is named so (did you mean 'rtt_ms")]
+)  # fmt: skip
 def test_wrong_notes(tmp_path: Path, notes: str, problem: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_reference("x", write(tmp_path, f"{HEADER}\nT,q,s,1,,\n", notes))

@@ -26,15 +26,11 @@ PRICES = {"syn": 100_000, "segment": 50_000, "accept": 100_000, "request": 200_0
 def load_at(mechanism: Mechanism, multiple: float, *, win_emu: bool = False,
             close_rst: bool = False, **server: Any) -> ServerLoad:  # fmt: skip
     """An arm at a multiple of the saturation."""
-    return ServerLoad(
-        ServerSpec(mechanism=mechanism, **server),
-        ArrivalSpec(
-            rate_per_s=round(SATURATION * multiple),
-            retries_refused=2 * win_emu,
-            ending="rst" if close_rst else "fin",
-        ),
-        LinkSpec(rtt_ms=2.0),
-    )
+    return ServerLoad(ServerSpec(mechanism=mechanism, **server),
+                      ArrivalSpec(rate_per_s=round(SATURATION * multiple),
+                                  retries_refused=2 * win_emu,
+                                  ending="rst" if close_rst else "fin"),
+                      LinkSpec(rtt_ms=2.0))  # fmt: skip
 
 
 def point(load: ServerLoad, replies: float, response_ms: float, failed_pct: float = 0.0,

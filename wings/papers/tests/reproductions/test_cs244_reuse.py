@@ -66,10 +66,8 @@ def test_the_row_that_breaks_the_sentence_is_named(tmp_path: Path) -> None:
 
 
 def test_arms_share_their_runs_and_a_lone_arm_has_no_improvement(tmp_path: Path) -> None:
-    records = [
-        *runs("amazon", 1, (1000.0, 9000.0), (900.0, 9000.0)),
-        *runs("amazon", 2, (2000.0,), (1.0,)),
-    ]
+    records = [*runs("amazon", 1, (1000.0, 9000.0), (900.0, 9000.0)),
+               *runs("amazon", 2, (2000.0,), (1.0,))]  # fmt: skip
     records[3] = broken(records[3], "unproven")
     records[5] = broken(records[5], "timeout")
     found = rebuilt(tmp_path, records)

@@ -119,10 +119,8 @@ def test_figures_and_checks_from_har_files(tmp_path: Path) -> None:
 
 def waiting(good: Record) -> Record:
     """A record whose client says how long connections took to open."""
-    asked = (
-        RequestTiming("http://a.test/", 200, 0.0, 400.0, 9, "1", connect_ms=100.0),
-        RequestTiming("http://a.test/b", 200, 400.0, 500.0, 9, "1"),
-    )
+    asked = (RequestTiming("http://a.test/", 200, 0.0, 400.0, 9, "1", connect_ms=100.0),
+             RequestTiming("http://a.test/b", 200, 400.0, 500.0, 9, "1"))  # fmt: skip
     return replace(good, measured=replace(load_of(good), requests=asked))
 
 

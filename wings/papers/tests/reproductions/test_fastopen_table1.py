@@ -109,10 +109,8 @@ def test_a_missing_arm_is_not_measured_and_said(tmp_path: Path) -> None:
 
 
 def test_other_links_are_not_beside_the_paper(tmp_path: Path) -> None:
-    records = [
-        record(condition("amazon", 20.0, tfo=tfo, down_kbit=8000), 0, 1000.0)
-        for tfo in (False, True)
-    ]
+    records = [record(condition("amazon", 20.0, tfo=tfo, down_kbit=8000), 0, 1000.0)
+               for tfo in (False, True)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     assert checks_at(found, "Table 1, amazon") == []
     assert len(found.figures) == 1

@@ -58,10 +58,8 @@ def drawn(*every: Results) -> Rebuilt:
 
 
 def test_both_kernels_are_in_one_figure_and_their_distance_is_a_number(tmp_path: Path) -> None:
-    found = drawn(
-        lane(tmp_path / "v", overload(), "virtual", "7.3"),
-        lane(tmp_path / "h", overload(1.1), "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", overload(), "virtual", "7.3"),
+                  lane(tmp_path / "h", overload(1.1), "host", "6.18"))  # fmt: skip
     names = [figure.name for figure in found.figures]
     expected = ["lanes-replies-of-saturation", "lanes-response-ms", "lanes-failed-pct"]
     assert names == expected
@@ -97,10 +95,8 @@ def test_reasons_of_the_model_are_given_in_virtual_time_only(tmp_path: Path) -> 
         at_rate(rate, on, rate / 50 - 10.0 * on) for rate in (2000, 4000) for on in (False, True)
     ]
     name = "fastopen-server-cpu"
-    found = drawn(
-        lane(tmp_path / "v", cpu, "virtual", "7.3", name, name),
-        lane(tmp_path / "h", cpu, "host", "6.18", name, name),
-    )
+    found = drawn(lane(tmp_path / "v", cpu, "virtual", "7.3", name, name),
+                  lane(tmp_path / "h", cpu, "host", "6.18", name, name))  # fmt: skip
     virtual, host = found.checks[:2]
     assert (virtual.agreement, host.agreement) == ("differs", "differs")
     assert "price list" in virtual.why and "each has its price" in virtual.why
@@ -118,10 +114,8 @@ def test_servers_of_different_speed_meet_at_multiples_of_their_saturations(tmp_p
 
 
 def test_without_a_saturation_they_meet_at_their_rates(tmp_path: Path) -> None:
-    found = drawn(
-        lane(tmp_path / "v", overload(), "virtual", "7.3", saturation=None),
-        lane(tmp_path / "h", overload(1.2), "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", overload(), "virtual", "7.3", saturation=None),
+                  lane(tmp_path / "h", overload(1.2), "host", "6.18"))  # fmt: skip
     assert found.figures[0].name == "lanes-throughput"
     assert found.tables[0].columns[1] == "Rate"
     assert found.tables[0].columns[2] == "Replies (1/s), virtual 7.3"
@@ -137,10 +131,8 @@ def test_what_the_kernels_do_not_share_is_named(tmp_path: Path) -> None:
         )
         for one in overload()
     ]
-    found = drawn(
-        lane(tmp_path / "v", prices, "virtual", "7.3"),
-        lane(tmp_path / "h", slower[:3], "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", prices, "virtual", "7.3"),
+                  lane(tmp_path / "h", slower[:3], "host", "6.18"))  # fmt: skip
     assert "RTT (2 ms on virtual 7.3, 20 ms on host 6.18)" in found.figures[0].caption
     assert "priced by a model" in found.figures[0].caption
     assert "at 3 points" in found.story[0]

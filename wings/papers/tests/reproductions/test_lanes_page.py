@@ -26,10 +26,8 @@ def test_the_page_has_figures_distances_and_the_verdicts_of_each_kernel(tmp_path
 
 
 def test_equal_records_give_an_equal_page(tmp_path: Path) -> None:
-    every = [
-        lane(tmp_path / "v", overload(), "virtual", "7.3"),
-        lane(tmp_path / "h", overload(1.1), "host", "6.18"),
-    ]
+    every = [lane(tmp_path / "v", overload(), "virtual", "7.3"),
+             lane(tmp_path / "h", overload(1.1), "host", "6.18")]  # fmt: skip
     pages = [tmp_path / name for name in ("a.html", "b.html")]
     for page in pages:
         write_lanes_page(page, every)

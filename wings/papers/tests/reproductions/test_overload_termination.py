@@ -10,13 +10,11 @@ from wings.papers.tests.reproductions.sweeps import check_at, checks_at
 NAME = "overload-termination"
 # At the saturation, at 1.12 and at 1.4 times.
 CURVES: tuple[tuple[Mechanism, bool, tuple[float, float, float]], ...] = (
-    ("default", False, (1000.0, 850.0, 700.0)),
-    ("default rst-fin", False, (1000.0, 1170.0, 800.0)),
-    ("default", True, (1000.0, 1190.0, 820.0)),
-    ("abort rst-syn", False, (1000.0, 950.0, 900.0)),
+    ("default", False, (1000.0, 850.0, 700.0)), ("default rst-fin", False, (1000.0, 1170.0, 800.0)),
+    ("default", True, (1000.0, 1190.0, 820.0)), ("abort rst-syn", False, (1000.0, 950.0, 900.0)),
     ("abort rst-syn rst-fin", False, (1000.0, 1180.0, 1000.0)),
-    ("abort rst-syn", True, (1000.0, 1200.0, 1040.0)),
-)
+    ("abort rst-syn", True, (1000.0, 1200.0, 1040.0))
+)  # fmt: skip
 
 
 def sweep() -> list[Record]:

@@ -28,10 +28,8 @@ def transfer(page: str, rtt_ms: float, window: int) -> Condition:
 
 
 def loads(rtt_ms: float, times_ms: dict[tuple[str, int], float]) -> list[Record]:
-    return [
-        fetch(transfer(page, rtt_ms, window), plt_ms, SIZES[page])
-        for (page, window), plt_ms in times_ms.items()
-    ]
+    return [fetch(transfer(page, rtt_ms, window), plt_ms, SIZES[page])
+            for (page, window), plt_ms in times_ms.items()]  # fmt: skip
 
 
 def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:

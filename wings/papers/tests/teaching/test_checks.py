@@ -69,14 +69,11 @@ def test_a_list_is_as_good_as_a_tuple() -> None:
     measured = ("amazon", 20.0)
     for answer in (measured, ["amazon", 20], ("amazon", np.float64(20))):
         checks.equal(answer, measured, hint="row")
-    for wrong, said in (
-        (["amazon", 100], "row"),
-        (["amazon"], "row"),
-        ((None, None), "row"),
-        ("amazon", "Answer with a tuple, not a text. row"),
-        (pd.Series(["amazon", 20]), "Answer with a tuple, not a Series. row"),
-        (("amazon", pd.Series([20.0])), "Answer with a number, not a Series. row"),
-    ):
+    for wrong, said in ((["amazon", 100], "row"), (["amazon"], "row"), ((None, None), "row"),
+                        ("amazon", "Answer with a tuple, not a text. row"),
+                        (pd.Series(["amazon", 20]), "Answer with a tuple, not a Series. row"),
+                        (("amazon", pd.Series([20.0])),
+                         "Answer with a number, not a Series. row")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=f"^{said}$"):
             checks.equal(wrong, measured, hint="row")
 
@@ -100,14 +97,12 @@ def test_a_dictionary_needs_its_keys_and_each_number() -> None:
 def test_a_formula_holds_in_every_measurement() -> None:
     check(lambda rtt_ms: 2 * rtt_ms + 1)
     check(lambda rtt_ms, one=1: 2 * rtt_ms + one)
-    for answer, said in (
-        (41.0, "Answer with a function"),
-        (lambda rtt_ms: 41.0, "right in 1 of 2 measurements. two"),
-        (lambda rtt_ms: rtt_ms / 0, "raised ZeroDivisionError"),
-        (lambda rtt_ms: None, "right in 0 of 2"),
-        (lambda rtt_ms: 10**400, "right in 0 of 2"),
-        (int, "Answer with a function that you wrote. two"),
-    ):
+    for answer, said in ((41.0, "Answer with a function"),
+                         (lambda rtt_ms: 41.0, "right in 1 of 2 measurements. two"),
+                         (lambda rtt_ms: rtt_ms / 0, "raised ZeroDivisionError"),
+                         (lambda rtt_ms: None, "right in 0 of 2"),
+                         (lambda rtt_ms: 10**400, "right in 0 of 2"),
+                         (int, "Answer with a function that you wrote. two")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=said):
             check(answer)
 

@@ -236,10 +236,8 @@ def test_a_teacher_grades_with_the_tools_own_commands(
     shutil.copytree(path.parent, tmp_path / "source" / lab)
     course = f"--course-dir={tmp_path}"
     in_notebooks("nbgrader", "generate_assignment", lab, course)
-    for student, notebook in (
-        ("solver", path),
-        ("beginner", tmp_path / "release" / lab / path.name),
-    ):
+    for student, notebook in (("solver", path),
+                              ("beginner", tmp_path / "release" / lab / path.name)):  # fmt: skip
         shutil.copytree(notebook.parent, tmp_path / "submitted" / student / lab)
     in_notebooks("nbgrader", "autograde", lab, course)
     database = f"--db=sqlite:///{tmp_path}/gradebook.db"
