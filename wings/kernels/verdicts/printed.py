@@ -10,11 +10,10 @@ import click
 from analysis.formats.forms import FORMS, FORMS_HELP
 from firstflight.cli.reports import read_width
 from testbed.base.whole_file import write_whole
-from wings.kernels.verdicts.commit import render_commit
 from wings.kernels.verdicts.document import describe_attribution
 from wings.kernels.verdicts.suite import render_junit, suites_of
 from wings.kernels.verdicts.table import Attribution, FailRule
-from wings.kernels.verdicts.terminal import render_markdown, render_text
+from wings.kernels.verdicts.terminal import render_commit, render_markdown, render_text
 
 STYLES = ("table", "mail", "commit", *FORMS)
 """How the table of kernels may be printed."""

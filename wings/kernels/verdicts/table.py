@@ -118,7 +118,7 @@ class LaneVerdicts:
     def extreme(self) -> CellFinding | None:
         """The cell that changed most; ``None`` where none has a number."""
         known = [cell for cell in self.cells if cell.attribution and cell.attribution.pct]
-        return max(known, key=_size, default=None)
+        return max(known, key=size_of, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def _size(cell: CellFinding) -> float:
-    attribution = cell.attribution
-    return (abs(attribution.pct.value) if attribution is not None and attribution.pct is not None
-            else 0.0)  # fmt: skip
+def size_of(cell: CellFinding) -> float:
+    """Return by how many percent a cell is another, either way; 0 where that is not known."""
+    pct = cell.attribution.pct if cell.attribution is not None else None
+    return abs(pct.value) if pct is not None else 0.0

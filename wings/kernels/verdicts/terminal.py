@@ -1,4 +1,4 @@
-"""The table of kernels in words: for a terminal, and as plain text that fits into a mail.
+"""The table of kernels in words: for a terminal, for a mail, and for a commit message.
 
 The mail is Markdown as well: its table and packets are indented by four, which shows them as they
 are.  All of it is ASCII.
@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from analysis.formats.lines import join_lines
+from analysis.records.metric import Metric
 from analysis.tables.columns import GAP, Column, axis_columns, render_columns
 from analysis.verdicts.compare.attribution import (
     CLOCK_READ_NS,
@@ -21,11 +22,14 @@ from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.sentences import label_cell, packet_lines
 from analysis.words import capitalised, clean, count
 from wings.kernels.verdicts.answer import answer, describe_family, others
-from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts
+from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, size_of
 
 MAIL_WIDTH = 76
 """Columns of a line in a mail, as lists of the kernel have them."""
 INDENT = "    "
+COMMIT_WIDTH, COMMIT_INDENT = 72, "  "
+COMMIT_CELLS = 6
+"""Of so many cells, those that moved most, a commit message gives the metric before and after."""
 WIDTH = 100
 MAX_SHOWN = 3
 """Of so many cells of a kernel the first packet that differs is shown."""
@@ -79,6 +83,48 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
             lines.append("")
     lines += textwrap.wrap(MEANINGS, MAIL_WIDTH)
     return join_lines(lines)
+
+
+def render_commit(attribution: Attribution) -> str:
+    """Return a paragraph for each later kernel, in the columns that git and checkpatch.pl want."""
+    lines: list[str] = []
+    for lane in attribution.lanes:
+        lines += [""] * bool(lines) + [*_paragraph(attribution, lane)]
+    return join_lines(lines)
+
+
+def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
+    label = attribution.metric.labels
+    head = (f"Firstflight, {label} in virtual time, {attribution.base_name} before and "
+            f"{lane.name} after: {answer(lane)}.")  # fmt: skip
+    yield from textwrap.wrap(head, COMMIT_WIDTH, break_on_hyphens=False)
+    moved = sorted((c for c in lane.cells if c.attribution
+                    and c.attribution.verdict in ("slower", "faster")), key=size_of,
+                   reverse=True)  # fmt: skip
+    if not moved:
+        return
+    yield ""
+    for cell in moved[:COMMIT_CELLS]:
+        yield from _commit_row(name_row(attribution, cell), cell, attribution.metric)
+    if len(moved) > COMMIT_CELLS:
+        yield f"{COMMIT_INDENT}and {len(moved) - COMMIT_CELLS} more"
+    first = next((c for c in moved if c.attribution and c.attribution.counters), None)
+    if first is not None and first.attribution is not None:
+        counters = [f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
+                    for each in first.attribution.counters[:MAX_COUNTERS]]  # fmt: skip
+        yield ""
+        where = f"Counters of one load ({name_row(attribution, first)}): "
+        yield from textwrap.wrap(where + ", ".join(counters), COMMIT_WIDTH)
+
+
+def _commit_row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
+    before, after = (f"{side.median_ms:.{metric.places}f}" if side and side.median_ms is not None
+                     else "-" for side in (cell.base, cell.new))  # fmt: skip
+    pct = cell.attribution.pct if cell.attribution else None
+    size = f" ({pct.value:+.2f}%)" if pct is not None else ""
+    text = f"{name}: {before} -> {metric.with_unit(after)}{size}"
+    return textwrap.wrap(text, COMMIT_WIDTH, initial_indent=COMMIT_INDENT,
+                         subsequent_indent=COMMIT_INDENT * 2, break_on_hyphens=False)  # fmt: skip
 
 
 def summary(attribution: Attribution, rule: FailRule) -> list[str]:
@@ -172,8 +218,7 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
         attribution = cell.attribution
         if attribution is None:
             return len(order), 0.0
-        return (order.index(attribution.verdict),
-                -abs(attribution.pct.value) if attribution.pct else 0.0)  # fmt: skip
+        return order.index(attribution.verdict), -size_of(cell)
 
     return sorted(cells, key=gravity)
 

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.plot.chart import Plot
 from analysis.records.frame import opening_frame, trial_frame
 from analysis.records.results import Results
-from wings.papers.plot.openings import openings
+from wings.papers.plot.visit import openings
 
 AXES = ["protocol", "tls_resumption", "early_data", "tfo"]
 """What makes a mechanism."""

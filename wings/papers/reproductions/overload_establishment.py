@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.records.results import Results
-from analysis.report.publications import Rebuilt
 from analysis.words import number
-from wings.papers.published.reference import Reference
 from wings.papers.reproductions.overload_curves import (
     ARM,
     RATE,
@@ -22,11 +19,6 @@ from wings.papers.reproductions.sweep import titled
 DEFAULT = "default"
 PAIRS = (*(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
          ArmPair("abort rst-syn", "abort"), ArmPair("reserv rst-syn", "reserv"))  # fmt: skip
-
-
-def rebuild(results: Results, reference: Reference) -> Rebuilt:
-    """Return both panels of the figure, the failures, and the checks of what the text states."""
-    return FIGURE.rebuild(results, reference)
 
 
 def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
@@ -77,4 +69,4 @@ def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
 
 
 FIGURE = OverloadFigure("Figure 3", "Ways to establish connections under overload", _tell, _measure)
-VIEW = FIGURE.view
+VIEW, rebuild = FIGURE.view, FIGURE.rebuild

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.records.results import Results
-from analysis.report.publications import Rebuilt
 from analysis.words import number
-from wings.papers.published.reference import Reference
 from wings.papers.reproductions.overload_curves import RATE, ArmPair, gains_of, in_words
 from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 
@@ -16,11 +13,6 @@ ABORT, REFUSING, NEVER_REFUSING, REGULAR = (
 )  # fmt: skip
 PAIRS = (ArmPair(REFUSING, ABORT), ArmPair(REFUSING, REGULAR), ArmPair(NEVER_REFUSING, ABORT),
          ArmPair(NEVER_REFUSING, REFUSING), ArmPair(NEVER_REFUSING, REGULAR))  # fmt: skip
-
-
-def rebuild(results: Results, reference: Reference) -> Rebuilt:
-    """Return both panels of the figure, the failures, and the checks of what the text states."""
-    return FIGURE.rebuild(results, reference)
 
 
 def _measure(loads: pd.DataFrame, _curves: pd.DataFrame) -> Frames:
@@ -42,4 +34,4 @@ def _tell(curves: pd.DataFrame, _measured: Frames, _part: str) -> list[str]:
 
 
 FIGURE = OverloadFigure("Figure 4", "Clients that connect again at once", _tell, _measure)
-VIEW = FIGURE.view
+VIEW, rebuild = FIGURE.view, FIGURE.rebuild

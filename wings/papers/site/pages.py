@@ -29,7 +29,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes
 from testbed.base.whole_folder import new_folder
 from testbed.model import PageLoad, Record
-from wings.papers.plot.waterfall import waterfall
+from wings.papers.plot.visit import waterfall
 from wings.papers.site.figure import draw_releases
 from wings.papers.site.matrix import (
     Found,

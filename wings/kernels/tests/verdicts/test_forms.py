@@ -19,9 +19,9 @@ from tests.analysis.verdicts.compare.test_kernels import OFF, lane
 from wings.kernels.formats.netdev import name_for_netdev
 from wings.kernels.tests.verdicts.test_table import BASE, SLOWER, run_of
 from wings.kernels.verdicts import suite as kernel_suite
-from wings.kernels.verdicts.commit import COMMIT_WIDTH, render_commit
 from wings.kernels.verdicts.printed import STYLES, show_verdicts
 from wings.kernels.verdicts.table import Attribution, FailRule, attribute, attribute_lanes
+from wings.kernels.verdicts.terminal import COMMIT_WIDTH, render_commit
 
 RULE = FailRule()
 PROMISED = {"kept": "pass", "broken": "fail", "changed": "pass", "lacking": "skip", "stuck": "fail"}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wings.papers.teaching.sheets import make_sheet
+from wings.papers.teaching.hand_out import make_sheet
 
 
 def cell(
