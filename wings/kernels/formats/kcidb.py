@@ -40,19 +40,13 @@ def _checkout(tested: Tested) -> dict[str, Any]:
     parts = tested.parts
     package, version = (parts.get(f"kernel.{name}", "") for name in ("package", "package_version"))
     return {
-        "id": _checkout_id(tested),
-        "origin": ORIGIN,
+        "id": _checkout_id(tested), "origin": ORIGIN,
         "git_commit_name": f"{package} {version}".strip() or tested.name,
-        "patchset_hash": _patchset(parts),
-        "comment": tested.name,
-        "start_time": tested.began,
+        "patchset_hash": _patchset(parts), "comment": tested.name, "start_time": tested.began,
         "valid": True,
-        "misc": {
-            name.removeprefix("kernel."): parts[name]
-            for name in ("kernel.source_sha256", "kernel.patches")
-            if name in parts
-        },
-    }
+        "misc": {name.removeprefix("kernel."): parts[name]
+                 for name in ("kernel.source_sha256", "kernel.patches") if name in parts}
+    }  # fmt: skip
 
 
 def _build(tested: Tested) -> dict[str, Any]:

@@ -90,15 +90,12 @@ def _read_document(folder: Path) -> dict[str, Any]:
 def _read(kernel: Mapping[str, Any]) -> TriedChange:
     extreme = max(kernel["cells"], key=lambda cell: (abs(_change(cell)), bool(cell["evidence"])))
     return TriedChange(
-        name=kernel["name"],
-        counts=kernel["counts"],
-        together=[family["verdict"] for family in kernel["families"]],
-        answer=kernel["answer"],
-        extreme_pct=_change(extreme),
-        extreme_cell=extreme["name"],
-        differs=[line.strip() for line in extreme["evidence"]
-                 if line.startswith(("  base #", "  new  #"))],
-        misses=kernel["misses"],
+        name=kernel["name"], counts=kernel["counts"],
+        together=[family["verdict"] for family in kernel["families"]], answer=kernel["answer"],
+        extreme_pct=_change(extreme), extreme_cell=extreme["name"],
+        differs=[line.strip()
+                 for line in extreme["evidence"] if line.startswith(("  base #", "  new  #"))],
+        misses=kernel["misses"]
     )  # fmt: skip
 
 

@@ -107,30 +107,21 @@ def describe_attribution(attribution: Attribution, rule: FailRule) -> Attributio
 
 def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> KernelDocument:
     extreme = lane.extreme.attribution if lane.extreme is not None else None
-    return {
-        "name": lane.name,
-        "folder": lane.comparison.new,
-        "answer": answer(lane),
-        "families": [asdict(family) for family in lane.families],
-        "counts": lane.counts,
-        "median_pct": lane.median_pct,
-        "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
-        "misses": lane.comparison.misses,
-        "broken_by": [asdict(warning) for warning in lane.kernel_warnings],
-        "base_says": [asdict(warning) for warning in lane.base_kernel_warnings],
-        "cells": [_cell(attribution, cell, rule) for cell in lane.cells],
-    }
+    return {"name": lane.name, "folder": lane.comparison.new, "answer": answer(lane),
+            "families": [asdict(family) for family in lane.families], "counts": lane.counts,
+            "median_pct": lane.median_pct,
+            "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
+            "misses": lane.comparison.misses,
+            "broken_by": [asdict(warning) for warning in lane.kernel_warnings],
+            "base_says": [asdict(warning) for warning in lane.base_kernel_warnings],
+            "cells": [_cell(attribution, cell, rule) for cell in lane.cells]}  # fmt: skip
 
 
 def _cell(attribution: Attribution, cell: CellFinding, rule: FailRule) -> KernelCellDocument:
-    return {
-        "name": name_row(attribution, cell),
-        "condition": cell.axes,
-        "base": cell.base.median_ms if cell.base else None,
-        "new": cell.new.median_ms if cell.new else None,
-        "flagged": rule.flags(cell),
-        "attribution": asdict(cell.attribution) if cell.attribution else None,
-        "packets": cell.change.packets if cell.change else None,
-        "retransmits": cell.change.retransmits if cell.change else None,
-        "evidence": evidence(cell),
-    }
+    return {"name": name_row(attribution, cell), "condition": cell.axes,
+            "base": cell.base.median_ms if cell.base else None,
+            "new": cell.new.median_ms if cell.new else None, "flagged": rule.flags(cell),
+            "attribution": asdict(cell.attribution) if cell.attribution else None,
+            "packets": cell.change.packets if cell.change else None,
+            "retransmits": cell.change.retransmits if cell.change else None,
+            "evidence": evidence(cell)}  # fmt: skip

@@ -163,19 +163,14 @@ def savings(results: Results) -> pd.DataFrame:
     swept = [
         name for name in table.axes if name in (*records_of(table.kind).axes, *varying_axes(cells))
     ]
-    rows = [
-        {
-            **{name: pair.axes.get(name) for name in swept},
-            "improvement_pct": _median(pair.improvement_pct),
-            "paper_improvement_pct": pair.paper.improvement_pct if pair.paper else math.nan,
-            "plt_off_s": _median(pair.spread_off, 1000.0),
-            "plt_on_s": _median(pair.spread_on, 1000.0),
-            "paper_plt_off_s": pair.paper.plt_off_s if pair.paper else math.nan,
-            "paper_plt_on_s": pair.paper.plt_on_s if pair.paper else math.nan,
-            "n": len(pair.seeds),
-        }
-        for pair in table.pairs
-    ]
+    rows = [{**{name: pair.axes.get(name) for name in swept},
+             "improvement_pct": _median(pair.improvement_pct),
+             "paper_improvement_pct": pair.paper.improvement_pct if pair.paper else math.nan,
+             "plt_off_s": _median(pair.spread_off, 1000.0),
+             "plt_on_s": _median(pair.spread_on, 1000.0),
+             "paper_plt_off_s": pair.paper.plt_off_s if pair.paper else math.nan,
+             "paper_plt_on_s": pair.paper.plt_on_s if pair.paper else math.nan,
+             "n": len(pair.seeds)} for pair in table.pairs]  # fmt: skip
     return pd.DataFrame(rows)
 
 

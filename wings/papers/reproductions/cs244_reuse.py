@@ -73,22 +73,16 @@ def average_pairs(pairs: Sequence[Pair], further_axes: Sequence[str] = ()) -> pd
         served = [record.replay.most_per_connection for record in proven if record.replay]
         off_s, on_s = _means_s(pair)
         low, high = ends_of(pair.shift.percent if pair.shift else None)
-        rows.append({
-            **axes,
-            "part": part,
-            "page_part": ", ".join(filter(None, (str(axes["page"]), part))),
-            "name": ", ".join(filter(None, known)),
-            "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}",
-            "reuse": reuse,
-            "runs": len(pair.seeds),
-            "off_s": off_s,
-            "on_s": on_s,
-            "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
-            "improvement_pct_low": low,
-            "improvement_pct_high": high,
-            "opened": statistics.median(opened) if opened else None,
-            "requests_per_connection_most": max((most for most in served if most), default=None),
-        })  # fmt: skip
+        rows.append(
+            {**axes, "part": part, "page_part": ", ".join(filter(None, (str(axes["page"]), part))),
+             "name": ", ".join(filter(None, known)),
+             "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}", "reuse": reuse,
+             "runs": len(pair.seeds), "off_s": off_s, "on_s": on_s,
+             "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
+             "improvement_pct_low": low, "improvement_pct_high": high,
+             "opened": statistics.median(opened) if opened else None,
+             "requests_per_connection_most": max((most for most in served if most), default=None)}
+        )  # fmt: skip
     names = (*OWN_AXES, "part", "page_part", "name", "resources", "reuse", "runs", "off_s", "on_s",
              "improvement_pct", "improvement_pct_low", "improvement_pct_high", "opened",
              "requests_per_connection_most")  # fmt: skip

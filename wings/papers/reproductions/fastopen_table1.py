@@ -76,23 +76,15 @@ def _row(
         arm.median / 1000 if arm else float("nan") for arm in (pair.spread_off, pair.spread_on)
     )
     improvement = gain.median if gain else float("nan")
-    return {
-        "name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
-        "series": name_row(pair.axes, ["page", *further_axes]),
-        "setting": name_row(pair.axes, ["rtt_ms", *further_axes]),
-        "published": reference.variants.get(page, page),
-        "rtt_ms": float(pair.axes["rtt_ms"]),
-        "paper_pct": paper.improvement_pct,
-        "paper_off_s": paper.plt_off_s,
-        "paper_on_s": paper.plt_on_s,
-        "improvement_pct": improvement,
-        "improvement_pct_low": low,
-        "improvement_pct_high": high,
-        "off_s": off,
-        "on_s": on,
-        "gain": _percent(gain) if gain else "",
-        "missing": None if gain else pair.status.replace("_", " "),
-    }
+    return {"name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
+            "series": name_row(pair.axes, ["page", *further_axes]),
+            "setting": name_row(pair.axes, ["rtt_ms", *further_axes]),
+            "published": reference.variants.get(page, page), "rtt_ms": float(pair.axes["rtt_ms"]),
+            "paper_pct": paper.improvement_pct, "paper_off_s": paper.plt_off_s,
+            "paper_on_s": paper.plt_on_s, "improvement_pct": improvement,
+            "improvement_pct_low": low, "improvement_pct_high": high, "off_s": off, "on_s": on,
+            "gain": _percent(gain) if gain else "",
+            "missing": None if gain else pair.status.replace("_", " ")}  # fmt: skip
 
 
 def _most_of_others(row: pd.Series[Any], rows: pd.DataFrame) -> float:

@@ -158,23 +158,13 @@ def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
 
 def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
     """Return the numbers of all curves as a table."""
-    return grid_of(
-        curves,
-        title,
-        {
-            "arm": "Mechanism",
-            RATE: "Rate of saturation|2",
-            "rate_per_s": "Rate (1/s)",
-            "throughput": "Replies (1/s)|1",
-            "throughput_low": "from|1",
-            "throughput_high": "to|1",
-            "response_ms": "Mean response (ms)|1",
-            "response_ms_low": "from (ms)|1",
-            "response_ms_high": "to (ms)|1",
-            "failed_pct": "Failed (%)|1",
-        },
-        "Medians over the seeds, and the intervals of the medians.",
-    )
+    return grid_of(curves, title,
+                   {"arm": "Mechanism", RATE: "Rate of saturation|2", "rate_per_s": "Rate (1/s)",
+                    "throughput": "Replies (1/s)|1", "throughput_low": "from|1",
+                    "throughput_high": "to|1", "response_ms": "Mean response (ms)|1",
+                    "response_ms_low": "from (ms)|1", "response_ms_high": "to (ms)|1",
+                    "failed_pct": "Failed (%)|1"},
+                   "Medians over the seeds, and the intervals of the medians.")  # fmt: skip
 
 
 def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:

@@ -114,17 +114,12 @@ def _maps(frame: pd.DataFrame, label: str) -> list[Figure]:
     frame = frame.assign(**{KEY: names})
     arms = frame[TFO].map({True: "on", False: "off"})
     times = Figure(
-        named("reuse-plt", label),
-        f"{label}: page load time",
-        plot.heatmap(
-            frame.assign(**{KEY_ARMS: frame[KEY] + ", " + arms}),
-            x="rtt_ms",
-            y=KEY_ARMS,
-            value="plt_s",
-        ),
+        named("reuse-plt", label), f"{label}: page load time",
+        plot.heatmap(frame.assign(**{KEY_ARMS: frame[KEY] + ", " + arms}), x="rtt_ms", y=KEY_ARMS,
+                     value="plt_s"),
         f"Page load time of {label} in s by round-trip time, requests per connection, initial "
-        "window and Fast Open.",
-    )
+        "window and Fast Open."
+    )  # fmt: skip
     known = ["page", "rtt_ms", REUSE, WINDOW, KEY, *RUN]
     off, on = (frame[frame[TFO] == arm][[*known, "plt_s"]] for arm in (False, True))
     savings = off.merge(on, on=known, suffixes=("_off", "_on"))

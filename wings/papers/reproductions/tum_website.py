@@ -119,15 +119,10 @@ def _figures(loads: pd.DataFrame, label: str) -> list[Figure]:
     if gains.empty:
         return [absolute]
     relative = Figure(
-        named("website-improvement", label),
-        titled("Figure 5: improvement", label),
-        plot.lines(
-            gains.rename(columns={"improvement": "improvement_pct"}),
-            x="rtt_ms",
-            y="improvement_pct",
-            color=KEY,
-        ),
+        named("website-improvement", label), titled("Figure 5: improvement", label),
+        plot.lines(gains.rename(columns={"improvement": "improvement_pct"}), x="rtt_ms",
+                   y="improvement_pct", color=KEY),
         "How much sooner the website is loaded than without Fast Open and with the smaller "
-        "window, in percent of that time, over the round-trip time.",
-    )
+        "window, in percent of that time, over the round-trip time."
+    )  # fmt: skip
     return [absolute, relative]
