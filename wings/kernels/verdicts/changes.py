@@ -1,7 +1,7 @@
 """Changes of a kernel that ``kernel try`` has tried: a summary of each, small enough to commit.
 
 `wings/kernels/changes` has a file for each set: what the document of its run (`kernels.json`, of
-megabytes) says of every kernel, in a few lines.
+megabytes) says of every kernel, in a line.
 
     python -P -m wings.kernels.verdicts.changes RESULTS SET
 """
@@ -130,9 +130,12 @@ def read_kept(name: str, folder: Path) -> ChangeSet:
 
 
 def write_kept(kept: ChangeSet, name: str, folder: Path) -> None:
-    """Write the set ``name`` of those in ``folder`` anew."""
+    """Write the set ``name`` of those in ``folder`` anew: each change on a line of its own."""
+    document = asdict(kept)
+    changes = ",\n".join(map(json.dumps, document.pop("changes")))
+    head = json.dumps(document).removesuffix("}")
     path = folder / f"{name}.json"
-    write_whole(path, json.dumps(asdict(kept), indent=1) + "\n", f"{path.name} is as it was")
+    write_whole(path, f'{head}, "changes": [\n{changes}\n]}}\n', f"{path.name} is as it was")
 
 
 if __name__ == "__main__":
