@@ -228,10 +228,9 @@ def _list_unfit_own(part: CachePart, files: Path, home: Path) -> Iterator[str]:
         return
     problems = name_problems(name)
     yield from problems
-    made_of = identity and (
-        identity.config_sha256, identity.patches, identity.compiler, identity.recipe,
-        f"{KINDS['own'].kept_in}/{build_place(own, files).name}",
-    )  # fmt: skip
+    made_of = identity and (identity.config_sha256, identity.patches, identity.compiler,
+                            identity.recipe,
+                            f"{KINDS['own'].kept_in}/{build_place(own, files).name}")  # fmt: skip
     if made_of != (config_sha256(own), own.patch_sha256, read_name(), RECIPE,
                    part.folder.removesuffix(NEWER)):  # fmt: skip
         yield (

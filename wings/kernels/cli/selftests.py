@@ -28,7 +28,6 @@ from testbed.results.folder import new_results, refuse_explicit
 from wings.kernels.selftests.packetdrill import (
     NOT_THERE,
     VARIABLE,
-    Packetdrill,
     find_packetdrill,
 )
 from wings.kernels.selftests.plan import Wish, copy_suite
@@ -82,7 +81,8 @@ def selftests(services: Services, /, names: tuple[str, ...], pattern: str | None
         run = prepare_selftests(version, wish, drill, cache, debug=debug)
         with new_results(services.results, "selftests", began, output) as folder:
             run.begin(folder)
-        _log.info("%d tests of %s; %s", len(run.tests), run.tree.source, _say(drill))
+        said = f"packetdrill: {drill.says}" if drill else "no packetdrill"
+        _log.info("%d tests of %s; %s", len(run.tests), run.tree.source, said)
         verdicts = run.perform(folder, jobs)
     tested = _tested(run.bench.build, version, folder, began, services.now())
     if junit is not None:
@@ -102,10 +102,6 @@ def _tested(
              for key, value in asdict(build.identity).items()}  # fmt: skip
     first, last = (moment.isoformat(timespec="seconds") for moment in (began, ended))
     return Tested(name, str(folder), first, last, parts, build.identity.binary_sha256[:16])
-
-
-def _say(drill: Packetdrill | None) -> str:
-    return f"packetdrill: {drill.says}" if drill else "no packetdrill"
 
 
 def _exit_code(verdicts: Sequence[Verdict], run: SelftestRun) -> int:

@@ -83,10 +83,9 @@ class KernelSource:
                 for end in range(before + 1, len(kernel.patches) + 1)]  # fmt: skip
 
     def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
-        return define(
-            name, places.data(), base=self.base, patches=patches, fragments=self.fragments,
-            git=self.git, revision=self.revision, fuzz=self.fuzz, reverse=self.reverse,
-        )  # fmt: skip
+        return define(name, places.data(), base=self.base, patches=patches,
+                      fragments=self.fragments, git=self.git, revision=self.revision,
+                      fuzz=self.fuzz, reverse=self.reverse)  # fmt: skip
 
 
 def source_options(command: Command) -> Command:

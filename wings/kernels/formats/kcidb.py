@@ -17,9 +17,8 @@ from analysis.formats.suites import Case, Form, State, Suite, Tested
 ORIGIN = "firstflight"
 VERSION = {"major": 5, "minor": 3}
 LONGEST_EXCERPT = 16_384
-_STATUS: dict[State, str] = {
-    "passed": "PASS", "failed": "FAIL", "skipped": "SKIP", "error": "ERROR",
-}  # fmt: skip
+_STATUS: dict[State, str] = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP",
+                             "error": "ERROR"}  # fmt: skip
 _USERS = "own/"
 """How a patch of the user's is named, beside those of the testbed."""
 
@@ -31,7 +30,7 @@ def write_kcidb(suites: Sequence[Suite]) -> str:
         "version": VERSION,
         "checkouts": [_checkout(tested) for _, tested in known],
         "builds": [_build(tested) for _, tested in known],
-        "tests": [test for suite, tested in known for test in _tests(suite, tested)],
+        "tests": [_test(suite.topic, case, on) for suite, on in known for case in suite.cases],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -56,10 +55,6 @@ def _build(tested: Tested) -> dict[str, Any]:
             "compiler": parts.get("kernel.compiler", ""),
             "config_name": parts.get("kernel.config_sha256", ""), "status": "PASS",
             "misc": {"environment": tested.environment}}  # fmt: skip
-
-
-def _tests(suite: Suite, tested: Tested) -> list[dict[str, Any]]:
-    return [_test(suite.topic, case, tested) for case in suite.cases]
 
 
 def _test(topic: str, case: Case, tested: Tested) -> dict[str, Any]:

@@ -46,11 +46,9 @@ def _test(suite: Suite, several: bool) -> dict[str, Any]:
     if states <= {"skipped"}:
         state = "skipped"
     name = f"{suite.topic} {suite.tested.name}" if several and suite.tested else suite.topic
-    test: dict[str, Any] = {"test": name_for_netdev(name), "group": EXECUTOR,
-                            "result": _RESULTS[state],
-                            "link": suite.tested.folder if suite.tested is not None else "",
-                            "results": [_subtest(case) for case in suite.cases]}  # fmt: skip
-    return test
+    return {"test": name_for_netdev(name), "group": EXECUTOR, "result": _RESULTS[state],
+            "link": suite.tested.folder if suite.tested is not None else "",
+            "results": [_subtest(case) for case in suite.cases]}  # fmt: skip
 
 
 def _subtest(case: Case) -> dict[str, Any]:

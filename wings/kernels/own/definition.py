@@ -159,7 +159,8 @@ def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
         problems.append("--rev names a revision of a git tree: give --git DIR, too")
     if base is not None:
         try:
-            first = replace(_read_base(base, home), name=name)
+            known = OwnKernel(base, base) if base in pins() else read_own(base, home)
+            first = replace(known, name=name)
         except ConfigurationError as error:
             problems += error.problems
     if git is not None and first.git is not None:
@@ -185,10 +186,6 @@ def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
         own = _fitted(own, source, base)
     added = read_series(_patches_of(fragments, own), len(own.patches) + 1)
     return replace(own, patches=(*own.patches, *added))
-
-
-def _read_base(base: str, home: Path) -> OwnKernel:
-    return OwnKernel(base, base) if base in pins() else read_own(base, home)
 
 
 def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:

@@ -15,9 +15,8 @@ from wings.kernels.selftests.verdict import Verdict
 STYLES = ("table", *FORMS)
 TOPIC = "selftests"
 JUNIT_CLASS = "firstflight.selftests"
-_STATES: dict[str, State] = {
-    "passed": "passed", "failed": "failed", "skipped": "skipped", "incomplete": "error",
-}  # fmt: skip
+_STATES: dict[str, State] = {"passed": "passed", "failed": "failed", "skipped": "skipped",
+                             "incomplete": "error"}  # fmt: skip
 
 
 def render(verdicts: Sequence[Verdict], tested: Tested, style: str) -> str:

@@ -134,8 +134,7 @@ def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) ->
     with scratch_folder("kernel") as scratch:
         bundle = _lay_bundle(scratch / "bundle", bench)
         kernel = (ShadowedKernel if bench.shadowed else VirtualKernel)(
-            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr,
-            bench.confinement,
+            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr, bench.confinement
         )  # fmt: skip
 
         def perform(test: Selftest) -> Verdict:

@@ -27,9 +27,8 @@ def show_verdicts(attribution: Attribution, rule: FailRule, style: str, as_json:
     Raises:
         StorageError: a file cannot be written; nothing is printed.
     """
-    for path, text in (
-        (junit, render_junit(attribution, rule)), (markdown, render_markdown(attribution, rule)),
-    ):  # fmt: skip
+    for path, text in ((junit, render_junit(attribution, rule)),
+                       (markdown, render_markdown(attribution, rule))):  # fmt: skip
         if path is not None:
             write_whole(path, text, "make its folder, or choose another place")
     click.echo(_render(attribution, rule, style, as_json).rstrip("\n"))

@@ -200,12 +200,10 @@ def attribution_of(comparisons: Sequence[Comparison]) -> Attribution:
     problems = [
         f"{comparison.new} and {comparison.base} are no loads on virtual kernels: only of these a "
         "difference is surely the kernel's; use ./run.sh compare BASE NEW --across kernel, and for "
-        "scenarios ./run.sh scenario all"
-        for comparison in comparisons
-        if comparison.kernel != VIRTUAL
-        or comparison.clocks_differ
+        "scenarios ./run.sh scenario all" for comparison in comparisons
+        if comparison.kernel != VIRTUAL or comparison.clocks_differ
         or not all(cell.attribution for cell in comparison.cells)
-    ]
+    ]  # fmt: skip
     if problems or not comparisons:
         raise ConfigurationError(problems or ["there is nothing to compare the base with"])
     first = comparisons[0]

@@ -76,10 +76,9 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
         for cell in _telling(lane)[:1]:
             lines += [*textwrap.wrap(describe(attribution, lane, cell), MAIL_WIDTH), ""]
             for line in evidence(cell):
-                lines += textwrap.wrap(
-                    line, MAIL_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}    ",
-                    break_on_hyphens=False,
-                )  # fmt: skip
+                lines += textwrap.wrap(line, MAIL_WIDTH, initial_indent=INDENT,
+                                       subsequent_indent=f"{INDENT}    ",
+                                       break_on_hyphens=False)  # fmt: skip
             lines.append("")
     lines += textwrap.wrap(MEANINGS, MAIL_WIDTH)
     return join_lines(lines)

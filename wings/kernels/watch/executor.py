@@ -181,7 +181,9 @@ class _Run:
         failed = _failed(test)
         if failed:  # all of the base's, since the branch may have brought some of these
             (before,) = self._ask("selftests", *words, BASE, name="selftests-base")
-            failed = [name for name in failed if name in _passed(before)]
+            cases = before.get("results", ())
+            passed = {case["name"] for case in cases if case["result"] == "pass"}
+            failed = [name for name in failed if name in passed]
         self.worse["selftests"] = failed
         return test
 
@@ -260,7 +262,3 @@ class _Run:
 
 def _failed(test: Mapping[str, Any]) -> list[str]:
     return [case["name"] for case in test.get("results", ()) if case["result"] == "fail"]
-
-
-def _passed(test: Mapping[str, Any]) -> set[str]:
-    return {case["name"] for case in test.get("results", ()) if case["result"] == "pass"}

@@ -123,7 +123,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         if before is not None:
             connection.execute("DELETE FROM run WHERE id = ?", (before["id"],))
         environment = results.manifest.get("environment", {})
-        parts = {**environment.get("parts", {}), **_pages(environment)}
+        pages = environment.get("pages", {})
+        parts = environment.get("parts", {}) | {f"page {name}": pages[name] for name in pages}
         connection.execute("INSERT OR IGNORE INTO environment VALUES (?, ?)",
                            (identity.environment, canonical(parts)))  # fmt: skip
         run = _insert(connection, "run", row)
@@ -228,10 +229,6 @@ def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
         if spread is not None:
             named = {"run": run, "name": name_of(cell.axes), "metric": metric.name}
             yield named | asdict(spread)
-
-
-def _pages(environment: Mapping[str, Any]) -> dict[str, str]:
-    return {f"page {name}": value for name, value in environment.get("pages", {}).items()}
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:

@@ -92,7 +92,10 @@ def read_lanes(
         key = (run.experiment, run.kernel, run.kernel_version)
         runs_by_lane.setdefault(key, []).append(run)
     lanes = [_read_lane(connection, tuple(runs[-last:]), metric) for runs in runs_by_lane.values()]
-    lanes = [lane for lane in lanes if metric == PLT or any(map(_has_numbers, lane.lines))]
+    if metric != PLT:
+        lanes = [lane for lane in lanes if any(point is not None and point.median_ms is not None
+                                               for line in lane.lines
+                                               for point in line.points)]  # fmt: skip
     return tuple(sorted(lanes, key=lambda lane: lane.newest.created_utc, reverse=True))
 
 
@@ -123,10 +126,6 @@ def _read_cells(
            WHERE cell.run = ? ORDER BY place""",
         (metric.name, run.id),
     )
-
-
-def _has_numbers(line: Line) -> bool:
-    return any(point is not None and point.median_ms is not None for point in line.points)
 
 
 def _point(run: KeptRun, row: sqlite3.Row, metric: Metric) -> Point:

@@ -44,15 +44,13 @@ def waterfall(requests: Data, facet: str | None = None, title: str = "") -> Plot
         bars += [panel | bar for bar in _request_bars(load)]
     rows_of.check_drawable(bars, "waterfall", ("url",))
     kinds = [kind for kind in (FIRST, LATER, UNKNOWN) if any(b["kind"] == kind for b in bars)]
-    encoding = {
-        "x": field("start", "Q", title="Time since the start (ms)", axis={"tickCount": 4}),
-        "x2": {"field": "end"},
-        "y": field("place", "Q", axis=None, scale={"reverse": True}),
-        "color": color_of("kind", "request", kinds),
-        "tooltip": [hint("url", "N", "URL"), *_TIMES,
-                    hint("size", "Q", "Transferred (B)", ",.0f"),
-                    hint("connection", "N", "Connection")],
-    }  # fmt: skip
+    encoding = {"x": field("start", "Q", title="Time since the start (ms)", axis={"tickCount": 4}),
+                "x2": {"field": "end"},
+                "y": field("place", "Q", axis=None, scale={"reverse": True}),
+                "color": color_of("kind", "request", kinds),
+                "tooltip": [hint("url", "N", "URL"), *_TIMES,
+                            hint("size", "Q", "Transferred (B)", ",.0f"),
+                            hint("connection", "N", "Connection")]}  # fmt: skip
     described = describe("end_ms", None, rows_of.given(facet), len(bars)) | heading(title)
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     return _draw(bars, 7, 5, encoding, described, panels, FACET_WIDTH)
@@ -78,14 +76,12 @@ def openings(connections: Data, facet: str | None = None, title: str = "") -> Pl
     rows_of.check_drawable(bars, "openings", ("began_ms",))
     kinds = [kind for kind in KINDS if any(bar["kind"] == kind for bar in bars)]
     places = [0, 1 + max(bar["place"] for bar in bars)]
-    encoding = {
-        "x": field("start", "Q", title="Time since the visit's first packet (ms)",
-                   axis={"tickCount": 6}),
-        "x2": {"field": "end"},
-        "y": field("place", "Q", axis=None, scale={"reverse": True, "domain": places}),
-        "color": color_of("kind", "connection", kinds),
-        "tooltip": [hint("host", "N", "Server"), *_TIMES, hint("size", "Q", "Bytes", ",.0f")],
-    }  # fmt: skip
+    encoding = {"x": field("start", "Q", title="Time since the visit's first packet (ms)",
+                           axis={"tickCount": 6}), "x2": {"field": "end"},
+                "y": field("place", "Q", axis=None, scale={"reverse": True, "domain": places}),
+                "color": color_of("kind", "connection", kinds),
+                "tooltip": [hint("host", "N", "Server"), *_TIMES,
+                            hint("size", "Q", "Bytes", ",.0f")]}  # fmt: skip
     described = describe("began_ms", None, rows_of.given(facet), len(bars)) | heading(title)
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     return _draw(bars, 12, 8, encoding, described, panels, PANEL_WIDTH)

@@ -252,9 +252,8 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
     steps = range(STEPS + 1) if names else ()
     ends = {name: _ends(cells, name) for name in names}
     for step in steps:
-        yield cells.assign(**{
-            name: low + (high - low) * (step / STEPS) for name, (low, high) in ends.items()
-        })  # fmt: skip
+        yield cells.assign(**{name: low + (high - low) * (step / STEPS)
+                              for name, (low, high) in ends.items()})  # fmt: skip
 
 
 def _divide(unit: _Unit) -> list[_Unit]:

@@ -105,9 +105,8 @@ def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:
     seeds = set.intersection(*(set(pair.gain_by_seed) for pair in pairs))
     if len(seeds) < 2 or not any(pair.varies for pair in pairs):
         return ends_of(None)
-    return ends_of(estimate_paired_shift(
-        statistics.fmean(pair.gain_by_seed[seed] for pair in pairs) for seed in sorted(seeds)
-    ))  # fmt: skip
+    return ends_of(estimate_paired_shift(statistics.fmean(pair.gain_by_seed[seed] for pair in pairs)
+                                         for seed in sorted(seeds)))  # fmt: skip
 
 
 def _percent(spread: Spread) -> str:

@@ -90,11 +90,10 @@ def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _divided(loads: pd.DataFrame) -> pd.DataFrame:
     """Return the loads with all counts for each expected SYN."""
-    return loads.assign(**{
-        name: loads[name] / loads[EXPECTED]
-        for name in WORDS
-        if name != EXPECTED and name not in SHARES
-    })  # fmt: skip
+    return loads.assign(
+        **{name: loads[name] / loads[EXPECTED]
+           for name in WORDS if name != EXPECTED and name not in SHARES}
+    )  # fmt: skip
 
 
 def growth_of(loads: pd.DataFrame) -> pd.DataFrame:

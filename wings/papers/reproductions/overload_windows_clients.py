@@ -8,9 +8,8 @@ from analysis.words import number
 from wings.papers.reproductions.overload_curves import RATE, ArmPair, gains_of, in_words
 from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 
-ABORT, REFUSING, NEVER_REFUSING, REGULAR = (
-    "abort win-emu", "abort rst-syn win-emu", "no-syn-drop win-emu", "abort rst-syn",
-)  # fmt: skip
+ABORT, REFUSING, NEVER_REFUSING, REGULAR = ("abort win-emu", "abort rst-syn win-emu",
+                                            "no-syn-drop win-emu", "abort rst-syn")  # fmt: skip
 PAIRS = (ArmPair(REFUSING, ABORT), ArmPair(REFUSING, REGULAR), ArmPair(NEVER_REFUSING, ABORT),
          ArmPair(NEVER_REFUSING, REFUSING), ArmPair(NEVER_REFUSING, REGULAR))  # fmt: skip
 

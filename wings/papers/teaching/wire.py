@@ -68,15 +68,13 @@ def moments(results: Results) -> pd.DataFrame:
         first = sent[sent["connection"] == 1]
         downlink = data[data["sender"] == "server"]
         uplink = data[data["sender"] == "client"]
-        known = {
-            "handshake_ms": first.loc[first["flag"] == "S.", "at_ms"].iloc[0],
-            "first_byte_ms": downlink.loc[downlink["connection"] == 1, "at_ms"].iloc[0],
-            "fetch_ms": downlink["at_ms"].iloc[-1],
-            "request_bytes": uplink["payload_bytes"].iloc[0],
-            "response_bytes": downlink["payload_bytes"].sum(),
-            "connections": sent["connection"].nunique(),
-            "retransmits": record.proof.server_retransmits if record.proof else 0,
-        }
+        known = {"handshake_ms": first.loc[first["flag"] == "S.", "at_ms"].iloc[0],
+                 "first_byte_ms": downlink.loc[downlink["connection"] == 1, "at_ms"].iloc[0],
+                 "fetch_ms": downlink["at_ms"].iloc[-1],
+                 "request_bytes": uplink["payload_bytes"].iloc[0],
+                 "response_bytes": downlink["payload_bytes"].sum(),
+                 "connections": sent["connection"].nunique(),
+                 "retransmits": record.proof.server_retransmits if record.proof else 0}  # fmt: skip
         rows.append({**flatten(record.trial.condition), **known})
     frame = pd.DataFrame(rows)
     return frame.sort_values(

@@ -121,9 +121,8 @@ def test_a_published_figure_touches_its_csv_its_module_and_its_config(
     results = tmp_path / "results"
     shutil.copytree(ROOT / "analysis" / "samples" / "paper-table1", results)
     found = ask(tree, PUBLISH, str(results))
-    assert found["checks"] == [
-        ["median load", "1.4 s", "differs"], ["median load", "9 s", "differs"],
-    ]  # fmt: skip
+    assert found["checks"] == [["median load", "1.4 s", "differs"],
+                               ["median load", "9 s", "differs"]]  # fmt: skip
     report = str(found["report"])
     assert "Load time in a survey" in report
     assert "Figure 1: load time" in report

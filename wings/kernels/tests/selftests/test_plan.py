@@ -29,9 +29,8 @@ def names(tree: TestTree, *asked: str, pattern: str | None = None) -> list[str]:
 
 
 def test_all_scripts_and_a_choice_of_the_others_run_by_default(tree: TestTree) -> None:
-    assert names(tree) == [
-        "packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/icmp.sh", "net/tls",
-    ]  # fmt: skip
+    assert names(tree) == ["packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/icmp.sh",
+                           "net/tls"]  # fmt: skip
 
 
 def test_names_and_patterns_choose_among_all(tree: TestTree) -> None:

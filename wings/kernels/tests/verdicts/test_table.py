@@ -128,10 +128,9 @@ def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
     document = describe_attribution(found, rule)
     assert [warning["title"] for warning in document["kernels"][0]["broken_by"]] == [WARNING]
     assert document["kernels"][1]["broken_by"] == []
-    for text in (
-        render_text(found, rule), render_markdown(found, rule), write_ktap(suites_of(found, rule)),
-        render_junit(found, rule), json.dumps(document),
-    ):  # fmt: skip
+    for text in (render_text(found, rule), render_markdown(found, rule),
+                 write_ktap(suites_of(found, rule)), render_junit(found, rule),
+                 json.dumps(document)):  # fmt: skip
         assert WARNING in " ".join(text.split())
     says = summary(found, rule)
     assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). Cells: 3 broken")

@@ -125,11 +125,10 @@ def test_commits_that_do_not_compile_are_suspects_too(day: Week, tmp_path: Path)
     def before(commit: str) -> str:
         return git(day.repository, "rev-parse", f"{commit}^").strip()
 
-    number, planted = next(
-        (number, bad) for number, entry in enumerate(day.listed)
-        for bad in day.planted[entry["branch"]]
-        if len(day.planted[entry["branch"]]) == 1 and before(bad) != entry["base"]
-    )  # fmt: skip
+    number, planted = next((number, bad) for number, entry in enumerate(day.listed)
+                           for bad in day.planted[entry["branch"]]
+                           if len(day.planted[entry["branch"]]) == 1
+                           and before(bad) != entry["base"])  # fmt: skip
     executor, verbs = make_executor(tmp_path)
     branch = branch_of(day, number)
     verbs.broken = frozenset({before(planted)})

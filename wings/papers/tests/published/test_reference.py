@@ -34,14 +34,13 @@ def test_published_numbers_are_those_of_the_paper() -> None:
     reference = read_reference("fastopen-table1")
     found = {(page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
              for (page, rtt), row in reference.rows.items()}  # fmt: skip
-    assert found == {
-        ("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
-        ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
-        ("nytimes", 100): (4.59, 4.30, 6), ("nytimes", 200): (6.73, 5.55, 18),
-        ("wsj", 20): (5.74, 5.48, 5), ("wsj", 100): (7.08, 6.60, 7),
-        ("wsj", 200): (9.46, 8.47, 11), ("wikipedia", 20): (2.10, 1.95, 7),
-        ("wikipedia", 100): (3.49, 2.92, 16), ("wikipedia", 200): (5.15, 3.03, 41),
-    }  # fmt: skip
+    assert found == {("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
+                     ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
+                     ("nytimes", 100): (4.59, 4.30, 6), ("nytimes", 200): (6.73, 5.55, 18),
+                     ("wsj", 20): (5.74, 5.48, 5), ("wsj", 100): (7.08, 6.60, 7),
+                     ("wsj", 200): (9.46, 8.47, 11), ("wikipedia", 20): (2.10, 1.95, 7),
+                     ("wikipedia", 100): (3.49, 2.92, 16),
+                     ("wikipedia", 200): (5.15, 3.03, 41)}  # fmt: skip
     for row in reference.rows.values():
         gain = (row.plt_off_s - row.plt_on_s) / row.plt_off_s * 100
         assert abs(gain - row.improvement_pct) <= 0.6
@@ -152,15 +151,13 @@ def test_a_wrong_head(text: str, problem: str) -> None:
 
 
 def test_rows_are_tables_of_load_times_only() -> None:
-    text = (
-        f"{HEADER},page,rtt_ms,tfo,initcwnd_segments\n"
-        "T,plt,s,2,,,a,20,false,\n"
-        "T,plt,s,1,,,a,20,true,\n"
-        "T,improvement,%,50,,,a,20,,\n"
-        "T,plt,s,3,,,a,100,false,\n"
-        "T,plt,s,3,,,b,20,false,4\n"
-        "T,improvement,%,,5,20,b,20,,\n"
-    )
+    text = (f"{HEADER},page,rtt_ms,tfo,initcwnd_segments\n"
+            "T,plt,s,2,,,a,20,false,\n"
+            "T,plt,s,1,,,a,20,true,\n"
+            "T,improvement,%,50,,,a,20,,\n"
+            "T,plt,s,3,,,a,100,false,\n"
+            "T,plt,s,3,,,b,20,false,4\n"
+            "T,improvement,%,,5,20,b,20,,\n")  # fmt: skip
     rows = published_rows(parse_stated(text, "x.csv"))
     assert {key: (row.plt_off_s, row.plt_on_s, row.source) for key, row in rows.items()} == {
         ("a", 20.0): (2.0, 1.0, "T")

@@ -60,9 +60,8 @@ def test_it_agrees_when_it_would_have_been_printed_so(one: Stated, ours: float, 
 
 def test_words() -> None:
     ranges = (stated(1.3), stated(low=8, high=28), stated(low=33), stated(high=25))
-    assert [in_words(one) for one in ranges] == [
-        "1.3 s", "8 to 28 s", "at least 33 s", "at most 25 s",
-    ]  # fmt: skip
+    assert [in_words(one) for one in ranges] == ["1.3 s", "8 to 28 s", "at least 33 s",
+                                                 "at most 25 s"]  # fmt: skip
     assert span([1.0, 3.0, 2.0], 1, "%") == "1.0 to 3.0 %"
     assert span([1.01, 1.02], 1, "%") == "1.0 %"
 
@@ -86,9 +85,8 @@ def test_a_stated_value_is_beside_the_cells_that_have_its_knobs(folder: Path) ->
 def test_what_agrees_by_rounding_alone_says_so(folder: Path) -> None:
     reference = publish(folder, "T,duration,s,,1,2,,,\n")
     (rounded,) = check(reference, pd.DataFrame({"duration": [1.0, 2.4]}))
-    assert (rounded.ours, rounded.agreement) == (
-        "1.0 to 2.4 s (rounded as it was stated)", "agrees",
-    )  # fmt: skip
+    assert (rounded.ours, rounded.agreement) == ("1.0 to 2.4 s (rounded as it was stated)",
+                                                 "agrees")  # fmt: skip
 
 
 def test_a_quantity_without_a_claim_stands_for_itself_if_it_is_measured(folder: Path) -> None:

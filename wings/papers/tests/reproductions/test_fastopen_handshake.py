@@ -37,10 +37,9 @@ def exchange(
     handshake_ms: float, served_ms: float, waited_ms: float = 0.0, tfo: bool = False
 ) -> dict[str, Any]:
     cold = handshake_ms > 0
-    return {
-        "page": "amazon", "rtt_ms": 100.0, "tfo": tfo, "handshake_ms": handshake_ms,
-        "served_ms": served_ms, "latency_ms": served_ms + waited_ms, "cold": cold, "fresh": cold,
-    }  # fmt: skip
+    return {"page": "amazon", "rtt_ms": 100.0, "tfo": tfo, "handshake_ms": handshake_ms,
+            "served_ms": served_ms, "latency_ms": served_ms + waited_ms, "cold": cold,
+            "fresh": cold}  # fmt: skip
 
 
 def test_phases_of_a_har() -> None:

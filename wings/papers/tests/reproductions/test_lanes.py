@@ -34,11 +34,10 @@ def lane(folder: Path, records: Iterable[Record], kernel: str, version: str, nam
         for record in records
         for trial in (replace(record.trial, kernel=kernel, kernel_version=version),)
     ]
-    asked = Experiment(
-        name, "An overload", tuple(dict.fromkeys(record.trial.condition for record in kept)),
-        kernel=kernel, kernel_version=version, reference=reference, kind="server_load",
-        saturation_per_s=saturation,
-    )  # fmt: skip
+    asked = Experiment(name, "An overload",
+                       tuple(dict.fromkeys(record.trial.condition for record in kept)),
+                       kernel=kernel, kernel_version=version, reference=reference,
+                       kind="server_load", saturation_per_s=saturation)  # fmt: skip
     return read_results(write_results(folder, kept, asked))
 
 
@@ -157,9 +156,8 @@ def test_prices_that_were_measured_are_named(tmp_path: Path) -> None:
 
 
 def test_two_folders_of_one_kernel_are_told_apart(tmp_path: Path) -> None:
-    lanes = name_lanes([
-        lane(tmp_path / name, overload(), "virtual", "7.3") for name in ("one", "two")
-    ])  # fmt: skip
+    lanes = name_lanes([lane(tmp_path / name, overload(), "virtual", "7.3")
+                        for name in ("one", "two")])  # fmt: skip
     assert [each.name for each in lanes] == ["virtual 7.3, one", "virtual 7.3, two"]
 
 
@@ -210,10 +208,9 @@ def test_only_loads_of_one_experiment_on_servers_are_side_by_side(tmp_path: Path
 
 def test_the_page_has_figures_distances_and_the_verdicts_of_each_kernel(tmp_path: Path) -> None:
     page = tmp_path / "lanes.html"
-    write_lanes_page(page, [
-        lane(tmp_path / "v", overload(), "virtual", "7.3"),
-        lane(tmp_path / "h", overload(1.1), "host", "6.18"),
-    ])  # fmt: skip
+    write_lanes_page(page,
+                     [lane(tmp_path / "v", overload(), "virtual", "7.3"),
+                      lane(tmp_path / "h", overload(1.1), "host", "6.18")])  # fmt: skip
     text = page.read_text()
     assert text.count("<svg") == 3
     assert "<script" not in text

@@ -95,9 +95,8 @@ def windows_clients() -> list[Record]:
 def test_windows_clients_are_an_arm_of_their_own(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, "overload-windows-clients", windows_clients())
     (grid,) = found.tables
-    assert {row[0] for row in grid.rows} == {
-        "abort win-emu", "abort rst-syn win-emu", "abort rst-syn", "no-syn-drop win-emu",
-    }  # fmt: skip
+    assert {row[0] for row in grid.rows} == {"abort win-emu", "abort rst-syn win-emu",
+                                             "abort rst-syn", "no-syn-drop win-emu"}  # fmt: skip
     assert [figure.name for figure in found.figures] == ["throughput", "response-time", "failures"]
     assert "abort win-emu 700 a second after 1000 ms" in found.story[1]
 

@@ -70,10 +70,9 @@ def solve(path: Path, scratch: Path) -> str:
         )
     )
     manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(scratch / "pipe"))
-    client = NotebookClient(
-        notebook, km=manager, timeout=1200, iopub_timeout=600, startup_timeout=600,
-        resources={"metadata": {"path": str(scratch)}},
-    )  # fmt: skip
+    client = NotebookClient(notebook, km=manager, timeout=1200, iopub_timeout=600,
+                            startup_timeout=600,
+                            resources={"metadata": {"path": str(scratch)}})  # fmt: skip
     client.execute(cleanup_kc=True)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert [output for output in outputs if output.get("name") == "stderr"] == []

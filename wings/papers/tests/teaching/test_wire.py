@@ -73,9 +73,8 @@ def test_syns_that_come_again_are_counted_by_turn() -> None:
 
 
 def test_packets_sent_again_keep_the_uplink_busy_once() -> None:
-    sent = pd.DataFrame(
-        {"sender": ["client", "client", "client", "server"], "payload_bytes": [490, 490, 0, 1448],
-         "ip_bytes": [542, 542, 52, 1500], "connection": [1, 1, 1, 1], "seq": [1, 1, 491, 1]}
-    )  # fmt: skip
+    sent = pd.DataFrame({"sender": ["client", "client", "client", "server"],
+                         "payload_bytes": [490, 490, 0, 1448], "ip_bytes": [542, 542, 52, 1500],
+                         "connection": [1, 1, 1, 1], "seq": [1, 1, 491, 1]})  # fmt: skip
     assert evidence.sent_again(sent) == 1
     assert evidence.requests_s(sent, up_kbit=256) == pytest.approx(542 * 8 / 256_000)
