@@ -31,12 +31,7 @@ class Bisection:
     judged: tuple[tuple[str, Judgement], ...]
 
 
-def bisect(
-    git: Git,
-    good: str,
-    bad: str,
-    judge: Callable[[str, int], Judgement],
-) -> Bisection:
+def bisect(git: Git, good: str, bad: str, judge: Callable[[str, int], Judgement]) -> Bisection:
     """Return the first commit after ``good`` that is bad, as ``bad`` is.
 
     ``judge`` is called with a commit, and how many further ones will have to be judged about.
@@ -56,7 +51,8 @@ def bisect(
             )  # fmt: skip
         untried = [commit for commit in left if commit != newest and commit not in judged]
         if not untried:
-            return Bisection((newest, *_skipped(left, judged)), tuple(judged.items()))
+            skipped = [commit for commit in left if judged.get(commit) == "skip"]
+            return Bisection((newest, *skipped), tuple(judged.items()))
         commit = untried[0]
         judged[commit] = judge(commit, len(left).bit_length() - 1)
         if judged[commit] == "bad":
@@ -74,7 +70,3 @@ def _candidates(git: Git, goods: Iterable[str], bad: str) -> list[str]:
     """Return the commits that may be the first bad one, best to judge first."""
     out = git.run("rev-list", "--bisect-all", bad, *(f"^{good}" for good in goods))
     return [line.split()[0] for line in out.splitlines()]
-
-
-def _skipped(left: Iterable[str], judged: dict[str, Judgement]) -> list[str]:
-    return [commit for commit in left if judged.get(commit) == "skip"]

@@ -71,15 +71,8 @@ class KernelImport:
     foreign: tuple[str, ...]
 
 
-def export_kernel(
-    build: KernelBuild,
-    native: Path,
-    file: Path,
-    progress: Write,
-    *,
-    replace: bool,
-    own: OwnKernel | None = None,
-) -> str:
+def export_kernel(build: KernelBuild, native: Path, file: Path, progress: Write, *, replace: bool,
+                  own: OwnKernel | None = None) -> str:  # fmt: skip
     """Write a kernel and the C programs in ``native`` to ``file``, and return its SHA-256.
 
     ``own`` is what the kernel is made of where it is the user's own.
@@ -133,11 +126,9 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
         absent = [(each, place) for each, place in wanted if not is_there(each, place)]
         place = wanted[0][1]
         before = read_identity(place) if _is_whole(place) else None
-        notes = {
-            path: path.read_bytes()
-            for pattern in (KINDS[kernel.part.kind].left_out if before else ())
-            for path in place.glob(pattern)
-        }
+        notes = {path: path.read_bytes()
+                 for pattern in (KINDS[kernel.part.kind].left_out if before else ())
+                 for path in place.glob(pattern)}  # fmt: skip
 
         def check(made: Mapping[str, Path]) -> Iterator[str]:
             files = made.get(kernel.part.name, place)
@@ -201,23 +192,18 @@ def _list_strange(files: Path, unpacked: Sequence[Path]) -> Iterator[str]:
 def _is_whole(folder: Path) -> bool:
     identity = read_identity(folder)
     binary = folder / BINARY_FILE
-    return (
-        identity is not None
-        and binary.is_file()
-        and file_sha256(binary) == identity.binary_sha256
-        and isinstance(identity.patches, dict)
-    )
+    return (identity is not None and binary.is_file()
+            and file_sha256(binary) == identity.binary_sha256
+            and isinstance(identity.patches, dict))  # fmt: skip
 
 
 def _list_other_bits(before: KernelIdentity, files: Path, place: Path) -> Iterator[str]:
     """Yield that the cache has other bits of the same build."""
     ours, theirs = before.binary_sha256, file_sha256(files / BINARY_FILE)
     if ours != theirs:
-        yield (
-            f"its kernel {before.version} is made from the same as the one in {place} and has "
-            f"other bits: SHA-256 {theirs[:12]} instead of {ours[:12]}; to use it, remove that "
-            "folder first"
-        )
+        yield (f"its kernel {before.version} is made from the same as the one in {place} and has "
+               f"other bits: SHA-256 {theirs[:12]} instead of {ours[:12]}; to use it, remove that "
+               "folder first")  # fmt: skip
 
 
 def _read_definition(part: CachePart, files: Path, home: Path) -> OwnKernel:
@@ -242,23 +228,15 @@ def _list_unfit_own(part: CachePart, files: Path, home: Path) -> Iterator[str]:
         return
     problems = name_problems(name)
     yield from problems
-    made_of = identity and (
-        identity.config_sha256, identity.patches, identity.compiler, identity.recipe,
-        f"{KINDS['own'].kept_in}/{build_place(own, files).name}",
-    )  # fmt: skip
-    if made_of != (
-        config_sha256(own),
-        own.patch_sha256,
-        read_name(),
-        RECIPE,
-        part.folder.removesuffix(NEWER),
-    ):
+    made_of = identity and (identity.config_sha256, identity.patches, identity.compiler,
+                            identity.recipe,
+                            f"{KINDS['own'].kept_in}/{build_place(own, files).name}")  # fmt: skip
+    if made_of != (config_sha256(own), own.patch_sha256, read_name(), RECIPE,
+                   part.folder.removesuffix(NEWER)):  # fmt: skip
         yield (
             f"its kernel {name!a} is made from another {own.base} than this tree's; export it in a "
             "tree of this version"
         )
     elif not problems and name in own_kernels(home) and key_of(read_own(name, home)) != key_of(own):
-        yield (
-            f"a kernel {name!r} is there, and is another; remove it first: "
-            f"./run.sh kernel remove {name}"
-        )
+        yield (f"a kernel {name!r} is there, and is another; remove it first: "
+               f"./run.sh kernel remove {name}")  # fmt: skip

@@ -78,11 +78,9 @@ def _mean_gain(results: Results) -> str:
     pairs = _table(results).pairs
     ours = [pair.improvement_pct.median for pair in pairs if pair.improvement_pct]
     stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
-    paints = [
-        pair.improvement_pct.median
-        for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
-        if pair.improvement_pct
-    ]
+    paints = [pair.improvement_pct.median
+              for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
+              if pair.improvement_pct]  # fmt: skip
     return (
         f"The mean gain is {number(statistics.fmean(ours), 1)} %, in the paper "
         f"{number(statistics.fmean(stated), 1)} %. A visitor gains more: the first contentful "
@@ -113,14 +111,10 @@ def _reuse(results: Results) -> list[str]:
         Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"]]),
     ]
     for reuse, chosen in rows.sort_values("place", kind="stable").groupby("reuse"):
-        columns += [
-            Column(head, [number(plain(value), places) for value in chosen[name]])
-            for head, name, places in (
-                (f"{reuse:g}: off s", "off_s", 3),
-                ("on s", "on_s", 3),
-                ("gain %", "improvement_pct", 1),
-            )
-        ]
+        columns += [Column(head, [number(plain(value), places) for value in chosen[name]])
+                    for head, name, places in ((f"{reuse:g}: off s", "off_s", 3),
+                                               ("on s", "on_s", 3),
+                                               ("gain %", "improvement_pct", 1))]  # fmt: skip
     return align(columns)
 
 

@@ -116,11 +116,9 @@ def name_absent(results: Results) -> str:
     if not absent:
         return ""
     names = varying_axes(cells) or ("page",)
-    listed = "; ".join(
-        ", ".join(f"{axis_name(n)} {axis_value(n, cell.axes.get(n))}" for n in names)
-        + f": {cell.status.replace('_', ' ')}"
-        for cell in absent[:LISTED]
-    )
+    listed = "; ".join(", ".join(f"{axis_name(n)} {axis_value(n, cell.axes.get(n))}"
+                                 for n in names) + f": {cell.status.replace('_', ' ')}"
+                       for cell in absent[:LISTED])  # fmt: skip
     more = f"; and {len(absent) - LISTED} more" if len(absent) > LISTED else ""
     have = "has" if len(absent) == 1 else "have"
     return f"{len(absent):,} of {count(len(cells), 'cell')} {have} no proven load ({listed}{more})."

@@ -33,10 +33,8 @@ def history() -> None:
     """History of runs: add, list, page."""
 
 
-_history_option = click.option(
-    "--history", "database", type=_folder, metavar="FILE",
-    help="The database; default: results/history.sqlite.",
-)  # fmt: skip
+_history_option = click.option("--history", "database", type=_folder, metavar="FILE",
+                               help="The database; default: results/history.sqlite.")  # fmt: skip
 
 
 @history.command()
@@ -45,13 +43,8 @@ _history_option = click.option(
               help="Baseline to compare with; default: that of its experiment.")  # fmt: skip
 @_history_option
 @pass_services
-def add(
-    services: Services,
-    /,
-    results: tuple[Path, ...],
-    against: Path | None,
-    database: Path | None,
-) -> int:
+def add(services: Services, /, results: tuple[Path, ...], against: Path | None,
+        database: Path | None) -> int:  # fmt: skip
     """Add RESULTS to the history; adding a folder twice changes nothing.
 
     A run on several kernel versions is added once for each of them.
@@ -87,14 +80,8 @@ def list_runs(services: Services, /, as_json: bool, database: Path | None) -> in
 @metric_option
 @_history_option
 @pass_services
-def page(
-    services: Services,
-    /,
-    output: Path | None,
-    last: int,
-    metric: Metric,
-    database: Path | None,
-) -> int:
+def page(services: Services, /, output: Path | None, last: int, metric: Metric,
+         database: Path | None) -> int:  # fmt: skip
     """Write the trend page: every cell over the runs, as one HTML file."""
     target = output or services.results / TREND_FILE
     click.echo(write_trend(_database(services, database), target, last, metric))

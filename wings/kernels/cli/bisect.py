@@ -109,10 +109,8 @@ class _Search:
     def define(self, revision: str | None) -> OwnKernel:
         """Return the kernel of a revision; without one, of the work tree as it is."""
         name = f"bisect-{revision[:12]}" if revision else "bisect-step"
-        return define(
-            name, places.data(), base=self.base, patches=(), fragments=(), git=self.git,
-            revision=revision,
-        )  # fmt: skip
+        return define(name, places.data(), base=self.base, patches=(), fragments=(), git=self.git,
+                      revision=revision)  # fmt: skip
 
     def judge(self, revision: str | None) -> Judgement:
         """Build the kernel of a revision, measure it, and compare it with the first.
@@ -161,25 +159,12 @@ class _Search:
 )
 @click.option("--bad", required=True, metavar="REV", help="The newer revision, with the change.")
 @_bisect_options
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The new folder of the results; default: results/<UTC>-bisect.",
-)
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
+              help="The new folder of the results; default: results/<UTC>-bisect.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
 @pass_services
-def bisect_command(
-    services: Services,
-    /,
-    good: str,
-    bad: str,
-    output: Path | None,
-    as_json: bool,
-    git: Path,
-    **chosen: Any,
-) -> int:
+def bisect_command(services: Services, /, good: str, bad: str, output: Path | None, as_json: bool,
+                   git: Path, **chosen: Any) -> int:  # fmt: skip
     """Find the commit in a git tree that changes page load times, or the result of a test.
 
     CELLS are written as for --only: page=amazon,rtt_ms=20.  The tree itself is only read.
@@ -226,12 +211,8 @@ def bisect_command(
 
 
 @click.command("bisect-step")
-@click.option(
-    "--against",
-    required=True,
-    metavar="KERNEL|REV",
-    help="The good kernel: a revision, a pinned kernel, or one of yours.",
-)
+@click.option("--against", required=True, metavar="KERNEL|REV",
+              help="The good kernel: a revision, a pinned kernel, or one of yours.")  # fmt: skip
 @_bisect_options
 @pass_services
 def bisect_step(services: Services, /, against: str, git: Path, **chosen: Any) -> int:
@@ -252,19 +233,9 @@ def bisect_step(services: Services, /, against: str, git: Path, **chosen: Any) -
         return _VERDICTS[search.judge(None)]
 
 
-def _search(
-    services: Services,
-    folder: Path,
-    git: Path,
-    *,
-    base: str | None,
-    cells: str | None,
-    promises: tuple[str, ...],
-    selftests: tuple[str, ...],
-    packetdrill: Path | None,
-    no_store: bool,
-    **chosen: Any,
-) -> _Search:
+def _search(services: Services, folder: Path, git: Path, *, base: str | None, cells: str | None,
+            promises: tuple[str, ...], selftests: tuple[str, ...], packetdrill: Path | None,
+            no_store: bool, **chosen: Any) -> _Search:  # fmt: skip
     by_cells = bool(cells or chosen["only"] or chosen["any_packet"] or chosen["least_pct"])
     if by_cells + bool(promises) + bool(selftests) > 1:
         raise ConfigurationError(
@@ -284,17 +255,9 @@ def _search(
     return _Search(services, measure, git, base, folder)
 
 
-def _cells(
-    services: Services,
-    no_store: bool,
-    cells: str | None,
-    *,
-    experiment: Path,
-    least_pct: float,
-    any_packet: bool,
-    metric: Metric,
-    **chosen: Any,
-) -> CellMeasure:
+def _cells(services: Services, no_store: bool, cells: str | None, *, experiment: Path,
+           least_pct: float, any_packet: bool, metric: Metric,
+           **chosen: Any) -> CellMeasure:  # fmt: skip
     if cells is not None and chosen["only"]:
         raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})

@@ -152,10 +152,8 @@ class SelftestMeasure:
 
     def judge(self, good: Path, folder: Path) -> Judgement:
         """Compare what passes."""
-        before, after = (
-            {verdict.name: verdict.state for verdict in read_verdicts(place)}
-            for place in (good, folder)
-        )
+        before, after = ({verdict.name: verdict.state for verdict in read_verdicts(place)}
+                         for place in (good, folder))  # fmt: skip
         for name, state in after.items():
             _log.info("%s: %s", name, state)
         if "incomplete" in after.values():

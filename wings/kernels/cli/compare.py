@@ -42,19 +42,9 @@ class AttributedCells:
             command = option(command)
         return command
 
-    def compare(
-        self,
-        base: Path,
-        new: Path | None,
-        metric: Metric,
-        min_effect_pct: float | None,
-        *,
-        as_json: bool,
-        junit: Path | None,
-        markdown: Path | None,
-        fail_on: FailOn | None,
-        style: str | None,
-    ) -> int:
+    def compare(self, base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
+                as_json: bool, junit: Path | None, markdown: Path | None, fail_on: FailOn | None,
+                style: str | None) -> int:  # fmt: skip
         """Print and write what became of each cell of ``base``, and return the exit code.
 
         Raises:

@@ -34,10 +34,8 @@ def kernel() -> None:
     """Kernels: your own by patch or git tree, and built ones for other machines."""
 
 
-for command in (
-    add, try_command, bisect_command, bisect_step, selftests, watch_command, list_command, show,
-    build, remove,
-):  # fmt: skip
+for command in (add, try_command, bisect_command, bisect_step, selftests, watch_command,
+                list_command, show, build, remove):  # fmt: skip
     kernel.add_command(command)
 
 
@@ -88,7 +86,5 @@ def _report(done: KernelImport) -> None:
 
 
 def _describe(identity: KernelIdentity) -> str:
-    return (
-        f"kernel {identity.version} ({identity.package} {identity.package_version}, "
-        f"{identity.compiler}, SHA-256 {identity.binary_sha256[:12]})"
-    )
+    return (f"kernel {identity.version} ({identity.package} {identity.package_version}, "
+            f"{identity.compiler}, SHA-256 {identity.binary_sha256[:12]})")  # fmt: skip

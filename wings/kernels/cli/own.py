@@ -34,25 +34,14 @@ _names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.argument("name")
 @click.argument("more", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--patch",
-    "patches",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    multiple=True,
-    help="A patch or a mailbox of patches, as git am takes it; further ones may follow it.",
-)
+    "--patch", "patches", type=click.Path(path_type=Path), metavar="FILE", multiple=True,
+    help="A patch or a mailbox of patches, as git am takes it; further ones may follow it."
+)  # fmt: skip
 @source_options
 @click.option("--replace", "replaced", is_flag=True, help="Replace the kernel if it is there.")
 @pass_services
-def add(
-    services: Services,
-    /,
-    name: str,
-    more: tuple[Path, ...],
-    patches: tuple[Path, ...],
-    replaced: bool,
-    **source: Any,
-) -> int:
+def add(services: Services, /, name: str, more: tuple[Path, ...], patches: tuple[Path, ...],
+        replaced: bool, **source: Any) -> int:  # fmt: skip
     """Make a kernel of your own, under NAME: by patches, a git tree or a configuration.
 
     It is built and booted once, and not kept if that fails.  Then --kernel-version NAME runs it,
@@ -171,33 +160,21 @@ def _describe(own: OwnKernel) -> str:
 def _pinned(version: str, cache: Path) -> dict[str, Any]:
     pin = read_pin(version)
     patches = map(read_patch, pin.patches)
-    return {
-        "name": version,
-        "base": None,
-        "source": f"{pin.package} {pin.package_version}",
-        "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in patches],
-        "options": {},
-        "omitted": [],
-        **_built(find_kernel(pin, cache)),
-    }
+    return {"name": version, "base": None, "source": f"{pin.package} {pin.package_version}",
+            "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in patches],
+            "options": {}, "omitted": [], **_built(find_kernel(pin, cache))}  # fmt: skip
 
 
 def _facts(own: OwnKernel, cache: Path) -> dict[str, Any]:
     pin = own.pin
-    return {
-        "name": own.name,
-        "base": own.base,
-        "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
-        "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in own.patches],
-        "options": dict(own.options),
-        "omitted": list(own.omitted),
-        **_built(find_own(own, cache)),
-    }
+    return {"name": own.name, "base": own.base,
+            "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
+            "patches": [{"file": patch.name, "touches": list(patch.touched)}
+                        for patch in own.patches], "options": dict(own.options),
+            "omitted": list(own.omitted), **_built(find_own(own, cache))}  # fmt: skip
 
 
 def _built(build: KernelBuild | None) -> dict[str, Any]:
-    return {
-        "binary": str(build.binary) if build else None,
-        "bytes": build.binary.stat().st_size if build else 0,
-        "sha256": build.identity.binary_sha256 if build else None,
-    }
+    return {"binary": str(build.binary) if build else None,
+            "bytes": build.binary.stat().st_size if build else 0,
+            "sha256": build.identity.binary_sha256 if build else None}  # fmt: skip

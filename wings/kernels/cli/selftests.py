@@ -28,7 +28,6 @@ from testbed.results.folder import new_results, refuse_explicit
 from wings.kernels.selftests.packetdrill import (
     NOT_THERE,
     VARIABLE,
-    Packetdrill,
     find_packetdrill,
 )
 from wings.kernels.selftests.plan import Wish, copy_suite
@@ -63,20 +62,9 @@ _folder = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write JUnit XML as well.")  # fmt: skip
 @pass_services
-def selftests(
-    services: Services,
-    /,
-    names: tuple[str, ...],
-    pattern: str | None,
-    version: str,
-    debug: bool,
-    source: Path | None,
-    suite: Path | None,
-    jobs: int | None,
-    output: Path | None,
-    style: str,
-    junit: Path | None,
-) -> int:
+def selftests(services: Services, /, names: tuple[str, ...], pattern: str | None, version: str,
+              debug: bool, source: Path | None, suite: Path | None, jobs: int | None,
+              output: Path | None, style: str, junit: Path | None) -> int:  # fmt: skip
     """Run the tests in a kernel's own source: packetdrill's scripts, and others of selftests/net.
 
     NAME is a test, such as tcp_fastopen_server_basic-rw or tls; without any, all scripts and a
@@ -93,7 +81,8 @@ def selftests(
         run = prepare_selftests(version, wish, drill, cache, debug=debug)
         with new_results(services.results, "selftests", began, output) as folder:
             run.begin(folder)
-        _log.info("%d tests of %s; %s", len(run.tests), run.tree.source, _say(drill))
+        said = f"packetdrill: {drill.says}" if drill else "no packetdrill"
+        _log.info("%d tests of %s; %s", len(run.tests), run.tree.source, said)
         verdicts = run.perform(folder, jobs)
     tested = _tested(run.bench.build, version, folder, began, services.now())
     if junit is not None:
@@ -109,16 +98,10 @@ def selftests(
 def _tested(
     build: KernelBuild, name: str, folder: Path, began: datetime, ended: datetime
 ) -> Tested:
-    parts = {
-        f"kernel.{key}": value if isinstance(value, str) else json.dumps(value)
-        for key, value in asdict(build.identity).items()
-    }
+    parts = {f"kernel.{key}": value if isinstance(value, str) else json.dumps(value)
+             for key, value in asdict(build.identity).items()}  # fmt: skip
     first, last = (moment.isoformat(timespec="seconds") for moment in (began, ended))
     return Tested(name, str(folder), first, last, parts, build.identity.binary_sha256[:16])
-
-
-def _say(drill: Packetdrill | None) -> str:
-    return f"packetdrill: {drill.says}" if drill else "no packetdrill"
 
 
 def _exit_code(verdicts: Sequence[Verdict], run: SelftestRun) -> int:

@@ -79,16 +79,13 @@ class KernelSource:
         before = 0
         if self.base and self.base not in pins():
             before = len(read_own(self.base, places.data()).patches)
-        return [
-            replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
-            for end in range(before + 1, len(kernel.patches) + 1)
-        ]
+        return [replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
+                for end in range(before + 1, len(kernel.patches) + 1)]  # fmt: skip
 
     def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
-        return define(
-            name, places.data(), base=self.base, patches=patches, fragments=self.fragments,
-            git=self.git, revision=self.revision, fuzz=self.fuzz, reverse=self.reverse,
-        )  # fmt: skip
+        return define(name, places.data(), base=self.base, patches=patches,
+                      fragments=self.fragments, git=self.git, revision=self.revision,
+                      fuzz=self.fuzz, reverse=self.reverse)  # fmt: skip
 
 
 def source_options(command: Command) -> Command:

@@ -56,85 +56,35 @@ _file = click.Path(path_type=Path, dir_okay=False)
     help="With --git: what it is compared with; default: HEAD, or the parent of REV.",
 )
 @click.option("--name", default="try", show_default=True, help="Keep the kernel under this name.")
-@click.option(
-    "--experiment",
-    type=_file,
-    default=CONFIG,
-    metavar="CONFIG",
-    help="The cells to load; default: configs/kernel-try.toml.",
-)
+@click.option("--experiment", type=_file, default=CONFIG, metavar="CONFIG",
+              help="The cells to load; default: configs/kernel-try.toml.")  # fmt: skip
 @sweep_options
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Trials at once.")
 @no_store_option
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The new results folder; default: results/<UTC>-<experiment>.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(get_args(FailOn)),
-    default="slower",
-    show_default=True,
-    help="Exit with 1 if a cell is slower, or has any other packet.",
-)
-@click.option(
-    "--min-effect",
-    "least_pct",
-    type=float,
-    default=0.0,
-    metavar="PCT",
-    help="By how many percent a cell must be slower to fail.",
-)
-@click.option(
-    "--style",
-    type=click.Choice(STYLES),
-    default="table",
-    show_default=True,
-    help=STYLES_HELP,
-)
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
+              help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(get_args(FailOn)), default="slower", show_default=True,
+              help="Exit with 1 if a cell is slower, or has any other packet.")  # fmt: skip
+@click.option("--min-effect", "least_pct", type=float, default=0.0, metavar="PCT",
+              help="By how many percent a cell must be slower to fail.")  # fmt: skip
+@click.option("--style", type=click.Choice(STYLES), default="table", show_default=True,
+              help=STYLES_HELP)  # fmt: skip
 @metric_option
 @click.option(
-    "--what",
-    "covered",
-    metavar="FILE",
-    multiple=True,
-    help="Also list the functions of this source file that no cell runs; repeatable.",
-)
+    "--what", "covered", metavar="FILE", multiple=True,
+    help="Also list the functions of this source file that no cell runs; repeatable."
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE", help="Write text for a mail as well.")
 @pass_services
-def try_command(
-    services: Services,
-    /,
-    patches: tuple[Path, ...],
-    git: Path | None,
-    revision: str | None,
-    base: str | None,
-    fragments: tuple[Path, ...],
-    series: bool,
-    each: bool,
-    reverse: bool,
-    fuzz: int,
-    against: str | None,
-    name: str,
-    experiment: Path,
-    jobs: int | None,
-    no_store: bool,
-    output: Path | None,
-    fail_on: FailOn,
-    least_pct: float,
-    style: str,
-    metric: Metric,
-    covered: tuple[str, ...],
-    as_json: bool,
-    junit: Path | None,
-    markdown: Path | None,
-    **chosen: Any,
-) -> int:
+def try_command(services: Services, /, patches: tuple[Path, ...], git: Path | None,
+                revision: str | None, base: str | None, fragments: tuple[Path, ...], series: bool,
+                each: bool, reverse: bool, fuzz: int, against: str | None, name: str,
+                experiment: Path, jobs: int | None, no_store: bool, output: Path | None,
+                fail_on: FailOn, least_pct: float, style: str, metric: Metric,
+                covered: tuple[str, ...], as_json: bool, junit: Path | None, markdown: Path | None,
+                **chosen: Any) -> int:  # fmt: skip
     """Say what PATCH does to page load times: build, load, compare, cell by cell.
 
     PATCH is a patch or a mailbox of patches.  With --git it may be left out: then a commit is

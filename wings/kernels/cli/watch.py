@@ -50,20 +50,9 @@ _existing = click.Path(path_type=Path, exists=True, file_okay=False)
 @click.option("--packetdrill", type=_existing, metavar="FOLDER",
               help=f"Source of packetdrill, instead of {VARIABLE}.")  # fmt: skip
 @pass_services
-def watch_command(
-    services: Services,
-    /,
-    branches: str,
-    folder: Path,
-    address: str,
-    name: str,
-    suites: tuple[str, ...],
-    every_s: float,
-    rounds: int | None,
-    limit_min: float,
-    reference: Path | None,
-    packetdrill: Path | None,
-) -> int:
+def watch_command(services: Services, /, branches: str, folder: Path, address: str, name: str,
+                  suites: tuple[str, ...], every_s: float, rounds: int | None, limit_min: float,
+                  reference: Path | None, packetdrill: Path | None) -> int:  # fmt: skip
     """Test each new branch of a kernel's CI, and publish the results as static files.
 
     BRANCHES is a list such as netdev's branches.json: a URL or a file.  FOLDER gets results.json,
@@ -101,11 +90,8 @@ def watch_command(
 def call_verb(words: Sequence[str], said: Path, logged: Path, limit_s: float) -> int | None:
     """Call a verb of this program in a process of its own; ``None``: it took too long."""
     argv = [str(places.ROOT / "run.sh"), *words]
-    with (
-        said.open("wb") as out,
-        logged.open("wb") as error,
-        proc.started(argv, stdout=out, stderr=error) as child,
-    ):
+    with (said.open("wb") as out, logged.open("wb") as error,
+          proc.started(argv, stdout=out, stderr=error) as child):  # fmt: skip
         ended = proc.wait(child, limit_s, threading.Event())
         return None if ended is None else ended.status
 

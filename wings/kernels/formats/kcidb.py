@@ -17,9 +17,8 @@ from analysis.formats.suites import Case, Form, State, Suite, Tested
 ORIGIN = "firstflight"
 VERSION = {"major": 5, "minor": 3}
 LONGEST_EXCERPT = 16_384
-_STATUS: dict[State, str] = {
-    "passed": "PASS", "failed": "FAIL", "skipped": "SKIP", "error": "ERROR",
-}  # fmt: skip
+_STATUS: dict[State, str] = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP",
+                             "error": "ERROR"}  # fmt: skip
 _USERS = "own/"
 """How a patch of the user's is named, beside those of the testbed."""
 
@@ -31,7 +30,7 @@ def write_kcidb(suites: Sequence[Suite]) -> str:
         "version": VERSION,
         "checkouts": [_checkout(tested) for _, tested in known],
         "builds": [_build(tested) for _, tested in known],
-        "tests": [test for suite, tested in known for test in _tests(suite, tested)],
+        "tests": [_test(suite.topic, case, on) for suite, on in known for case in suite.cases],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -40,53 +39,31 @@ def _checkout(tested: Tested) -> dict[str, Any]:
     parts = tested.parts
     package, version = (parts.get(f"kernel.{name}", "") for name in ("package", "package_version"))
     return {
-        "id": _checkout_id(tested),
-        "origin": ORIGIN,
+        "id": _checkout_id(tested), "origin": ORIGIN,
         "git_commit_name": f"{package} {version}".strip() or tested.name,
-        "patchset_hash": _patchset(parts),
-        "comment": tested.name,
-        "start_time": tested.began,
+        "patchset_hash": _patchset(parts), "comment": tested.name, "start_time": tested.began,
         "valid": True,
-        "misc": {
-            name.removeprefix("kernel."): parts[name]
-            for name in ("kernel.source_sha256", "kernel.patches")
-            if name in parts
-        },
-    }
+        "misc": {name.removeprefix("kernel."): parts[name]
+                 for name in ("kernel.source_sha256", "kernel.patches") if name in parts}
+    }  # fmt: skip
 
 
 def _build(tested: Tested) -> dict[str, Any]:
     parts = tested.parts
-    return {
-        "id": _build_id(tested),
-        "checkout_id": _checkout_id(tested),
-        "origin": ORIGIN,
-        "comment": tested.name,
-        "architecture": "um",
-        "compiler": parts.get("kernel.compiler", ""),
-        "config_name": parts.get("kernel.config_sha256", ""),
-        "status": "PASS",
-        "misc": {"environment": tested.environment},
-    }
-
-
-def _tests(suite: Suite, tested: Tested) -> list[dict[str, Any]]:
-    return [_test(suite.topic, case, tested) for case in suite.cases]
+    return {"id": _build_id(tested), "checkout_id": _checkout_id(tested), "origin": ORIGIN,
+            "comment": tested.name, "architecture": "um",
+            "compiler": parts.get("kernel.compiler", ""),
+            "config_name": parts.get("kernel.config_sha256", ""), "status": "PASS",
+            "misc": {"environment": tested.environment}}  # fmt: skip
 
 
 def _test(topic: str, case: Case, tested: Tested) -> dict[str, Any]:
     path = f"{ORIGIN}.{_step(topic)}.{_step(case.name)}"
     run = _digest(tested.began, tested.folder, tested.environment)
-    test: dict[str, Any] = {
-        "id": f"{ORIGIN}:{run}.{path}",
-        "build_id": _build_id(tested),
-        "origin": ORIGIN,
-        "path": path,
-        "comment": case.name,
-        "status": _STATUS[case.state],
-        "start_time": tested.began,
-        "misc": {"environment": tested.environment, **case.facts},
-    }
+    test: dict[str, Any] = {"id": f"{ORIGIN}:{run}.{path}", "build_id": _build_id(tested),
+                            "origin": ORIGIN, "path": path, "comment": case.name,
+                            "status": _STATUS[case.state], "start_time": tested.began,
+                            "misc": {"environment": tested.environment, **case.facts}}  # fmt: skip
     if case.value is not None:
         number, unit = case.value
         test["number"] = {"value": number, "unit": unit}

@@ -25,13 +25,11 @@ def write_netdev(suites: Sequence[Suite]) -> str:
     of a case is what our own verbs take, such as ``net/tls``.
     """
     tested = [suite.tested for suite in suites if suite.tested is not None]
-    document: dict[str, Any] = {
-        "executor": EXECUTOR,
-        "branch": tested[-1].name if tested else "",
-        "start": min((each.began for each in tested), default=""),
-        "end": max((each.ended for each in tested), default=""),
-        "results": [_test(suite, len(suites) > 1) for suite in suites],
-    }
+    document: dict[str, Any] = {"executor": EXECUTOR, "branch": tested[-1].name if tested else "",
+                                "start": min((each.began for each in tested), default=""),
+                                "end": max((each.ended for each in tested), default=""),
+                                "results": [_test(suite, len(suites) > 1)
+                                            for suite in suites]}  # fmt: skip
     if tested:
         document["link"] = tested[-1].folder
     return json.dumps(document, indent=1) + "\n"
@@ -48,22 +46,14 @@ def _test(suite: Suite, several: bool) -> dict[str, Any]:
     if states <= {"skipped"}:
         state = "skipped"
     name = f"{suite.topic} {suite.tested.name}" if several and suite.tested else suite.topic
-    test: dict[str, Any] = {
-        "test": name_for_netdev(name),
-        "group": EXECUTOR,
-        "result": _RESULTS[state],
-        "link": suite.tested.folder if suite.tested is not None else "",
-        "results": [_subtest(case) for case in suite.cases],
-    }
-    return test
+    return {"test": name_for_netdev(name), "group": EXECUTOR, "result": _RESULTS[state],
+            "link": suite.tested.folder if suite.tested is not None else "",
+            "results": [_subtest(case) for case in suite.cases]}  # fmt: skip
 
 
 def _subtest(case: Case) -> dict[str, Any]:
-    subtest: dict[str, Any] = {
-        "test": name_for_netdev(case.name),
-        "name": case.name,
-        "result": _RESULTS[case.state],
-    }
+    subtest: dict[str, Any] = {"test": name_for_netdev(case.name), "name": case.name,
+                               "result": _RESULTS[case.state]}  # fmt: skip
     return subtest | ({"time": round(case.seconds)} if case.seconds else {})
 
 

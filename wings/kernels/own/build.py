@@ -52,24 +52,18 @@ _FRAGMENT_FILE = "kernel.config"
 
 def key_of(own: OwnKernel) -> str:
     """Return the SHA-256 hex of all that decides the binary."""
-    document = {
-        "source": own.git.tree if own.git else own.pin.tarball_sha256,
-        "config": config_sha256(own),
-        "patches": own.patch_sha256,
-        "compiler": read_name(),
-        "recipe": RECIPE,
-    }
+    document = {"source": own.git.tree if own.git else own.pin.tarball_sha256,
+                "config": config_sha256(own), "patches": own.patch_sha256, "compiler": read_name(),
+                "recipe": RECIPE}  # fmt: skip
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def dropped_options(own: OwnKernel) -> list[str]:
     """Return a sentence for each option that is off, and that every kernel of ours has."""
     usual = parse_config(own.pin.config.read_text())
-    return [
-        f"{name} is off, and all kernels of the testbed have it: a load that needs it fails"
-        for name, value in own.options
-        if value == "n" and usual.get(name, "n") != "n"
-    ]
+    return [f"{name} is off, and all kernels of the testbed have it: a load that needs it fails"
+            for name, value in own.options if value == "n"
+            and usual.get(name, "n") != "n"]  # fmt: skip
 
 
 def config_sha256(own: OwnKernel) -> str:
@@ -100,13 +94,8 @@ def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
-def ensure_own(
-    own: OwnKernel,
-    cache: Path,
-    jobs: int,
-    progress: Progress,
-    check: Callable[[KernelBuild], str | None],
-) -> KernelBuild:
+def ensure_own(own: OwnKernel, cache: Path, jobs: int, progress: Progress,
+               check: Callable[[KernelBuild], str | None]) -> KernelBuild:  # fmt: skip
     """Return the build of ``own``, made now unless the cache has it; warn of what it has not.
 
     ``check`` looks at a new build, such as by booting it, and returns what is wrong with it; such a
@@ -123,13 +112,8 @@ def ensure_own(
     return build
 
 
-def _build(
-    own: OwnKernel,
-    cache: Path,
-    jobs: int,
-    progress: Progress,
-    check: Callable[[KernelBuild], str | None],
-) -> KernelBuild:
+def _build(own: OwnKernel, cache: Path, jobs: int, progress: Progress,
+           check: Callable[[KernelBuild], str | None]) -> KernelBuild:  # fmt: skip
     """Return the build of ``own``, which another run may have made by now."""
     folder = build_place(own, cache)
     lock = folder.with_name(f".{folder.name}.lock")
@@ -145,11 +129,9 @@ def _build(
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
-            build_in(
-                objects, recipe, toolchain=toolchain, binary=work / BINARY_FILE,
-                log=work / LOG_FILE, jobs=jobs, progress=report,
-                look=partial(_note_misses, work, own, toolchain),
-            )  # fmt: skip
+            build_in(objects, recipe, toolchain=toolchain, binary=work / BINARY_FILE,
+                     log=work / LOG_FILE, jobs=jobs, progress=report,
+                     look=partial(_note_misses, work, own, toolchain))  # fmt: skip
             identity = _identify(own, pin, toolchain.name, file_sha256(work / BINARY_FILE))
             write_identity(work, identity)
             report(f"kernel {own.name}: booting it once")
@@ -238,13 +220,8 @@ def _open_source(
 def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     git = own.git
     return KernelIdentity(
-        version=own.name,
-        package="git" if git else pin.package,
+        version=own.name, package="git" if git else pin.package,
         package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
-        source_sha256=git.tree if git else pin.tarball_sha256,
-        config_sha256=config_sha256(own),
-        patches=own.patch_sha256,
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=binary_sha256,
-    )
+        source_sha256=git.tree if git else pin.tarball_sha256, config_sha256=config_sha256(own),
+        patches=own.patch_sha256, compiler=compiler, recipe=RECIPE, binary_sha256=binary_sha256
+    )  # fmt: skip

@@ -27,10 +27,8 @@ from wings.kernels.own.git import GitSource, objects_of, resolve
 
 _log = log.logger(__name__)
 
-DISPENSABLE = {
-    "tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
-    "um-images-of-a-guest.patch": "each guest boots, which costs more",
-}
+DISPENSABLE = {"tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
+               "um-images-of-a-guest.patch": "each guest boots, which costs more"}  # fmt: skip
 """What a kernel lacks without those of the pins' patches that it can do without."""
 ADDITIONS = places.ROOT / "kernels" / "additions"
 """Named options that a kernel may have beside the usual ones, as ``--config NAME``; the patches
@@ -102,10 +100,8 @@ class OwnKernel:
         if self.git is not None:
             config = _rename_options(config, _numbers(self.git.version))
         config |= dict(self.options)
-        lines = (
-            f"# {name} is not set" if value == "n" else f"{name}={value}"
-            for name, value in config.items()
-        )
+        lines = (f"# {name} is not set" if value == "n" else f"{name}={value}"
+                 for name, value in config.items())  # fmt: skip
         return "\n".join(lines) + "\n"
 
 
@@ -144,18 +140,9 @@ def read_own(name: str, home: Path) -> OwnKernel:
         ) from None  # fmt: skip
 
 
-def define(
-    name: str,
-    home: Path,
-    *,
-    base: str | None,
-    patches: Sequence[Path],
-    fragments: Sequence[Path],
-    git: Path | None,
-    revision: str | None,
-    fuzz: int = 0,
-    reverse: bool = False,
-) -> OwnKernel:
+def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
+           fragments: Sequence[Path], git: Path | None, revision: str | None, fuzz: int = 0,
+           reverse: bool = False) -> OwnKernel:  # fmt: skip
     """Return the kernel that the user asks for; nothing is written but objects of a work tree.
 
     ``base`` is a pinned kernel or one of the user's, whose source, patches and options are taken
@@ -172,7 +159,8 @@ def define(
         problems.append("--rev names a revision of a git tree: give --git DIR, too")
     if base is not None:
         try:
-            first = replace(_read_base(base, home), name=name)
+            known = OwnKernel(base, base) if base in pins() else read_own(base, home)
+            first = replace(known, name=name)
         except ConfigurationError as error:
             problems += error.problems
     if git is not None and first.git is not None:
@@ -191,20 +179,13 @@ def define(
         source = resolve(git, revision, home / _OBJECTS)
     if problems:
         raise ConfigurationError(problems)
-    own = replace(
-        first,
-        patches=(*first.patches, *series),
-        options=tuple({**dict(first.options), **options}.items()),
-        git=source,
-    )
+    own = replace(first, patches=(*first.patches, *series),
+                  options=tuple({**dict(first.options), **options}.items()),
+                  git=source)  # fmt: skip
     if git is not None and source is not None:
         own = _fitted(own, source, base)
     added = read_series(_patches_of(fragments, own), len(own.patches) + 1)
     return replace(own, patches=(*own.patches, *added))
-
-
-def _read_base(base: str, home: Path) -> OwnKernel:
-    return OwnKernel(base, base) if base in pins() else read_own(base, home)
 
 
 def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
@@ -232,12 +213,10 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
                 return replace(own, base=name, omitted=omitted)
         problems.append(problem)
     raise ConfigurationError(
-        [
-            f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
-            "in virtual time, fits this source (wings/kernels/docs/patches.md says which ones do)",
-            *problems,
-        ]
-    )
+        [f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
+         "in virtual time, fits this source (wings/kernels/docs/patches.md says which ones do)",
+         *problems]
+    )  # fmt: skip
 
 
 def _rename_options(config: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:
@@ -302,10 +281,8 @@ def _is_addition(fragment: Path) -> bool:
 def _patches_of(fragments: Sequence[Path], own: OwnKernel) -> list[Path]:
     """Return the patches that come with the ``fragments`` and that ``own`` has not yet."""
     known = {patch.sha256 for patch in own.patches}
-    named = (
-        ADDITIONS / f"{fragment}{version}.patch"
-        for fragment in fragments if _is_addition(fragment) for version in ("", f"-{own.base}")
-    )  # fmt: skip
+    named = (ADDITIONS / f"{fragment}{version}.patch" for fragment in fragments
+             if _is_addition(fragment) for version in ("", f"-{own.base}"))  # fmt: skip
     return [file for file in named if file.is_file() and read_patch(file).sha256 not in known]
 
 
@@ -332,16 +309,10 @@ def parse_definition(name: str, texts: Mapping[str, str], home: Path) -> OwnKern
             raise ValueError(f"schema {document['schema']!a}")
         if document["base"] not in pins():
             raise ValueError(f"its base {document['base']!a} is not pinned any more")
-        patches = tuple(
-            Patch(
-                entry["file"],
-                entry["subject"],
-                texts[f"{PATCHES_FOLDER}/{entry['file']}"],
-                entry.get("fuzz", 0),
-                entry.get("reverse", False),
-            )
-            for entry in document["patches"]
-        )
+        patches = tuple(Patch(entry["file"], entry["subject"],
+                              texts[f"{PATCHES_FOLDER}/{entry['file']}"], entry.get("fuzz", 0),
+                              entry.get("reverse", False))
+                        for entry in document["patches"])  # fmt: skip
         git = document["git"]
         if git is not None:
             repository = Path(git["repository"])
@@ -370,13 +341,9 @@ def name_problems(name: str) -> list[str]:
 
 def render_definition(own: OwnKernel) -> dict[str, str]:
     """Return the files of a definition, text by name."""
-    git = own.git and {
-        "repository": str(own.git.repository),
-        "revision": own.git.revision,
-        "commit": own.git.commit,
-        "tree": own.git.tree,
-        "version": own.git.version,
-    }
+    git = own.git and {"repository": str(own.git.repository), "revision": own.git.revision,
+                       "commit": own.git.commit, "tree": own.git.tree,
+                       "version": own.git.version}  # fmt: skip
     document = {
         "schema": _SCHEMA,
         "base": own.base,
@@ -390,10 +357,8 @@ def render_definition(own: OwnKernel) -> dict[str, str]:
         "git": git,
         "omitted": list(own.omitted),
     }
-    return {
-        DEFINITION_FILE: json.dumps(document, indent=2) + "\n",
-        **{f"{PATCHES_FOLDER}/{patch.name}": patch.text for patch in own.patches},
-    }
+    return {DEFINITION_FILE: json.dumps(document, indent=2) + "\n",
+            **{f"{PATCHES_FOLDER}/{patch.name}": patch.text for patch in own.patches}}  # fmt: skip
 
 
 def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:

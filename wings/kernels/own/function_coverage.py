@@ -125,8 +125,7 @@ def say_coverage(functions: Mapping[str, Sequence[str]], ran: set[str]) -> list[
 
 
 def _diff(name: str, before: str | None, after: str) -> str:
-    lines = unified_diff(
-        (before or "").splitlines(keepends=True), after.splitlines(keepends=True),
-        f"a/{name}" if before is not None else "/dev/null", f"b/{name}",
-    )  # fmt: skip
+    lines = unified_diff((before or "").splitlines(keepends=True), after.splitlines(keepends=True),
+                         f"a/{name}" if before is not None else "/dev/null",
+                         f"b/{name}")  # fmt: skip
     return "".join(lines)

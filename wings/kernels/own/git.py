@@ -77,11 +77,8 @@ class GitSource:
         git = Git(self.repository, self.objects)
         argv = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, self.tree)
         completed = git.try_run(*argv)
-        return (
-            frozenset(filter(None, completed.stdout.split("\0")))
-            if completed.returncode == 0
-            else None
-        )
+        return (frozenset(filter(None, completed.stdout.split("\0"))) if completed.returncode == 0
+                else None)  # fmt: skip
 
     def read_change(self) -> str:
         """Return as a patch what the commit changes, or the work tree; empty where none is known.
@@ -242,10 +239,8 @@ def _environment(git: Git) -> Mapping[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if git.objects.is_dir():
-        env |= {
-            "GIT_OBJECT_DIRECTORY": str(git.objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _own_objects(git.repository, env),
-        }
+        env |= {"GIT_OBJECT_DIRECTORY": str(git.objects),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": _own_objects(git.repository, env)}  # fmt: skip
     if git.index is not None:
         env["GIT_INDEX_FILE"] = str(git.index)
     return env

@@ -29,11 +29,8 @@ def main() -> None:
     """Run the test in /ff/out/test.json."""
     test = json.loads((OUT / "test.json").read_text())
     folder = lay_out() / test["folder"]
-    environment = {
-        **os.environ,
-        "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
-        "BASH_ENV": f"{PROGRAMS}/functions.sh",
-    }
+    environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+                   "BASH_ENV": f"{PROGRAMS}/functions.sh"}  # fmt: skip
     (OUT / "boot.txt").write_bytes(read_kernel(log := open_kernel_log()))
     results = []
     for number, command in enumerate(test["commands"]):

@@ -95,13 +95,9 @@ def _find_source(named: Path) -> Path:
 
 
 def _compile(source: Path, cache: Path, progress: Progress) -> Packetdrill:
-    files = {
-        str(path.relative_to(source)): file_sha256(path)
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-        and path.suffix in {".c", ".h", ".l", ".y", ".common", ".Linux"}
-        and path.name not in {"lexer.c", "parser.c", "parser.h"}
-    }
+    files = {str(path.relative_to(source)): file_sha256(path) for path in sorted(source.rglob("*"))
+             if path.is_file() and path.suffix in {".c", ".h", ".l", ".y", ".common", ".Linux"}
+             and path.name not in {"lexer.c", "parser.c", "parser.h"}}  # fmt: skip
     key = digest({"files": files, "rest": _REST, "compiler": read_name(), "recipe": _RECIPE})[:24]
     folder = cache / PROGRAM / key
     if not (folder / PROGRAM).is_file():
@@ -126,9 +122,7 @@ def _make(source: Path, files: list[str], work: Path, toolchain: Toolchain) -> N
     compiler = f"gcc --sysroot={toolchain.folder}"
     libraries = "-static -Wl,--wrap=times rest-in-times.o -lpthread -lrt -ldl"
     make = (toolchain.program("make"), "-f", _MAKEFILE, f"CC={compiler}", "SHELL=sh")
-    for argv in (
-        (*make, "rest-in-times.o"), (*make, f"packetdrill-ext-libs={libraries}", PROGRAM),
-    ):  # fmt: skip
+    for argv in ((*make, "rest-in-times.o"), (*make, f"packetdrill-ext-libs={libraries}", PROGRAM)):
         done = proc.run(argv, cwd=tree, env=toolchain.environment, timeout_s=_MAKE_S, check=False)
         if done.returncode != 0:
             raise BuildError(f"{source} does not compile:\n{done.stderr.strip()[-2000:]}")

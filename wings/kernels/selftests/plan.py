@@ -28,16 +28,11 @@ CHOSEN = frozenset({
 })  # fmt: skip
 """Tests of net, beside packetdrill's scripts, that run where nothing is asked for: of sockets, TCP
 and UDP (wings/kernels/docs/selftests.md says what is left out, and why)."""
-NEEDS = {
-    "cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
-    "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
-    "ip_local_port_range.sh": "CONFIG_MPTCP",
-    "netns-name.sh": "CONFIG_NETDEVSIM",
-    "so_incoming_cpu": "CONFIG_SMP",
-    "tap": "CONFIG_MACVTAP",
-    "tfo_passive.sh": "CONFIG_NETDEVSIM",
-    "tls": "CONFIG_TLS",
-}
+NEEDS = {"cmsg_ip.sh": "CONFIG_IPV6_MULTIPLE_TABLES",
+         "cmsg_so_mark.sh": "CONFIG_IPV6_MULTIPLE_TABLES", "ip_local_port_range.sh": "CONFIG_MPTCP",
+         "netns-name.sh": "CONFIG_NETDEVSIM", "so_incoming_cpu": "CONFIG_SMP",
+         "tap": "CONFIG_MACVTAP", "tfo_passive.sh": "CONFIG_NETDEVSIM",
+         "tls": "CONFIG_TLS"}  # fmt: skip
 """Options without which tests fail rather than say so."""
 _IPV4 = ("--local_ip=192.168.0.1", "--gateway_ip=192.168.0.1", "--netmask_ip=255.255.0.0",
          "--remote_ip=192.0.2.1", "-D", "TFO_COOKIE=3021b9d889017eeb",
@@ -47,11 +42,9 @@ _IPV6 = ("--mtu=1520", "--local_ip=fd3d:0a0b:17d6::1", "--gateway_ip=fd3d:0a0b:1
          "-D", "TFO_COOKIE_ZERO=82af1a8f9a205c34")  # fmt: skip
 _LEVEL_4 = ("-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
 _LEVEL_6 = ("-D", "CMSG_LEVEL_IP=SOL_IPV6", "-D", "CMSG_TYPE_RECVERR=IPV6_RECVERR")
-VARIANTS = {
-    "ipv4": ("--ip_version=ipv4", *_IPV4, *_LEVEL_4),
-    "ipv6": ("--ip_version=ipv6", *_IPV6, *_LEVEL_6),
-    "ipv4-mapped-ipv6": ("--ip_version=ipv4-mapped-ipv6", *_IPV4, *_LEVEL_6),
-}
+VARIANTS = {"ipv4": ("--ip_version=ipv4", *_IPV4, *_LEVEL_4),
+            "ipv6": ("--ip_version=ipv6", *_IPV6, *_LEVEL_6),
+            "ipv4-mapped-ipv6": ("--ip_version=ipv4-mapped-ipv6", *_IPV4, *_LEVEL_6)}  # fmt: skip
 """What packetdrill is told for a suite of the user's: as the suites' own runners tell it."""
 _OPTION = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
@@ -112,10 +105,8 @@ def plan(tree: TestTree, wish: Wish, *, has_packetdrill: bool) -> list[Selftest]
         ]
     tests = _choose(known, default, wish)
     if not has_packetdrill:
-        tests = [
-            _left_out(test, "no packetdrill") if test.name.endswith(SUFFIX) else test
-            for test in tests
-        ]
+        tests = [_left_out(test, "no packetdrill") if test.name.endswith(SUFFIX) else test
+                 for test in tests]  # fmt: skip
     return tests
 
 
@@ -131,10 +122,8 @@ def _choose(known: list[Selftest], default: list[Selftest], wish: Wish) -> list[
             problems.append(f"no test is named {name!r}{did_you_mean(name, everything)}")
         chosen |= found
     if wish.pattern is not None:
-        found = {
-            test.name for test in known
-            if any(fnmatchcase(name, wish.pattern) for name in _names(test))
-        }  # fmt: skip
+        found = {test.name for test in known
+                 if any(fnmatchcase(name, wish.pattern) for name in _names(test))}  # fmt: skip
         if not found:
             problems.append(f"--only {wish.pattern}: no test has such a name, as a pattern of sh")
         chosen |= found
@@ -160,11 +149,9 @@ def _scripts(tree: TestTree) -> list[Selftest]:
     folder = tree.packetdrill
     if folder is None:
         return []
-    return [
-        Selftest(f"packetdrill/{script.name}", tree.folder, "net/packetdrill",
-                 (TestCommand(("bash", RUNNER, script.name)),))
-        for script in sorted(folder.glob(f"*{SUFFIX}"))
-    ]  # fmt: skip
+    return [Selftest(f"packetdrill/{script.name}", tree.folder, "net/packetdrill",
+                     (TestCommand(("bash", RUNNER, script.name)),))
+            for script in sorted(folder.glob(f"*{SUFFIX}"))]  # fmt: skip
 
 
 def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:

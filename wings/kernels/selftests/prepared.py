@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build, find_confinement
 from testbed.kernel.build.native import ensure_native
+from testbed.kernel.build.pin import pins
 from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from wings.kernels.own.build import ensure_own
-from wings.kernels.selftests.debug import define_debug
+from wings.kernels.own.definition import OwnKernel, define, read_own
 from wings.kernels.selftests.packetdrill import Packetdrill
 from wings.kernels.selftests.plan import SUFFIX, Selftest, Wish, plan
 from wings.kernels.selftests.run import Bench, run_tests
@@ -24,6 +25,10 @@ from wings.kernels.selftests.tree import TestTree, ensure_tests
 from wings.kernels.selftests.verdict import TestPart, Verdict
 
 RECORDS_FILE, MANIFEST_FILE, LOGS = "selftests.jsonl", "manifest.json", "logs"
+FRAGMENTS = places.ROOT / "kernels"
+NAME, LEAKS = "debug", "leaks"
+_IMAGES = "um-images-of-a-guest.patch"
+"""An image would lack the shadow in which KASAN keeps what is known of memory."""
 _log = log.logger(__name__)
 
 
@@ -44,15 +49,10 @@ class SelftestRun:
     def begin(self, folder: Path) -> None:
         """Write what runs where into the new results ``folder``."""
         bench, drill = self.bench, self.bench.packetdrill
-        manifest = {
-            "kernel": asdict(bench.build.identity),
-            "tests": self.tree.source,
-            "planned": len(self.tests),
-            "words": list(bench.words),
-            "packetdrill": {"says": drill.says, "sha256": drill.sha256} if drill else None,
-            "root": DEFAULT_ROOT,
-            "tree": places.describe_version(),
-        }
+        manifest = {"kernel": asdict(bench.build.identity), "tests": self.tree.source,
+                    "planned": len(self.tests), "words": list(bench.words),
+                    "packetdrill": {"says": drill.says, "sha256": drill.sha256} if drill else None,
+                    "root": DEFAULT_ROOT, "tree": places.describe_version()}  # fmt: skip
         (folder / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
         (folder / LOGS).mkdir()
 
@@ -81,6 +81,21 @@ def prepare_selftests(
     if not tests:
         raise ConfigurationError([f"kernel {version} has none of these tests"])
     return SelftestRun(tree, _prepare_bench(version, debug, cache, drill), tests)
+
+
+def define_debug(version: str, home: Path, folder: Path = FRAGMENTS) -> OwnKernel:
+    """Return ``version`` compiled with options that find mistakes, by the fragments in ``folder``.
+
+    Raises:
+        ConfigurationError: there is no such kernel.
+    """
+    base = version if version in pins() else read_own(version, home).base
+    further = folder / f"{NAME}-{base}.config"
+    fragments = [Path(LEAKS), folder / f"{NAME}.config", *([further] if further.is_file() else [])]
+    own = define(f"{NAME}-{version}"[:40], home, base=version, patches=(), fragments=fragments,
+                 git=None, revision=None)  # fmt: skip
+    images = tuple(file.name for file in own.pin.patches if file.name.endswith(_IMAGES))
+    return replace(own, omitted=tuple(sorted({*own.omitted, *images})))
 
 
 def read_verdicts(folder: Path) -> list[Verdict]:

@@ -15,9 +15,8 @@ from wings.kernels.selftests.verdict import Verdict
 STYLES = ("table", *FORMS)
 TOPIC = "selftests"
 JUNIT_CLASS = "firstflight.selftests"
-_STATES: dict[str, State] = {
-    "passed": "passed", "failed": "failed", "skipped": "skipped", "incomplete": "error",
-}  # fmt: skip
+_STATES: dict[str, State] = {"passed": "passed", "failed": "failed", "skipped": "skipped",
+                             "incomplete": "error"}  # fmt: skip
 
 
 def render(verdicts: Sequence[Verdict], tested: Tested, style: str) -> str:
@@ -62,12 +61,7 @@ def _suite(verdicts: Sequence[Verdict], tested: Tested) -> Suite:
 def _case(verdict: Verdict) -> Case:
     skipped = verdict.state == "skipped"
     return Case(
-        verdict.name,
-        _STATES[verdict.state],
-        verdict.reason,
-        verdict.state,
-        verdict.evidence,
-        "",
+        verdict.name, _STATES[verdict.state], verdict.reason, verdict.state, verdict.evidence, "",
         f"SKIP {verdict.reason}" if skipped else "",
-        () if verdict.state in {"passed", "skipped"} else (verdict.reason, *verdict.evidence),
-    )
+        () if verdict.state in {"passed", "skipped"} else (verdict.reason, *verdict.evidence)
+    )  # fmt: skip

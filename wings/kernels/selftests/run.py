@@ -111,17 +111,13 @@ class ShadowedKernel(VirtualKernel):
         landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
         with open_stage(files, slot, landlock=landlock) as stage:
             bound = f"limit={resource.RLIMIT_DATA}:"
-            prefix = tuple(
-                f"{bound}{SHADOW_BYTES}" if word.startswith(bound) else word
-                for word in stage.prefix
-            )
+            prefix = tuple(f"{bound}{SHADOW_BYTES}" if word.startswith(bound) else word
+                           for word in stage.prefix)  # fmt: skip
             start = partial(jailed, replace(stage, prefix=prefix), words)
             ended, console = run_trial(start, out, trial.timeout_s, cancel)
-        return gather_result(
-            trial, "the guest", out, ended, console,
-            started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
-            panicked="Kernel panic" in console,
-        )  # fmt: skip
+        return gather_result(trial, "the guest", out, ended, console, started_s=started_s,
+                             limit_s=trial.timeout_s, cancel=cancel,
+                             panicked="Kernel panic" in console)  # fmt: skip
 
 
 def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) -> Iterator[Verdict]:
@@ -138,8 +134,7 @@ def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) ->
     with scratch_folder("kernel") as scratch:
         bundle = _lay_bundle(scratch / "bundle", bench)
         kernel = (ShadowedKernel if bench.shadowed else VirtualKernel)(
-            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr,
-            bench.confinement,
+            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr, bench.confinement
         )  # fmt: skip
 
         def perform(test: Selftest) -> Verdict:
@@ -196,10 +191,8 @@ def read_verdict(test: Selftest, raw: RawResult, out: Path) -> Verdict:
     if raw.observation is None:
         return _unended(test, raw, console)
     observed = json.loads(raw.observation.read_text())
-    said = [
-        Said(result["name"], result["status"], _read(out / f"output-{number}.txt"))
-        for number, result in enumerate(observed["results"])
-    ]
+    said = [Said(result["name"], result["status"], _read(out / f"output-{number}.txt"))
+            for number, result in enumerate(observed["results"])]  # fmt: skip
     # What it said while it booted (boot.txt) is not the test's; what leaked it says at its end.
     kernel = _read(out / "kernel.txt") + console.partition(LEAKS)[2]
     return judge(test.name, said, kernel, round(observed["virtual_s"], 6))

@@ -83,12 +83,9 @@ class _Origin:
     def key(self) -> str:
         """What decides the tests: kernels that differ elsewhere share them."""
         git = self.own.git if self.own else None
-        document = {
-            "source": git.ids_of(_PARTS) if git else self.pin.tarball_sha256,
-            "patches": [patch.sha256 for patch in self.patches],
-            "compiler": read_name(),
-            "recipe": _RECIPE,
-        }
+        document = {"source": git.ids_of(_PARTS) if git else self.pin.tarball_sha256,
+                    "patches": [patch.sha256 for patch in self.patches], "compiler": read_name(),
+                    "recipe": _RECIPE}  # fmt: skip
         return digest(document)[:24]
 
 
@@ -103,10 +100,8 @@ def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
     folder = cache / "kernels" / FOLDER / origin.key
     if not (folder / LIST_FILE).is_file():
         waiting = f"tests of kernel {version}: waiting for another run that compiles them"
-        with (
-            repeating(progress) as report,
-            locked(folder.with_name(f".{folder.name}.lock"), waiting, report),
-        ):
+        with (repeating(progress) as report,
+              locked(folder.with_name(f".{folder.name}.lock"), waiting, report)):  # fmt: skip
             if not (folder / LIST_FILE).is_file():
                 toolchain = ensure_toolchain(cache, report)
                 with new_build(folder) as work:
@@ -134,33 +129,23 @@ def _find_origin(version: str) -> _Origin:
 
 def _of_tests(patches: Iterable[Patch]) -> tuple[Patch, ...]:
     """Return those of ``patches`` that change a file which tests are made of."""
-    return tuple(
-        patch for patch in patches
-        if any(name == part or name.startswith(f"{part}/") for name in patch.touched
-               for part in _PARTS)
-    )  # fmt: skip
+    return tuple(patch for patch in patches
+                 if any(name == part or name.startswith(f"{part}/") for name in patch.touched
+                        for part in _PARTS))  # fmt: skip
 
 
 def _read(folder: Path, origin: _Origin) -> TestTree:
     git = origin.own.git if origin.own else None
     config = origin.own.render_config() if origin.own else origin.pin.config.read_text()
     source = git.describe() if git else f"{origin.pin.package} {origin.pin.package_version}"
-    return TestTree(
-        folder / FOLDER,
-        source,
-        tuple((folder / LIST_FILE).read_text().split()),
-        _find_absent(folder),
-        parse_config(config),
-    )
+    return TestTree(folder / FOLDER, source, tuple((folder / LIST_FILE).read_text().split()),
+                    _find_absent(folder), parse_config(config))  # fmt: skip
 
 
 def _find_absent(folder: Path) -> dict[str, str]:
     log = (folder / LOG_FILE).read_text(errors="replace")
-    return {
-        name: first_error(name, log)
-        for name in _programs(folder / FOLDER / "net")
-        if not (folder / FOLDER / "net" / name).is_file()
-    }
+    return {name: first_error(name, log) for name in _programs(folder / FOLDER / "net")
+            if not (folder / FOLDER / "net" / name).is_file()}  # fmt: skip
 
 
 def first_error(name: str, log: str) -> str:

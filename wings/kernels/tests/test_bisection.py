@@ -37,9 +37,7 @@ def test_a_planted_commit_is_found_in_six_steps(
     assert steps_of(git, made[0], made[-1]) in (5, 6)
 
 
-def test_commits_that_cannot_be_judged_are_passed_over(
-    history: tuple[Git, list[str]],
-) -> None:
+def test_commits_that_cannot_be_judged_are_passed_over(history: tuple[Git, list[str]]) -> None:
     git, made = history
 
     def judge(sha: str, _left: int) -> Judgement:
@@ -51,9 +49,7 @@ def test_commits_that_cannot_be_judged_are_passed_over(
     assert bisect(git, made[0], made[-1], judge).suspects == (made[40],)
 
 
-def test_those_next_to_the_first_bad_one_are_suspects_too(
-    history: tuple[Git, list[str]],
-) -> None:
+def test_those_next_to_the_first_bad_one_are_suspects_too(history: tuple[Git, list[str]]) -> None:
     git, made = history
 
     def judge(sha: str, _left: int) -> Judgement:

@@ -176,11 +176,9 @@ def test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_o
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("planted", "warning"),
-    [
-        ("WARN_ON_ONCE(sk->sk_state == TCP_ESTABLISHED);", "WARNING: net/ipv4/tcp.c:"),
-        ("if (sk->sk_state == TCP_ESTABLISHED) *(volatile int *)8 = 0;", "Kernel mode fault at"),
-    ],
-)
+    [("WARN_ON_ONCE(sk->sk_state == TCP_ESTABLISHED);", "WARNING: net/ipv4/tcp.c:"),
+     ("if (sk->sk_state == TCP_ESTABLISHED) *(volatile int *)8 = 0;", "Kernel mode fault at")]
+)  # fmt: skip
 def test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what(
     at_home: House, tmp_path: Path, planted: str, warning: str
 ) -> None:
@@ -217,22 +215,14 @@ def test_what_a_patch_adds_and_does_not_turn_on_is_said(
 
 @pytest.mark.thorough
 @pytest.mark.nightly(but="nonsense")
-@pytest.mark.parametrize(
-    ("planted", "words"),
-    [
-        ("nonsense();", "does not compile: net/ipv4/tcp.c:"),
-        ('panic("planted");', "does not boot: "),
-        ("for (;;) cpu_relax();", "does not boot: "),
-    ],
-)
+@pytest.mark.parametrize(("planted", "words"),
+                         [("nonsense();", "does not compile: net/ipv4/tcp.c:"),
+                          ('panic("planted");', "does not boot: "),
+                          ("for (;;) cpu_relax();", "does not boot: ")])  # fmt: skip
 def test_what_does_not_compile_or_boot_is_said_and_not_kept(
-    at_home: House,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    planted: str,
-    words: str,
-) -> None:
+    at_home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], planted: str, words: str
+) -> None:  # fmt: skip
     if "for (;;)" in planted:  # which ends by this alone; the others come to their own end
         monkeypatch.setattr(virtual, "BOOT_S", 5.0)
     bad = patch_file(tmp_path, INIT.replace("PLANTED", planted))
@@ -262,10 +252,8 @@ def test_each_mistake_of_fast_open_breaks_a_promise(at_home: House, tmp_path: Pa
     words = ("--kernel-version", "mistaken", "-o", str(folder))
     code, said = at_home.command("scenario", *files, *words)
     assert code == EXIT_OUT_OF_TOLERANCE, said
-    verdicts = {
-        record.trial.condition_as(Scenario).scenario: result_of(record).verdict
-        for record in read_records(folder)
-    }
+    verdicts = {record.trial.condition_as(Scenario).scenario: result_of(record).verdict
+                for record in read_records(folder)}  # fmt: skip
     broken = {f"{name}-{number}" for number, name in FOUND_BY.items()}
     assert {name for name, verdict in verdicts.items() if verdict == "broken"} == broken
     assert len(verdicts) == len(files)

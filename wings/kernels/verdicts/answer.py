@@ -67,10 +67,8 @@ def others(lane: LaneVerdicts) -> Iterator[str]:
     for client in dict.fromkeys(str(cell.axes.get("client") or "") for cell in threaded):
         cells = [cell for cell in threaded if str(cell.axes.get("client") or "") == client]
         counts = ", ".join(f"{n} {verdict}" for verdict, n in _counts(cells).items())
-        yield (
-            f"{clean(client)}: {counts}. Any change turns its threads, one that does nothing "
-            "included: that alone is spread."
-        )
+        yield (f"{clean(client)}: {counts}. Any change turns its threads, one that does nothing "
+               "included: that alone is spread.")  # fmt: skip
 
 
 def mean_change(cells: Sequence[CellFinding]) -> Estimate | None:

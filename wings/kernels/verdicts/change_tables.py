@@ -75,12 +75,10 @@ def list_public(folder: Path) -> str:
         else:
             other.append(f"- {change.title}{words and f', {words}'}: {_describe(came)[0]}")
     table = make_table(heads, rows, ["largest"])
-    return "\n".join([
-        *table, "", "No cell is slower or faster, but packets differ:", "", *other, "",
-        "No effect in any cell, equal to the bit:", "", *same, "", *origins, "",
-        f"Not tried (`{KEPT / PUBLIC}` says why): {', '.join(refused)}.",
-        "",
-    ])  # fmt: skip
+    return "\n".join([*table, "", "No cell is slower or faster, but packets differ:", "", *other,
+                      "", "No effect in any cell, equal to the bit:", "", *same, "", *origins, "",
+                      f"Not tried (`{KEPT / PUBLIC}` says why): {', '.join(refused)}.",
+                      ""])  # fmt: skip
 
 
 def read_public(folder: Path) -> list[PublicChange]:

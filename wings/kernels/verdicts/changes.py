@@ -1,7 +1,7 @@
 """Changes of a kernel that ``kernel try`` has tried: a summary of each, small enough to commit.
 
 `wings/kernels/changes` has a file for each set: what the document of its run (`kernels.json`, of
-megabytes) says of every kernel, in a few lines.
+megabytes) says of every kernel, in a line.
 
     python -P -m wings.kernels.verdicts.changes RESULTS SET
 """
@@ -90,15 +90,12 @@ def _read_document(folder: Path) -> dict[str, Any]:
 def _read(kernel: Mapping[str, Any]) -> TriedChange:
     extreme = max(kernel["cells"], key=lambda cell: (abs(_change(cell)), bool(cell["evidence"])))
     return TriedChange(
-        name=kernel["name"],
-        counts=kernel["counts"],
-        together=[family["verdict"] for family in kernel["families"]],
-        answer=kernel["answer"],
-        extreme_pct=_change(extreme),
-        extreme_cell=extreme["name"],
-        differs=[line.strip() for line in extreme["evidence"]
-                 if line.startswith(("  base #", "  new  #"))],
-        misses=kernel["misses"],
+        name=kernel["name"], counts=kernel["counts"],
+        together=[family["verdict"] for family in kernel["families"]], answer=kernel["answer"],
+        extreme_pct=_change(extreme), extreme_cell=extreme["name"],
+        differs=[line.strip()
+                 for line in extreme["evidence"] if line.startswith(("  base #", "  new  #"))],
+        misses=kernel["misses"]
     )  # fmt: skip
 
 
@@ -119,14 +116,10 @@ def condense(folder: Path) -> ChangeSet:
     facts = dict(read_facts(base.manifest))
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     changes = tuple(map(_read, document["kernels"]))
-    return ChangeSet(
-        document["base_name"],
-        str(experiment_of(base.manifest)["name"]),
-        facts.get("git_revision", "unknown")[:12] + changed,
-        str(base.identity.environment),
-        len(base.records) * (1 + len(changes)),
-        changes,
-    )
+    return ChangeSet(document["base_name"], str(experiment_of(base.manifest)["name"]),
+                     facts.get("git_revision", "unknown")[:12] + changed,
+                     str(base.identity.environment), len(base.records) * (1 + len(changes)),
+                     changes)  # fmt: skip
 
 
 def read_kept(name: str, folder: Path) -> ChangeSet:
@@ -137,9 +130,12 @@ def read_kept(name: str, folder: Path) -> ChangeSet:
 
 
 def write_kept(kept: ChangeSet, name: str, folder: Path) -> None:
-    """Write the set ``name`` of those in ``folder`` anew."""
+    """Write the set ``name`` of those in ``folder`` anew: each change on a line of its own."""
+    document = asdict(kept)
+    changes = ",\n".join(map(json.dumps, document.pop("changes")))
+    head = json.dumps(document).removesuffix("}")
     path = folder / f"{name}.json"
-    write_whole(path, json.dumps(asdict(kept), indent=1) + "\n", f"{path.name} is as it was")
+    write_whole(path, f'{head}, "changes": [\n{changes}\n]}}\n', f"{path.name} is as it was")
 
 
 if __name__ == "__main__":

@@ -99,45 +99,29 @@ class AttributionDocument(TypedDict):
 
 def describe_attribution(attribution: Attribution, rule: FailRule) -> AttributionDocument:
     """Return everything as JSON-ready values, unrounded; a missing value is ``None``."""
-    return {
-        "schema": SCHEMA_VERSION,
-        "base_name": attribution.base_name,
-        "base": attribution.base,
-        "metric": attribution.metric.name,
-        "fail_on": rule.on,
-        "least_pct": rule.least_pct,
-        "flagged": attribution.flagged(rule),
-        "exit_code": attribution.exit_code(rule),
-        "kernels": [_lane(attribution, lane, rule) for lane in attribution.lanes],
-    }
+    return {"schema": SCHEMA_VERSION, "base_name": attribution.base_name, "base": attribution.base,
+            "metric": attribution.metric.name, "fail_on": rule.on, "least_pct": rule.least_pct,
+            "flagged": attribution.flagged(rule), "exit_code": attribution.exit_code(rule),
+            "kernels": [_lane(attribution, lane, rule) for lane in attribution.lanes]}  # fmt: skip
 
 
 def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> KernelDocument:
     extreme = lane.extreme.attribution if lane.extreme is not None else None
-    return {
-        "name": lane.name,
-        "folder": lane.comparison.new,
-        "answer": answer(lane),
-        "families": [asdict(family) for family in lane.families],
-        "counts": lane.counts,
-        "median_pct": lane.median_pct,
-        "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
-        "misses": lane.comparison.misses,
-        "broken_by": [asdict(warning) for warning in lane.kernel_warnings],
-        "base_says": [asdict(warning) for warning in lane.base_kernel_warnings],
-        "cells": [_cell(attribution, cell, rule) for cell in lane.cells],
-    }
+    return {"name": lane.name, "folder": lane.comparison.new, "answer": answer(lane),
+            "families": [asdict(family) for family in lane.families], "counts": lane.counts,
+            "median_pct": lane.median_pct,
+            "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
+            "misses": lane.comparison.misses,
+            "broken_by": [asdict(warning) for warning in lane.kernel_warnings],
+            "base_says": [asdict(warning) for warning in lane.base_kernel_warnings],
+            "cells": [_cell(attribution, cell, rule) for cell in lane.cells]}  # fmt: skip
 
 
 def _cell(attribution: Attribution, cell: CellFinding, rule: FailRule) -> KernelCellDocument:
-    return {
-        "name": name_row(attribution, cell),
-        "condition": cell.axes,
-        "base": cell.base.median_ms if cell.base else None,
-        "new": cell.new.median_ms if cell.new else None,
-        "flagged": rule.flags(cell),
-        "attribution": asdict(cell.attribution) if cell.attribution else None,
-        "packets": cell.change.packets if cell.change else None,
-        "retransmits": cell.change.retransmits if cell.change else None,
-        "evidence": evidence(cell),
-    }
+    return {"name": name_row(attribution, cell), "condition": cell.axes,
+            "base": cell.base.median_ms if cell.base else None,
+            "new": cell.new.median_ms if cell.new else None, "flagged": rule.flags(cell),
+            "attribution": asdict(cell.attribution) if cell.attribution else None,
+            "packets": cell.change.packets if cell.change else None,
+            "retransmits": cell.change.retransmits if cell.change else None,
+            "evidence": evidence(cell)}  # fmt: skip

@@ -76,12 +76,11 @@ def draw_changes(changes: Iterable[CellChange], title: str = "") -> Plot:
         cells.setdefault((change.what, change.condition), []).append(change.pct)
     variants = list(dict.fromkeys(variant for variant, _ in cells))
     conditions = list(dict.fromkeys(condition for _, condition in cells))
-    rows: list[Row] = [
-        {"change": variant, "condition": condition, CHANGE: statistics.fmean(percents),
-         "least": min(percents), "greatest": max(percents)}
-        for variant in variants for condition in conditions
-        if (percents := cells.get((variant, condition)))
-    ]  # fmt: skip
+    rows: list[Row] = [{"change": variant, "condition": condition,
+                        CHANGE: statistics.fmean(percents), "least": min(percents),
+                        "greatest": max(percents)} for variant in variants
+                       for condition in conditions
+                       if (percents := cells.get((variant, condition)))]  # fmt: skip
     if not rows:
         raise ConfigurationError(["no cell of these runs has a change: there is nothing to draw"])
     return paired(rows, "change", CHANGE, "condition", title, ("least", "greatest"))

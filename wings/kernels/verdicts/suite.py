@@ -59,33 +59,21 @@ def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule:
         state = "skipped"
     shown = evidence(cell) if state == "failed" else []
     new = cell.new.median_ms if cell.new else None
-    return Case(
-        name_row(attribution, cell),
-        state,
-        says,
-        verdict,
-        tuple(shown or [says]),
-        says,
-        "SKIP inconclusive" if state == "skipped" else words,
-        (says, *shown) if verdict != "no effect" else (),
-        value=None if new is None else (new, attribution.metric.unit or "1"),
-        facts=_facts(cell, verdict),
-    )
+    return Case(name_row(attribution, cell), state, says, verdict, tuple(shown or [says]), says,
+                "SKIP inconclusive" if state == "skipped" else words,
+                (says, *shown) if verdict != "no effect" else (),
+                value=None if new is None else (new, attribution.metric.unit or "1"),
+                facts=_facts(cell, verdict))  # fmt: skip
 
 
 def _case_of_family(family: Family, rule: FailRule) -> Case:
     says = describe_family(family)
     state: State = "failed" if rule.flags_family(family) else "passed"
-    return Case(
-        f"all cells with draws of {family.client or 'a kind'}",
-        "skipped" if family.verdict == "inconclusive" else state,
-        says,
-        family.verdict,
-        (says,),
-        says,
-        f"SKIP {says}" if family.verdict == "inconclusive" else says,
-        facts={"verdict": family.verdict, "p": family.chance, **_change(family.pct)},
-    )
+    return Case(f"all cells with draws of {family.client or 'a kind'}",
+                "skipped" if family.verdict == "inconclusive" else state, says, family.verdict,
+                (says,), says, f"SKIP {says}" if family.verdict == "inconclusive" else says,
+                facts={"verdict": family.verdict, "p": family.chance,
+                       **_change(family.pct)})  # fmt: skip
 
 
 def _facts(cell: CellFinding, verdict: str) -> Mapping[str, Any]:

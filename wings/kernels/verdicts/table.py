@@ -86,11 +86,8 @@ class LaneVerdicts:
     def counts(self) -> dict[Attributed, int]:
         """How many cells came to what, the gravest first; without those that no cell came to."""
         verdicts = [cell.attribution.verdict for cell in self.cells if cell.attribution]
-        return {
-            verdict: verdicts.count(verdict)
-            for verdict in get_args(Attributed)
-            if verdict in verdicts
-        }
+        return {verdict: verdicts.count(verdict) for verdict in get_args(Attributed)
+                if verdict in verdicts}  # fmt: skip
 
     @property
     def kernel_warnings(self) -> dict[KernelWarning, int]:
@@ -121,7 +118,7 @@ class LaneVerdicts:
     def extreme(self) -> CellFinding | None:
         """The cell that changed most; ``None`` where none has a number."""
         known = [cell for cell in self.cells if cell.attribution and cell.attribution.pct]
-        return max(known, key=_size, default=None)
+        return max(known, key=size_of, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +200,10 @@ def attribution_of(comparisons: Sequence[Comparison]) -> Attribution:
     problems = [
         f"{comparison.new} and {comparison.base} are no loads on virtual kernels: only of these a "
         "difference is surely the kernel's; use ./run.sh compare BASE NEW --across kernel, and for "
-        "scenarios ./run.sh scenario all"
-        for comparison in comparisons
-        if comparison.kernel != VIRTUAL
-        or comparison.clocks_differ
+        "scenarios ./run.sh scenario all" for comparison in comparisons
+        if comparison.kernel != VIRTUAL or comparison.clocks_differ
         or not all(cell.attribution for cell in comparison.cells)
-    ]
+    ]  # fmt: skip
     if problems or not comparisons:
         raise ConfigurationError(problems or ["there is nothing to compare the base with"])
     first = comparisons[0]
@@ -223,10 +218,8 @@ def attribution_of(comparisons: Sequence[Comparison]) -> Attribution:
         (comparison.kernels for comparison in comparisons if comparison.kernels is not None), None
     )
     base_name = kernels.base.kernel_version if kernels is not None else None
-    return Attribution(
-        clean(base_name or Path(first.base).name), first.base, lanes, rows, tuple(named),
-        first.metric,
-    )  # fmt: skip
+    return Attribution(clean(base_name or Path(first.base).name), first.base, lanes, rows,
+                       tuple(named), first.metric)  # fmt: skip
 
 
 def _count_warnings(cells: Iterable[Sequence[KernelWarning]]) -> dict[KernelWarning, int]:
@@ -242,20 +235,15 @@ def _row(axes: Axes, cells: Sequence[CellFinding | None]) -> Row:
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Name each new kernel by its version; where that does not tell it apart, by its folder."""
-    versions = [
-        comparison.kernels.new.kernel_version if comparison.kernels else None
-        for comparison in comparisons
-    ]
+    versions = [comparison.kernels.new.kernel_version if comparison.kernels else None
+                for comparison in comparisons]  # fmt: skip
     return [
         clean(version if version and versions.count(version) == 1 else Path(comparison.new).name)
         for version, comparison in zip(versions, comparisons, strict=True)
     ]
 
 
-def _size(cell: CellFinding) -> float:
-    attribution = cell.attribution
-    return (
-        abs(attribution.pct.value)
-        if attribution is not None and attribution.pct is not None
-        else 0.0
-    )
+def size_of(cell: CellFinding) -> float:
+    """Return by how many percent a cell is another, either way; 0 where that is not known."""
+    pct = cell.attribution.pct if cell.attribution is not None else None
+    return abs(pct.value) if pct is not None else 0.0

@@ -1,4 +1,4 @@
-"""The table of kernels in words: for a terminal, and as plain text that fits into a mail.
+"""The table of kernels in words: for a terminal, for a mail, and for a commit message.
 
 The mail is Markdown as well: its table and packets are indented by four, which shows them as they
 are.  All of it is ASCII.
@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from analysis.formats.lines import join_lines
+from analysis.records.metric import Metric
 from analysis.tables.columns import GAP, Column, axis_columns, render_columns
 from analysis.verdicts.compare.attribution import (
     CLOCK_READ_NS,
@@ -21,11 +22,14 @@ from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.sentences import label_cell, packet_lines
 from analysis.words import capitalised, clean, count
 from wings.kernels.verdicts.answer import answer, describe_family, others
-from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts
+from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, size_of
 
 MAIL_WIDTH = 76
 """Columns of a line in a mail, as lists of the kernel have them."""
 INDENT = "    "
+COMMIT_WIDTH, COMMIT_INDENT = 72, "  "
+COMMIT_CELLS = 6
+"""Of so many cells, those that moved most, a commit message gives the metric before and after."""
 WIDTH = 100
 MAX_SHOWN = 3
 """Of so many cells of a kernel the first packet that differs is shown."""
@@ -72,27 +76,62 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
         for cell in _telling(lane)[:1]:
             lines += [*textwrap.wrap(describe(attribution, lane, cell), MAIL_WIDTH), ""]
             for line in evidence(cell):
-                lines += textwrap.wrap(
-                    line, MAIL_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}    ",
-                    break_on_hyphens=False,
-                )  # fmt: skip
+                lines += textwrap.wrap(line, MAIL_WIDTH, initial_indent=INDENT,
+                                       subsequent_indent=f"{INDENT}    ",
+                                       break_on_hyphens=False)  # fmt: skip
             lines.append("")
     lines += textwrap.wrap(MEANINGS, MAIL_WIDTH)
     return join_lines(lines)
 
 
+def render_commit(attribution: Attribution) -> str:
+    """Return a paragraph for each later kernel, in the columns that git and checkpatch.pl want."""
+    lines: list[str] = []
+    for lane in attribution.lanes:
+        lines += [""] * bool(lines) + [*_paragraph(attribution, lane)]
+    return join_lines(lines)
+
+
+def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
+    label = attribution.metric.labels
+    head = (f"Firstflight, {label} in virtual time, {attribution.base_name} before and "
+            f"{lane.name} after: {answer(lane)}.")  # fmt: skip
+    yield from textwrap.wrap(head, COMMIT_WIDTH, break_on_hyphens=False)
+    moved = sorted((c for c in lane.cells if c.attribution
+                    and c.attribution.verdict in ("slower", "faster")), key=size_of,
+                   reverse=True)  # fmt: skip
+    if not moved:
+        return
+    yield ""
+    for cell in moved[:COMMIT_CELLS]:
+        yield from _commit_row(name_row(attribution, cell), cell, attribution.metric)
+    if len(moved) > COMMIT_CELLS:
+        yield f"{COMMIT_INDENT}and {len(moved) - COMMIT_CELLS} more"
+    first = next((c for c in moved if c.attribution and c.attribution.counters), None)
+    if first is not None and first.attribution is not None:
+        counters = [f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
+                    for each in first.attribution.counters[:MAX_COUNTERS]]  # fmt: skip
+        yield ""
+        where = f"Counters of one load ({name_row(attribution, first)}): "
+        yield from textwrap.wrap(where + ", ".join(counters), COMMIT_WIDTH)
+
+
+def _commit_row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
+    before, after = (f"{side.median_ms:.{metric.places}f}" if side and side.median_ms is not None
+                     else "-" for side in (cell.base, cell.new))  # fmt: skip
+    pct = cell.attribution.pct if cell.attribution else None
+    size = f" ({pct.value:+.2f}%)" if pct is not None else ""
+    text = f"{name}: {before} -> {metric.with_unit(after)}{size}"
+    return textwrap.wrap(text, COMMIT_WIDTH, initial_indent=COMMIT_INDENT,
+                         subsequent_indent=COMMIT_INDENT * 2, break_on_hyphens=False)  # fmt: skip
+
+
 def summary(attribution: Attribution, rule: FailRule) -> list[str]:
     """Return a sentence or two for each kernel, and one on what failed."""
-    return [
-        *(_of_lane(attribution, lane) for lane in attribution.lanes),
-        *([_failed(attribution, rule)] if rule.on != "none" else []),
-        *_of_base(attribution),
-        *(
-            f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
-            for lane in attribution.lanes
-            if lane.comparison.misses
-        ),
-    ]
+    return [*(_of_lane(attribution, lane) for lane in attribution.lanes),
+            *([_failed(attribution, rule)] if rule.on != "none" else []), *_of_base(attribution),
+            *(f"{lane.name} has not all of what was changed: {lane.comparison.misses}."
+              for lane in attribution.lanes if lane.comparison.misses)]  # fmt: skip
 
 
 def describe_lane(lane: LaneVerdicts) -> str:
@@ -133,10 +172,8 @@ def evidence(cell: CellFinding) -> list[str]:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
     counters = cell.attribution.counters if cell.attribution is not None else ()
     if counters:
-        named = [
-            f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
-            for counter in counters
-        ]
+        named = [f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
+                 for counter in counters]  # fmt: skip
         more = f" and {len(named) - MAX_COUNTERS} more" if len(named) > MAX_COUNTERS else ""
         lines.append(f"Counters: {', '.join(named[:MAX_COUNTERS])}{more}.")
     return lines
@@ -173,19 +210,14 @@ def _blocks(attribution: Attribution, room: int) -> Iterator[list[Column]]:
 def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
     """Return the cells with other packets, what failed first, then by the size of the change."""
     order = list(lane.counts)
-    cells = [
-        cell for cell in lane.cells
-        if cell.attribution and cell.attribution.verdict not in ("no effect", "phase only")
-    ]  # fmt: skip
+    cells = [cell for cell in lane.cells if cell.attribution
+             and cell.attribution.verdict not in ("no effect", "phase only")]  # fmt: skip
 
     def gravity(cell: CellFinding) -> tuple[int, float]:
         attribution = cell.attribution
         if attribution is None:
             return len(order), 0.0
-        return (
-            order.index(attribution.verdict),
-            -abs(attribution.pct.value) if attribution.pct else 0.0,
-        )
+        return order.index(attribution.verdict), -size_of(cell)
 
     return sorted(cells, key=gravity)
 
@@ -194,12 +226,8 @@ def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     head = f"{lane.name} against {attribution.base_name}: {answer(lane)}."
     text = " ".join([head, *others(lane), describe_lane(lane)])
     extreme = lane.extreme.attribution if lane.extreme is not None else None
-    if (
-        lane.extreme is None
-        or extreme is None
-        or extreme.pct is None
-        or not round(extreme.pct.value, 2)
-    ):
+    if (lane.extreme is None or extreme is None or extreme.pct is None
+        or not round(extreme.pct.value, 2)):  # fmt: skip
         return f"{text}."
     return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 
@@ -222,12 +250,8 @@ def _failed(attribution: Attribution, rule: FailRule) -> str:
     if any("broken" in lane.counts for lane in attribution.lanes):
         what += ", or broken" if rule.on == "slower" else ", or fail"
     cells = sum(len(lane.cells) for lane in attribution.lanes)
-    together = [
-        f"; {describe_family(family)}"
-        for lane in attribution.lanes
-        for family in lane.families
-        if rule.flags_family(family)
-    ]
+    together = [f"; {describe_family(family)}" for lane in attribution.lanes
+                for family in lane.families if rule.flags_family(family)]  # fmt: skip
     how = "have" if n != 1 else "has"
     if rule.on == "slower":
         how = "are" if n != 1 else "is"

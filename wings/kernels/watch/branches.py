@@ -77,7 +77,8 @@ def parse_branches(place: str, text: bytes) -> list[Branch]:
         try:
             branches.append(_parse(entry))
         except (KeyError, TypeError, ValueError) as error:
-            problems.append(f"{place}: entry {number}: {_why(error)}")
+            why = f"has no {error}" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{place}: entry {number}: {why}")
     if problems:
         raise ListError("\n".join(problems))
     return sorted(branches, key=lambda branch: branch.date)
@@ -103,10 +104,6 @@ def _parse(entry: Any) -> Branch:
     if not url or url.startswith("-") or "::" in url:
         raise ValueError(f"its url {url!r} is no repository")
     return Branch(name, date if date.tzinfo else date.replace(tzinfo=UTC), base, url)
-
-
-def _why(error: Exception) -> str:
-    return f"has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def open_mirror(mirror: Path, reference: Path | None) -> None:
@@ -138,10 +135,8 @@ def fetch(branch: Branch, mirror: Path) -> str:
     """
     git = Git(mirror, mirror / "none")
     ref = f"refs/watch/{branch.name}"
-    done = git.try_run(
-        "fetch", "--quiet", "--no-tags", "--force", "--end-of-options", branch.url,
-        f"refs/heads/{branch.name}:{ref}",
-    )  # fmt: skip
+    done = git.try_run("fetch", "--quiet", "--no-tags", "--force", "--end-of-options", branch.url,
+                       f"refs/heads/{branch.name}:{ref}")  # fmt: skip
     if done.returncode != 0:
         raise ListError(f"{branch.url}: {branch.name}: {done.stderr.strip()[-300:]}")
     try:

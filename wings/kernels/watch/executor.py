@@ -88,14 +88,11 @@ class Executor:
         results = list(run.results())
         run.forget_kernels()
         ended = datetime.now(UTC)
-        self.published.end(branch.name, {
-            "start": began.isoformat(timespec="seconds"),
-            "end": ended.isoformat(timespec="seconds"),
-            "base": branch.base,
-            "commit": commit,
-            "link": self.published.link(folder),
-            "results": results,
-        })  # fmt: skip
+        self.published.end(branch.name,
+                           {"start": began.isoformat(timespec="seconds"),
+                            "end": ended.isoformat(timespec="seconds"), "base": branch.base,
+                            "commit": commit, "link": self.published.link(folder),
+                            "results": results})  # fmt: skip
         return all(result["result"] != "fail" for result in results if result["test"] in _OURS)
 
     def give_up(self, branch: Branch, why: str) -> None:
@@ -139,11 +136,8 @@ class _Run:
         yield built
         if built["result"] == "fail":
             return
-        run = {
-            "page-loads": self._page_loads,
-            "promises": self._promises,
-            "selftests": self._selftests,
-        }
+        run = {"page-loads": self._page_loads, "promises": self._promises,
+               "selftests": self._selftests}  # fmt: skip
         for suite in self.executor.suites:
             yield run[suite]()
         yield self._regressions()
@@ -187,7 +181,9 @@ class _Run:
         failed = _failed(test)
         if failed:  # all of the base's, since the branch may have brought some of these
             (before,) = self._ask("selftests", *words, BASE, name="selftests-base")
-            failed = [name for name in failed if name in _passed(before)]
+            cases = before.get("results", ())
+            passed = {case["name"] for case in cases if case["result"] == "pass"}
+            failed = [name for name in failed if name in passed]
         self.worse["selftests"] = failed
         return test
 
@@ -266,7 +262,3 @@ class _Run:
 
 def _failed(test: Mapping[str, Any]) -> list[str]:
     return [case["name"] for case in test.get("results", ()) if case["result"] == "fail"]
-
-
-def _passed(test: Mapping[str, Any]) -> set[str]:
-    return {case["name"] for case in test.get("results", ()) if case["result"] == "pass"}

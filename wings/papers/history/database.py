@@ -136,10 +136,8 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _version_of(connection: sqlite3.Connection, path: Path) -> int:
-    application, version = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("application_id", "user_version")
-    )
+    application, version = (int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+                            for name in ("application_id", "user_version"))  # fmt: skip
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and application != APPLICATION_ID:
         raise ConfigurationError(

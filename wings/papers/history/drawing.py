@@ -34,13 +34,9 @@ class Look:
 
 
 # What is drawn last is on top.
-LOOKS = {
-    "plain": Look(SERIES[0], "circle", 28),
-    "same": Look(GOOD, "circle", 28),
-    "inconclusive": Look(WARN, "circle", 50),
-    "different": Look(BAD, "diamond", 62),
-    "missing": Look(BAD, "cross", 62, 45),
-}
+LOOKS = {"plain": Look(SERIES[0], "circle", 28), "same": Look(GOOD, "circle", 28),
+         "inconclusive": Look(WARN, "circle", 50), "different": Look(BAD, "diamond", 62),
+         "missing": Look(BAD, "cross", 62, 45)}  # fmt: skip
 
 
 def kind_of(point: Point) -> str:
@@ -52,13 +48,9 @@ def kind_of(point: Point) -> str:
 
 def scale_of(line: Line) -> tuple[float, float] | None:
     """Return the least and the greatest number of the scale; ``None`` without a number."""
-    numbers = [
-        value
-        for point in line.points
-        if point is not None
-        for value in (point.low_ms, point.median_ms, point.high_ms)
-        if value is not None
-    ]
+    numbers = [value for point in line.points if point is not None
+               for value in (point.low_ms, point.median_ms, point.high_ms)
+               if value is not None]  # fmt: skip
     if not numbers:
         return None
     low, high = min(numbers), max(numbers)
@@ -84,13 +76,10 @@ def draw_trend(line: Line, changes: Sequence[Break], title: str) -> Plot | None:
     runs = {"domain": [0, last] if last else [-1, 1], "padding": MARGIN_PX}
     across = field("run", "Q", axis={"labels": False, "ticks": False, "grid": False}, scale=runs)
     times = {"domain": [low, high], "padding": MARGIN_PX}
-    properties = {
-        **inline(points),
-        "description": f"{title}: {count(len(line.points), 'run')} between "
-        f"{line.metric.write(low)} and {line.metric.write(high)}{line.metric.written_in}",
-        "width": WIDTH_PX,
-        "height": HEIGHT_PX,
-    }
+    properties = {**inline(points),
+                  "description": f"{title}: {count(len(line.points), 'run')} between "
+                  f"{line.metric.write(low)} and {line.metric.write(high)}{line.metric.written_in}",
+                  "width": WIDTH_PX, "height": HEIGHT_PX}  # fmt: skip
     at = {"x": across, "y": field("median", "Q", axis=None, scale=times)}
     layers = [*_changes(across, changes), *_lines(at, points), *_marks(at, points)]
     return Plot(tuple(layers), properties)
@@ -103,15 +92,9 @@ def _points(points: Sequence[Point | None], foot: float) -> Iterator[Row]:
         numbered = point is not None and point.median_ms is not None
         piece += not numbered  # a line does not bridge a night without a number
         if point is not None:
-            yield {
-                "run": place,
-                "median": point.median_ms if numbered else foot,
-                "low": point.low_ms,
-                "high": point.high_ms,
-                "kind": kind_of(point),
-                "piece": piece if numbered else None,
-                "label": describe_run(point),
-            }
+            yield {"run": place, "median": point.median_ms if numbered else foot,
+                   "low": point.low_ms, "high": point.high_ms, "kind": kind_of(point),
+                   "piece": piece if numbered else None, "label": describe_run(point)}  # fmt: skip
 
 
 def _changes(across: Spec, changes: Sequence[Break]) -> Iterator[Spec]:
@@ -133,12 +116,8 @@ def _marks(at: Spec, points: Sequence[Row]) -> Iterator[Spec]:
     kinds = {row["kind"] for row in points}
     for kind, look in LOOKS.items():
         if kind in kinds:
-            drawn = {
-                **at,
-                "color": {"value": look.colour.light},
-                "shape": {"value": look.shape},
-                "description": field("label", "N"),
-            }
+            drawn = {**at, "color": {"value": look.colour.light}, "shape": {"value": look.shape},
+                     "description": field("label", "N")}  # fmt: skip
             style = {"size": look.size, "stroke": PAPER.light, "strokeWidth": 1}
             turned = {"angle": look.angle} if look.angle else {}
             yield mark("point", drawn, only=f"datum.kind == '{kind}'", more=style | turned)
@@ -165,7 +144,5 @@ def describe_time(point: Point) -> str:
 def describe_run(point: Point) -> str:
     """Return the numbers and the verdict of a cell in one run, as one line."""
     verdict = f", {clean(point.verdict)}" if point.verdict else ""
-    return (
-        f"{describe_day(point.run.created_utc)}: {describe_time(point)}{verdict}, "
-        f"git {clean(point.run.git_revision[:12])}"
-    )
+    return (f"{describe_day(point.run.created_utc)}: {describe_time(point)}{verdict}, "
+            f"git {clean(point.run.git_revision[:12])}")  # fmt: skip

@@ -94,14 +94,9 @@ def _card(lane: TrendLane, line: Line) -> Card:
     known = [point for point in line.points if point is not None]
     title = name_axes(line.axes, lane.axes)
     figure = draw_trend(line, lane.changes, title)
-    return Card(
-        title=title,
-        line=line,
-        drawing=None if figure is None else plot.to_svg(figure),
-        scale=scale_of(line),
-        kind="absent" if line.last is None else kind_of(line.last),
-        listed=tuple(reversed(known[-LISTED:])),
-    )
+    return Card(title=title, line=line, drawing=None if figure is None else plot.to_svg(figure),
+                scale=scale_of(line), kind="absent" if line.last is None else kind_of(line.last),
+                listed=tuple(reversed(known[-LISTED:])))  # fmt: skip
 
 
 def _tally(lane: TrendLane) -> list[tuple[str, int]]:

@@ -111,12 +111,10 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         raise ConfigurationError(
             [f"{results.folder} holds no trial that has ended; there is nothing to remember of it"]
         )
-    row = _run_row(results) | {
-        "identity": _identity(results),
-        "content": _content(results, verdicts),
-        "baseline": verdicts and verdicts.baseline,
-        "verdict": verdicts and verdicts.overall,
-    }
+    row = _run_row(results) | {"identity": _identity(results),
+                               "content": _content(results, verdicts),
+                               "baseline": verdicts and verdicts.baseline,
+                               "verdict": verdicts and verdicts.overall}  # fmt: skip
     with changing(connection):
         query = "SELECT id, content FROM run WHERE identity = ?"
         before = connection.execute(query, (row["identity"],)).fetchone()
@@ -125,11 +123,10 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         if before is not None:
             connection.execute("DELETE FROM run WHERE id = ?", (before["id"],))
         environment = results.manifest.get("environment", {})
-        parts = {**environment.get("parts", {}), **_pages(environment)}
-        connection.execute(
-            "INSERT OR IGNORE INTO environment VALUES (?, ?)",
-            (identity.environment, canonical(parts)),
-        )
+        pages = environment.get("pages", {})
+        parts = environment.get("parts", {}) | {f"page {name}": pages[name] for name in pages}
+        connection.execute("INSERT OR IGNORE INTO environment VALUES (?, ?)",
+                           (identity.environment, canonical(parts)))  # fmt: skip
         run = _insert(connection, "run", row)
         for place, cell in enumerate(cells_of(results)):
             verdict = verdicts.of(cell.axes) if verdicts else None
@@ -151,11 +148,8 @@ def name_of(axes: Mapping[str, Any]) -> str:
 
     So a knob that comes later leaves the names of older cells as they were.
     """
-    named = {
-        name: value
-        for name, value in axes.items()
-        if name in ALWAYS_NAMED or name not in DEFAULTS or value != DEFAULTS[name]
-    }
+    named = {name: value for name, value in axes.items() if name in ALWAYS_NAMED
+             or name not in DEFAULTS or value != DEFAULTS[name]}  # fmt: skip
     return canonical({name: _plain(value) for name, value in named.items()})
 
 
@@ -181,12 +175,9 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
         comparison = compare_results(baseline, results.folder, CompareOptions(across=EVERYTHING))
     except ConfigurationError as error:
         return Verdicts(name, REFUSED, why="; ".join(error.problems))
-    cells = tuple(
-        CellVerdict(
-            dict(cell.axes), comparison.counted(cell), cell.effect.pct if cell.effect else None
-        )
-        for cell in comparison.cells
-    )
+    cells = tuple(CellVerdict(dict(cell.axes), comparison.counted(cell),
+                              cell.effect.pct if cell.effect else None)
+                  for cell in comparison.cells)  # fmt: skip
     return Verdicts(name, comparison.verdict, cells)
 
 
@@ -216,32 +207,20 @@ def _run_row(results: Results) -> dict[str, Any]:
     facts = results.manifest.get("environment", {}).get("facts", {})
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     name = str(experiment.get("name", UNKNOWN))
-    return {
-        "created_utc": str(results.manifest.get("created_utc", UNKNOWN)),
-        "experiment": name,
-        "title": str(experiment.get("title") or name),
-        "git_revision": f"{facts.get('git_revision', UNKNOWN)}{changed}",
-        "environment": identity.environment,
-        "kernel": identity.kernel,
-        "kernel_version": identity.kernel_version,
-    }
+    return {"created_utc": str(results.manifest.get("created_utc", UNKNOWN)), "experiment": name,
+            "title": str(experiment.get("title") or name),
+            "git_revision": f"{facts.get('git_revision', UNKNOWN)}{changed}",
+            "environment": identity.environment, "kernel": identity.kernel,
+            "kernel_version": identity.kernel_version}  # fmt: skip
 
 
 def _cell_row(run: int, place: int, cell: Cell, verdict: CellVerdict | None) -> dict[str, Any]:
     plt = cell.spread
-    return {
-        "run": run,
-        "name": name_of(cell.axes),
-        "axes": json.dumps(cell.axes),
-        "place": place,
-        "n": plt.n if plt else 0,
-        "median_ms": plt.median if plt else None,
-        "low_ms": plt.low if plt else None,
-        "high_ms": plt.high if plt else None,
-        "outcomes": json.dumps(cell.outcomes),
-        "verdict": verdict.verdict if verdict else None,
-        "later_pct": verdict.later_pct if verdict else None,
-    }
+    return {"run": run, "name": name_of(cell.axes), "axes": json.dumps(cell.axes), "place": place,
+            "n": plt.n if plt else 0, "median_ms": plt.median if plt else None,
+            "low_ms": plt.low if plt else None, "high_ms": plt.high if plt else None,
+            "outcomes": json.dumps(cell.outcomes), "verdict": verdict.verdict if verdict else None,
+            "later_pct": verdict.later_pct if verdict else None}  # fmt: skip
 
 
 def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
@@ -250,10 +229,6 @@ def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
         if spread is not None:
             named = {"run": run, "name": name_of(cell.axes), "metric": metric.name}
             yield named | asdict(spread)
-
-
-def _pages(environment: Mapping[str, Any]) -> dict[str, str]:
-    return {f"page {name}": value for name, value in environment.get("pages", {}).items()}
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:

@@ -92,7 +92,10 @@ def read_lanes(
         key = (run.experiment, run.kernel, run.kernel_version)
         runs_by_lane.setdefault(key, []).append(run)
     lanes = [_read_lane(connection, tuple(runs[-last:]), metric) for runs in runs_by_lane.values()]
-    lanes = [lane for lane in lanes if metric == PLT or any(map(_has_numbers, lane.lines))]
+    if metric != PLT:
+        lanes = [lane for lane in lanes if any(point is not None and point.median_ms is not None
+                                               for line in lane.lines
+                                               for point in line.points)]  # fmt: skip
     return tuple(sorted(lanes, key=lambda lane: lane.newest.created_utc, reverse=True))
 
 
@@ -125,10 +128,6 @@ def _read_cells(
     )
 
 
-def _has_numbers(line: Line) -> bool:
-    return any(point is not None and point.median_ms is not None for point in line.points)
-
-
 def _point(run: KeptRun, row: sqlite3.Row, metric: Metric) -> Point:
     numbers = (row["n"], row["median_ms"], row["low_ms"], row["high_ms"])
     outcomes = json.loads(row["outcomes"])
@@ -139,11 +138,8 @@ def _varying(cells: Iterable[Axes]) -> tuple[str, ...]:
     everything = tuple(cells)
     names = dict.fromkeys(("page", *(name for axes in everything for name in axes)))
     # A knob that older cells do not know had its default there: it does not tell cells apart.
-    return tuple(
-        name
-        for name in names
-        if name == "page" or len({axes[name] for axes in everything if name in axes}) > 1
-    )
+    return tuple(name for name in names if name == "page"
+                 or len({axes[name] for axes in everything if name in axes}) > 1)  # fmt: skip
 
 
 def _changes(connection: sqlite3.Connection, runs: Sequence[KeptRun]) -> Iterable[Break]:

@@ -36,23 +36,16 @@ def link_times(links: Iterable[LinkSpec]) -> pd.DataFrame:
     for link in links:
         packet_bits = (FULL_PACKET_BYTES + link.framing_bytes) * 8
         buffer_bits = link.buffer_bytes * 8
-        rows.append(
-            {
-                "rtt_ms": link.rtt_ms,
-                "packet_down_ms": packet_bits / link.down_kbit,
-                "packet_up_ms": packet_bits / link.up_kbit,
-                "queue_down_ms": buffer_bits / link.down_kbit,
-                "queue_up_ms": buffer_bits / link.up_kbit,
-                "pipe_packets": link.rtt_ms * link.down_kbit / packet_bits,
-            }
-        )
+        rows.append({"rtt_ms": link.rtt_ms, "packet_down_ms": packet_bits / link.down_kbit,
+                     "packet_up_ms": packet_bits / link.up_kbit,
+                     "queue_down_ms": buffer_bits / link.down_kbit,
+                     "queue_up_ms": buffer_bits / link.up_kbit,
+                     "pipe_packets": link.rtt_ms * link.down_kbit / packet_bits})  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def fetches(
-    link: LinkSpec, tcp: TcpSpec, *, request_bytes: int, response_bytes: Sequence[int],
-    **swept: Sequence[Any],
-) -> pd.DataFrame:  # fmt: skip
+def fetches(link: LinkSpec, tcp: TcpSpec, *, request_bytes: int, response_bytes: Sequence[int],
+            **swept: Sequence[Any]) -> pd.DataFrame:  # fmt: skip
     """Return what ``analysis.shortflow`` predicts of one object on a new connection.
 
     Args:
@@ -78,12 +71,10 @@ def fetches(
     rows = []
     for size, *values in product(response_bytes, *swept.values()):
         known = dict(zip(swept, values, strict=True))
-        parts = explain_fetch(
-            replace(link, **{name: known[name] for name in LINK if name in known}),
-            replace(tcp, **{name: known[name] for name in TCP if name in known}),
-            request_bytes,
-            size,
-        )
+        parts = explain_fetch(replace(link,
+                                      **{name: known[name] for name in LINK if name in known}),
+                              replace(tcp, **{name: known[name] for name in TCP if name in known}),
+                              request_bytes, size)  # fmt: skip
         times = {name: math.nan if parts.overflows else getattr(parts, name) for name in TIMES}
         peak = {"rounds": parts.rounds, "peak_buffer_bytes": parts.peak_buffer_bytes}
         rows.append({"response_bytes": size, **known, **times, **peak})
@@ -97,12 +88,9 @@ def capacities(prices_ns: Mapping[str, int]) -> pd.DataFrame:
     which is its inverse: a server that does nothing else is through with so many.
     """
     once = sum(prices_ns[name] for name in ("syn", "accept", "request", "close"))
-    rows = [
-        {"ending": ending, "segments": segments, "connection_us": cost_ns / 1000,
-         "capacity_per_s": 1e9 / cost_ns}
-        for ending, segments in ENDINGS.items()
-        for cost_ns in (once + segments * prices_ns["segment"],)
-    ]  # fmt: skip
+    rows = [{"ending": ending, "segments": segments, "connection_us": cost_ns / 1000,
+             "capacity_per_s": 1e9 / cost_ns} for ending, segments in ENDINGS.items()
+            for cost_ns in (once + segments * prices_ns["segment"],)]  # fmt: skip
     return pd.DataFrame(rows)
 
 

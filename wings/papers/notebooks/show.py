@@ -163,19 +163,14 @@ def savings(results: Results) -> pd.DataFrame:
     swept = [
         name for name in table.axes if name in (*records_of(table.kind).axes, *varying_axes(cells))
     ]
-    rows = [
-        {
-            **{name: pair.axes.get(name) for name in swept},
-            "improvement_pct": _median(pair.improvement_pct),
-            "paper_improvement_pct": pair.paper.improvement_pct if pair.paper else math.nan,
-            "plt_off_s": _median(pair.spread_off, 1000.0),
-            "plt_on_s": _median(pair.spread_on, 1000.0),
-            "paper_plt_off_s": pair.paper.plt_off_s if pair.paper else math.nan,
-            "paper_plt_on_s": pair.paper.plt_on_s if pair.paper else math.nan,
-            "n": len(pair.seeds),
-        }
-        for pair in table.pairs
-    ]
+    rows = [{**{name: pair.axes.get(name) for name in swept},
+             "improvement_pct": _median(pair.improvement_pct),
+             "paper_improvement_pct": pair.paper.improvement_pct if pair.paper else math.nan,
+             "plt_off_s": _median(pair.spread_off, 1000.0),
+             "plt_on_s": _median(pair.spread_on, 1000.0),
+             "paper_plt_off_s": pair.paper.plt_off_s if pair.paper else math.nan,
+             "paper_plt_on_s": pair.paper.plt_on_s if pair.paper else math.nan,
+             "n": len(pair.seeds)} for pair in table.pairs]  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -232,29 +227,19 @@ def calibration(results: Results) -> pd.DataFrame:
     ``tolerance_pct``.
     """
     names = ("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes")
-    rows = [
-        {
-            **{name: getattr(quantity.link, name) for name in names},
-            "property": quantity.name,
-            "unit": quantity.unit,
-            "theory": quantity.theory.median,
-            "measured": quantity.measured.median,
-            "worst_error_pct": quantity.worst_error_pct,
-            "tolerance_pct": quantity.tolerance_pct,
-        }
-        for quantity in calibrations(results.records)
-    ]
+    rows = [{**{name: getattr(quantity.link, name) for name in names}, "property": quantity.name,
+             "unit": quantity.unit, "theory": quantity.theory.median,
+             "measured": quantity.measured.median, "worst_error_pct": quantity.worst_error_pct,
+             "tolerance_pct": quantity.tolerance_pct}
+            for quantity in calibrations(results.records)]  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def promises(results: Results) -> Styler:
     """Return the table of promises: what became of each, and why it is not kept if it is not."""
     table = make_promises([results])
-    rows = [
-        [row.name, row.promise.title, row.promise.source, finding.words, row.says(finding)]
-        for row in table.rows
-        for finding in row.findings
-    ]
+    rows = [[row.name, row.promise.title, row.promise.source, finding.words, row.says(finding)]
+            for row in table.rows for finding in row.findings]  # fmt: skip
     names = ("Scenario", "Promise", "Source", "Verdict", "Why")
     return _styled(pd.DataFrame(rows, columns=list(names)), table.title)
 
@@ -288,16 +273,10 @@ def packets(results: Results, name: str) -> pd.DataFrame:
     Raises:
         ConfigurationError: as ``scenario``.
     """
-    rows = [
-        {
-            "sent_ms": rung.sent_ms,
-            "sender": rung.sender,
-            "label": rung.label,
-            "connection": rung.connection,
-            "arrived_ms": rung.landings[0].at_ms if rung.landings else math.nan,
-        }
-        for rung in scenario(results, name).exchange.rungs
-    ]
+    rows = [{"sent_ms": rung.sent_ms, "sender": rung.sender, "label": rung.label,
+             "connection": rung.connection,
+             "arrived_ms": rung.landings[0].at_ms if rung.landings else math.nan}
+            for rung in scenario(results, name).exchange.rungs]  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -34,21 +34,15 @@ def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iter
     for stated in reference.stated:
         for knob, value in stated.axes.items():
             listed = KNOBS[knob].knob.listed
-            known = {
-                *names.get(listed, ()),
-                *(reference.variants.values() if listed == "page" else ()),
-            }
+            known = {*names.get(listed, ()),
+                     *(reference.variants.values() if listed == "page" else ())}  # fmt: skip
             if listed not in names or value in known:
                 continue
-            stands = (
-                f", or say in {reference.name}.toml which of ours stands for it "
-                f'(variants = {{ "ours" = "{value}" }})'
-            )
-            yield (
-                f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
-                f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
-                f"{stands if listed == 'page' else ''}"
-            )
+            stands = (f", or say in {reference.name}.toml which of ours stands for it "
+                      f'(variants = {{ "ours" = "{value}" }})')  # fmt: skip
+            yield (f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
+                   f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
+                   f"{stands if listed == 'page' else ''}")  # fmt: skip
 
 
 def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
@@ -97,11 +91,8 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
         )
     if problems:
         raise ConfigurationError(list(problems.values()))
-    return {
-        stated.quantity: known[stated.quantity]
-        for stated in reference.stated
-        if stated.quantity in known
-    }
+    return {stated.quantity: known[stated.quantity] for stated in reference.stated
+            if stated.quantity in known}  # fmt: skip
 
 
 def scale(metric: Metric, stated: Stated) -> float | None:

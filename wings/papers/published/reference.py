@@ -225,18 +225,11 @@ def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Publishe
         if arm and cell.value is not None and set(cell.axes) - {"tfo"} == {"page", "rtt_ms"}:
             key = (cell.place, str(cell.axes["page"]), float(cell.axes["rtt_ms"]))
             rows.setdefault(key, {})[arm] = cell.value
-    within = {
-        (cell.axes.get("page"), cell.axes.get("rtt_ms")): cell.high
-        for cell in stated
-        if cell.quantity == DEVIATION
-    }
-    return {
-        (page, rtt_ms): Published(
-            row["off"], row["on"], row["gain"], place, within.get((page, rtt_ms))
-        )
-        for (place, page, rtt_ms), row in rows.items()
-        if len(row) == len(arms)
-    }
+    within = {(cell.axes.get("page"), cell.axes.get("rtt_ms")): cell.high for cell in stated
+              if cell.quantity == DEVIATION}  # fmt: skip
+    return {(page, rtt_ms): Published(row["off"], row["on"], row["gain"], place,
+                                      within.get((page, rtt_ms)))
+            for (place, page, rtt_ms), row in rows.items() if len(row) == len(arms)}  # fmt: skip
 
 
 def _read_notes(name: str, path: Path, problems: list[str]) -> Reference | None:

@@ -37,12 +37,8 @@ STEPS = 64
 """In how many steps an interval is walked where the condition of a claim is of any shape."""
 
 
-def check_claims(
-    reference: Reference,
-    tables: Mapping[str, pd.DataFrame],
-    part: str = "",
-    missing: str = NOT_MEASURED,
-) -> Iterator[StatedCheck]:
+def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part: str = "",
+                 missing: str = NOT_MEASURED) -> Iterator[StatedCheck]:  # fmt: skip
     """Yield the checks of each claim about ``tables``, in the order of the publication's file.
 
     Args:
@@ -58,11 +54,9 @@ def check_claims(
     """
     known = {claim.quantity for claim in reference.claims}
     # A stated quantity without a claim is compared as it is, if it was measured.
-    unclaimed = [
-        PublishedClaim(says=name.replace("_", " "), quantity=name)
-        for name in dict.fromkeys(stated.quantity for stated in reference.stated)
-        if name not in known and name in tables.get("cells", ())
-    ]
+    unclaimed = [PublishedClaim(says=name.replace("_", " "), quantity=name)
+                 for name in dict.fromkeys(stated.quantity for stated in reference.stated)
+                 if name not in known and name in tables.get("cells", ())]  # fmt: skip
     for claim in (*reference.claims, *unclaimed):
         if claim.table not in tables:
             continue
@@ -72,11 +66,9 @@ def check_claims(
         except (KeyError, pd.errors.UndefinedVariableError) as error:
             names = ", ".join(str(name) for name in table)
             raise ConfigurationError(
-                [
-                    f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
-                    f"{claim.table!r} has: {names}"
-                ]
-            ) from None
+                [f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
+                 f"{claim.table!r} has: {names}"]
+            ) from None  # fmt: skip
 
 
 class _Unit(NamedTuple):
@@ -189,10 +181,8 @@ class _Verdict:
         """Return the check of one cell or group: the stated value and ours."""
         claim, rows = self.claim, unit.rows
         place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
-        stated, ours = (
-            ", ".join(fill(template, step) for step in _each(rows)) if "{" in template else template
-            for template in (claim.stated, claim.ours)
-        )
+        stated, ours = (", ".join(fill(template, step) for step in _each(rows)) if "{" in template
+                        else template for template in (claim.stated, claim.ours))  # fmt: skip
         for reason in rows.get("missing", ()):
             if plain(reason):
                 return self._missing(place, claim_text, stated, str(reason))
@@ -232,11 +222,8 @@ class _Verdict:
                 place, claim_text, stated, ours, "our spread is too wide to say", TOO_WIDE
             )
         reasons = [fill(self.claim.why, breaking)] if self.claim.why else []
-        reasons += [
-            f"See \u201c{difference.what}\u201d."
-            for difference in self.claim.see
-            if not _meeting(breaking, difference.cells).empty
-        ]
+        reasons += [f"See \u201c{difference.what}\u201d." for difference in self.claim.see
+                    if not _meeting(breaking, difference.cells).empty]  # fmt: skip
         return StatedCheck(place, claim_text, stated, ours, "differs", " ".join(reasons))
 
     def _in_part(self, says: str) -> str:
@@ -250,10 +237,8 @@ def _meeting(cells: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any]]:
     """Return both ends of the interval of column ``name``; a value without one is both ends."""
-    low, high = (
-        cells[end].fillna(cells[name]) if end in cells else cells[name]
-        for end in (f"{name}_low", f"{name}_high")
-    )
+    low, high = (cells[end].fillna(cells[name]) if end in cells else cells[name]
+                 for end in (f"{name}_low", f"{name}_high"))  # fmt: skip
     return low, high
 
 
@@ -267,17 +252,14 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
     steps = range(STEPS + 1) if names else ()
     ends = {name: _ends(cells, name) for name in names}
     for step in steps:
-        yield cells.assign(**{
-            name: low + (high - low) * (step / STEPS) for name, (low, high) in ends.items()
-        })  # fmt: skip
+        yield cells.assign(**{name: low + (high - low) * (step / STEPS)
+                              for name, (low, high) in ends.items()})  # fmt: skip
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
     """Divide a unit into units of one cell."""
-    return [
-        _Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
-        for row in _each(unit.rows)
-    ]
+    return [_Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
+            for row in _each(unit.rows)]  # fmt: skip
 
 
 def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
@@ -356,7 +338,4 @@ def _bounds(stated: Stated, slack: float) -> tuple[float, float]:
     """Return the least and the greatest value that agree, ``slack`` added on both sides."""
     low = stated.low if stated.value is None else stated.value
     high = stated.high if stated.value is None else stated.value
-    return (
-        -math.inf if low is None else low - slack,
-        math.inf if high is None else high + slack,
-    )
+    return (-math.inf if low is None else low - slack, math.inf if high is None else high + slack)

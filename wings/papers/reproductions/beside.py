@@ -84,12 +84,8 @@ def _medians(cells: Sequence[Cell], metric: Metric, stated: Stated) -> list[dict
         sample = cell.by(metric).sample
         median = sample.median if sample else None
         low, high = ends_of(median)
-        rows.append({
-            **cell.axes,
-            OURS: None if median is None else median.value / divisor,
-            f"{OURS}_low": low / divisor,
-            f"{OURS}_high": high / divisor,
-        })  # fmt: skip
+        rows.append({**cell.axes, OURS: None if median is None else median.value / divisor,
+                     f"{OURS}_low": low / divisor, f"{OURS}_high": high / divisor})  # fmt: skip
     return rows
 
 

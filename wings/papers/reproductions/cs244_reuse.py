@@ -30,15 +30,9 @@ COLUMNS = ("resources_per_connection", "page", "rtt_ms", "runs",
            "plt_without_tfo_s", "plt_with_tfo_s", "improvement_pct")  # fmt: skip
 ORDER = (2.0, 1.0, 100.0)
 """In which the reproduction shows its tables; other numbers follow."""
-GRID = {
-    "page_part": "Page",
-    "rtt_ms": "RTT (ms)",
-    "runs": "Runs",
-    "off_s": "PLT without Fast Open (s)|3",
-    "on_s": "PLT with Fast Open (s)|3",
-    "improvement_pct": "Improvement (%)|1",
-    "opened": "Connections",
-}
+GRID = {"page_part": "Page", "rtt_ms": "RTT (ms)", "runs": "Runs",
+        "off_s": "PLT without Fast Open (s)|3", "on_s": "PLT with Fast Open (s)|3",
+        "improvement_pct": "Improvement (%)|1", "opened": "Connections"}  # fmt: skip
 KEY = "Resources per connection"
 REUSE = "requests_per_connection"
 OWN_AXES = ("page", "rtt_ms", REUSE)
@@ -52,13 +46,10 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     rows = average_pairs(make_table(cells, reference).pairs, further_axes)
     order = [*ORDER, *sorted(set(rows["reuse"]) - set(ORDER))]
     rows = rows.sort_values("reuse", key=lambda reuse: reuse.map(order.index), kind="stable")
-    return Rebuilt(
-        "The CS244'15 reproduction: resources per connection",
-        tables=tuple(_grid(group) for _, group in rows.groupby("reuse", sort=False)),
-        figures=_figures(rows),
-        checks=tuple(check_claims(reference, {"cells": rows})),
-        files={FILE: render_csv(rows)},
-    )
+    return Rebuilt("The CS244'15 reproduction: resources per connection",
+                   tables=tuple(_grid(group) for _, group in rows.groupby("reuse", sort=False)),
+                   figures=_figures(rows), checks=tuple(check_claims(reference, {"cells": rows})),
+                   files={FILE: render_csv(rows)})  # fmt: skip
 
 
 def average_pairs(pairs: Sequence[Pair], further_axes: Sequence[str] = ()) -> pd.DataFrame:
@@ -82,22 +73,16 @@ def average_pairs(pairs: Sequence[Pair], further_axes: Sequence[str] = ()) -> pd
         served = [record.replay.most_per_connection for record in proven if record.replay]
         off_s, on_s = _means_s(pair)
         low, high = ends_of(pair.shift.percent if pair.shift else None)
-        rows.append({
-            **axes,
-            "part": part,
-            "page_part": ", ".join(filter(None, (str(axes["page"]), part))),
-            "name": ", ".join(filter(None, known)),
-            "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}",
-            "reuse": reuse,
-            "runs": len(pair.seeds),
-            "off_s": off_s,
-            "on_s": on_s,
-            "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
-            "improvement_pct_low": low,
-            "improvement_pct_high": high,
-            "opened": statistics.median(opened) if opened else None,
-            "requests_per_connection_most": max((most for most in served if most), default=None),
-        })  # fmt: skip
+        rows.append(
+            {**axes, "part": part, "page_part": ", ".join(filter(None, (str(axes["page"]), part))),
+             "name": ", ".join(filter(None, known)),
+             "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}", "reuse": reuse,
+             "runs": len(pair.seeds), "off_s": off_s, "on_s": on_s,
+             "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
+             "improvement_pct_low": low, "improvement_pct_high": high,
+             "opened": statistics.median(opened) if opened else None,
+             "requests_per_connection_most": max((most for most in served if most), default=None)}
+        )  # fmt: skip
     names = (*OWN_AXES, "part", "page_part", "name", "resources", "reuse", "runs", "off_s", "on_s",
              "improvement_pct", "improvement_pct_low", "improvement_pct_high", "opened",
              "requests_per_connection_most")  # fmt: skip
@@ -126,14 +111,11 @@ def render_csv(rows: pd.DataFrame) -> str:
     for row in rows.to_dict("records"):
         numbers = ((plain(row[name]), n) for name, n in
                    (("off_s", 6), ("on_s", 6), ("improvement_pct", 4)))  # fmt: skip
-        writer.writerow([
-            row["resources"],
-            row["page"],
-            trimmed(float(row["rtt_ms"]), 3),
-            row["runs"],
-            *("" if value is None else trimmed(value, places) for value, places in numbers),
-            *([row["part"]] if with_part else []),
-        ])  # fmt: skip
+        writer.writerow(
+            [row["resources"], row["page"], trimmed(float(row["rtt_ms"]), 3), row["runs"],
+             *("" if value is None else trimmed(value, places) for value, places in numbers),
+             *([row["part"]] if with_part else [])]
+        )  # fmt: skip
     return text.getvalue()
 
 

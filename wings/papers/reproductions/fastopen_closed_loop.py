@@ -44,10 +44,8 @@ def with_gains(loads: pd.DataFrame) -> pd.DataFrame:
 
     One row, none without such a run; the ends of its interval are ``gain_low`` and ``gain_high``.
     """
-    off, on = (
-        loads[loads["tfo"] == arm].set_index(list(RUN))[RATE].rename(name)
-        for arm, name in ((False, "off"), (True, "on"))
-    )
+    off, on = (loads[loads["tfo"] == arm].set_index(list(RUN))[RATE].rename(name)
+               for arm, name in ((False, "off"), (True, "on")))  # fmt: skip
     pairs = pd.concat([off, on], axis="columns", join="inner").reset_index()
     gains = pairs.assign(gain=(pairs["on"] / pairs["off"] - 1) * 100.0, all="all")
     return median_columns(gains, ["all"], ["gain"])
@@ -55,16 +53,10 @@ def with_gains(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(cells: pd.DataFrame, part: str) -> Grid:
     words = cells["tfo"].map({True: "on", False: "off"})
-    return grid_of(
-        cells.assign(**{ARM: words, "cycle_us": 1e6 / cells[RATE]}),
-        titled("Section 6.2: transactions a second", part),
-        {
-            ARM: ARM,
-            RATE: "Transactions (1/s)|1",
-            "cycle_us": "A transaction (\u00b5s)|1",
-            "server_cpu_pct": "Server's processor (%)|1",
-        },
-    )
+    return grid_of(cells.assign(**{ARM: words, "cycle_us": 1e6 / cells[RATE]}),
+                   titled("Section 6.2: transactions a second", part),
+                   {ARM: ARM, RATE: "Transactions (1/s)|1", "cycle_us": "A transaction (\u00b5s)|1",
+                    "server_cpu_pct": "Server's processor (%)|1"})  # fmt: skip
 
 
 def _read(results: Results) -> pd.DataFrame:
@@ -73,13 +65,8 @@ def _read(results: Results) -> pd.DataFrame:
 
 
 VIEW = View(
-    "Section 6.2",
-    _read,
-    ARM,
-    (),
-    (
-        (MeasuredColumn(RATE, "Transactions (1/s)"),),
-        (MeasuredColumn("server_cpu_pct", "Server's processor (%)", "points", relative=False),),
-    ),
-    ("tfo",),
-)
+    "Section 6.2", _read, ARM, (),
+    ((MeasuredColumn(RATE, "Transactions (1/s)"),),
+     (MeasuredColumn("server_cpu_pct", "Server's processor (%)", "points", relative=False),)),
+    ("tfo",)
+)  # fmt: skip

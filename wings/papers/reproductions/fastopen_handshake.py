@@ -40,22 +40,13 @@ SERVED = ("connect", "send", "wait", "receive")
 COLD, BARE, ALL, FAST = "cold", "cold, no handshake", "all", "cold, Fast Open"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 PERCENTILES = [p / 100 for p in range(10, 91)]
-QUANTILE_GRID = {
-    "rtt_ms": "RTT (ms)",
-    "requests": "Requests",
-    "n": "n",
-    **{f"p{q * 100:g}_ms": f"{q * 100:g}th percentile (ms)|1" for q in QUANTILES},
-}
-SHARES = {
-    "page": "Page",
-    "rtt_ms": "RTT (ms)",
-    "requests": "Requests",
-    "fresh_pct": "On new connections (%)|1",
-    "cold_pct": "Handshake, cold requests (%)|1",
-    "all_pct": "Handshake, all requests (%)|1",
-    "handshake_ms": "Median handshake (ms)|1",
-    "cold_ms": "Median cold request (ms)|1",
-}
+QUANTILE_GRID = {"rtt_ms": "RTT (ms)", "requests": "Requests", "n": "n",
+                 **{f"p{q * 100:g}_ms": f"{q * 100:g}th percentile (ms)|1"
+                    for q in QUANTILES}}  # fmt: skip
+SHARES = {"page": "Page", "rtt_ms": "RTT (ms)", "requests": "Requests",
+          "fresh_pct": "On new connections (%)|1", "cold_pct": "Handshake, cold requests (%)|1",
+          "all_pct": "Handshake, all requests (%)|1", "handshake_ms": "Median handshake (ms)|1",
+          "cold_ms": "Median cold request (ms)|1"}  # fmt: skip
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -124,13 +115,10 @@ def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         phases = {name: _ms(timings.get(name)) for name in (*WAITED, *SERVED, "ssl")}
         connection = str(entry.get("connection") or "")
         cold = phases["connect"] > 0
-        yield {
-            "handshake_ms": max(phases["connect"] - phases["ssl"], 0.0),
-            "latency_ms": sum(phases[name] for name in (*WAITED, *SERVED)),
-            "served_ms": sum(phases[name] for name in SERVED),
-            "cold": cold,
-            "fresh": connection not in used if connection else cold,
-        }
+        yield {"handshake_ms": max(phases["connect"] - phases["ssl"], 0.0),
+               "latency_ms": sum(phases[name] for name in (*WAITED, *SERVED)),
+               "served_ms": sum(phases[name] for name in SERVED), "cold": cold,
+               "fresh": connection not in used if connection else cold}  # fmt: skip
         used.add(connection)
 
 
@@ -143,12 +131,10 @@ def _recorded(record: Record) -> Iterator[dict[str, Any]]:
         if request.url.startswith("https:") or request.status <= 0:
             continue
         yield {
-            "handshake_ms": opening or 0.0,
-            "latency_ms": request.end_ms - request.start_ms,
-            "served_ms": math.nan,
-            "cold": bool(opening),
-            "fresh": request.connection not in used if request.connection else bool(opening),
-        }
+            "handshake_ms": opening or 0.0, "latency_ms": request.end_ms - request.start_ms,
+            "served_ms": math.nan, "cold": bool(opening),
+            "fresh": request.connection not in used if request.connection else bool(opening)
+        }  # fmt: skip
         used.add(request.connection or "")
 
 
@@ -181,16 +167,12 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (page, rtt_ms), part in frame.groupby(["page", "rtt_ms"], sort=False):
         cold = part[part["cold"]]
-        rows.append({
-            "page": page,
-            "rtt_ms": rtt_ms,
-            "requests": len(part),
-            "fresh_pct": part["fresh"].mean() * 100,
-            "cold_pct": cold["handshake_ms"].sum() / cold[basis].sum() * 100,
-            "all_pct": part["handshake_ms"].sum() / part[basis].sum() * 100,
-            "handshake_ms": cold["handshake_ms"].median(),
-            "cold_ms": cold[basis].median(),
-        })  # fmt: skip
+        rows.append({"page": page, "rtt_ms": rtt_ms, "requests": len(part),
+                     "fresh_pct": part["fresh"].mean() * 100,
+                     "cold_pct": cold["handshake_ms"].sum() / cold[basis].sum() * 100,
+                     "all_pct": part["handshake_ms"].sum() / part[basis].sum() * 100,
+                     "handshake_ms": cold["handshake_ms"].median(),
+                     "cold_ms": cold[basis].median()})  # fmt: skip
     return pd.DataFrame(rows, columns=list(SHARES))
 
 
@@ -203,12 +185,9 @@ def distributions(frame: pd.DataFrame) -> pd.DataFrame:
     plainly = without_fast_open(frame)
     cold = plainly[plainly["cold"]]
     fast = frame[frame["tfo"].astype(bool) & frame["cold"]]
-    parts = (
-        cold.assign(requests=COLD),
-        cold.assign(requests=BARE, latency_ms=cold["latency_ms"] - cold["handshake_ms"]),
-        plainly.assign(requests=ALL),
-        fast.assign(requests=FAST),
-    )
+    parts = (cold.assign(requests=COLD),
+             cold.assign(requests=BARE, latency_ms=cold["latency_ms"] - cold["handshake_ms"]),
+             plainly.assign(requests=ALL), fast.assign(requests=FAST))  # fmt: skip
     return pd.concat([part for part in parts if not part.empty] or [parts[0]])
 
 
@@ -263,11 +242,9 @@ def measured(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "least_trips": by_page["cold_ms"].min() / rtt_ms,
         "most_trips": by_page["cold_ms"].max() / rtt_ms,
     }
-    of_pages = by_page[["page"]].assign(
-        cold_handshake_share=by_page["cold_pct"],
-        amortized_handshake_share=by_page["all_pct"],
-        **all_together,
-    )
+    of_pages = by_page[["page"]].assign(cold_handshake_share=by_page["cold_pct"],
+                                        amortized_handshake_share=by_page["all_pct"],
+                                        **all_together)  # fmt: skip
     return {"requests": pd.DataFrame([all_together]), "pages": of_pages}
 
 

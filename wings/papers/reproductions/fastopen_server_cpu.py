@@ -53,10 +53,8 @@ def medians(loads: pd.DataFrame) -> pd.DataFrame:
     processor it is busier with Fast Open; each with the ends of its interval (`median_columns`).
     """
     run = [RATE, *RUN]
-    off, on = (
-        loads[loads["tfo"] == arm].set_index(run)[CPU].rename(name)
-        for arm, name in ((False, "off_pct"), (True, "on_pct"))
-    )
+    off, on = (loads[loads["tfo"] == arm].set_index(run)[CPU].rename(name)
+               for arm, name in ((False, "off_pct"), (True, "on_pct")))  # fmt: skip
     pairs = pd.concat([off, on], axis="columns", join="inner").reset_index().sort_values(RATE)
     pairs = pairs.assign(more_points=pairs["on_pct"] - pairs["off_pct"])
     cells = median_columns(pairs, [RATE], ["off_pct", "on_pct", "more_points"])
@@ -70,18 +68,11 @@ def _read(results: Results) -> pd.DataFrame:
 
 def _grid(cells: pd.DataFrame, part: str, note: str) -> Grid:
     share = cells["more_points"] / cells["off_pct"] * 100.0
-    return grid_of(
-        cells.assign(share=share),
-        titled("Figure 6: load of the server's processor", part),
-        {
-            RATE: "Requests (1/s)",
-            "off_pct": "Without Fast Open (%)|2",
-            "on_pct": "With Fast Open (%)|2",
-            "more_points": "Difference (points)|2",
-            "share": "Difference (%)|1",
-        },
-        note,
-    )
+    return grid_of(cells.assign(share=share),
+                   titled("Figure 6: load of the server's processor", part),
+                   {RATE: "Requests (1/s)", "off_pct": "Without Fast Open (%)|2",
+                    "on_pct": "With Fast Open (%)|2", "more_points": "Difference (points)|2",
+                    "share": "Difference (%)|1"}, note)  # fmt: skip
 
 
 def _figure(loads: pd.DataFrame, part: str, note: str) -> Figure:
@@ -94,11 +85,6 @@ def _figure(loads: pd.DataFrame, part: str, note: str) -> Figure:
     )
 
 
-VIEW = View(
-    "Figure 6",
-    _read,
-    ARM,
-    (RATE,),
-    ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
-    AXES,
-)
+VIEW = View("Figure 6", _read, ARM, (RATE,),
+            ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
+            AXES)  # fmt: skip

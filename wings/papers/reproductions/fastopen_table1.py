@@ -49,29 +49,19 @@ def measured(
     """
     published = [(pair, pair.paper) for pair in pairs if pair.paper]
     rows = pd.DataFrame([_row(pair, paper, further_axes, reference) for pair, paper in published])
-    arms = [
-        {
-            **{name: pair.axes[name] for name in ("page", "rtt_ms")},
-            "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
-            "plt_deviation": cell.deviation_pct,
-        }
-        for pair, _ in published
-        for arm, cell in pair.arms
-        if cell and cell.deviation_pct is not None
-    ]
+    arms = [{**{name: pair.axes[name] for name in ("page", "rtt_ms")},
+             "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
+             "plt_deviation": cell.deviation_pct} for pair, _ in published
+            for arm, cell in pair.arms if cell and cell.deviation_pct is not None]  # fmt: skip
     rows["most_of_others"] = [_most_of_others(row, rows) for _, row in rows.iterrows()]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     paired = rows.dropna(subset=["improvement_pct"]) if published else rows
     if len(paired) > 1:
         low, high = _mean_ends([pair for pair, _ in published])
-        means = {
-            "improvement_mean": paired["improvement_pct"].mean(),
-            "improvement_mean_low": low,
-            "improvement_mean_high": high,
-            "paper_mean": paired["paper_pct"].mean(),
-            "rows": len(paired),
-            "below": (paired["improvement_pct"] < paired["paper_pct"]).sum(),
-        }
+        means = {"improvement_mean": paired["improvement_pct"].mean(), "improvement_mean_low": low,
+                 "improvement_mean_high": high, "paper_mean": paired["paper_pct"].mean(),
+                 "rows": len(paired),
+                 "below": (paired["improvement_pct"] < paired["paper_pct"]).sum()}  # fmt: skip
         tables["mean"] = pd.DataFrame([means])
     return tables
 
@@ -86,23 +76,15 @@ def _row(
         arm.median / 1000 if arm else float("nan") for arm in (pair.spread_off, pair.spread_on)
     )
     improvement = gain.median if gain else float("nan")
-    return {
-        "name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
-        "series": name_row(pair.axes, ["page", *further_axes]),
-        "setting": name_row(pair.axes, ["rtt_ms", *further_axes]),
-        "published": reference.variants.get(page, page),
-        "rtt_ms": float(pair.axes["rtt_ms"]),
-        "paper_pct": paper.improvement_pct,
-        "paper_off_s": paper.plt_off_s,
-        "paper_on_s": paper.plt_on_s,
-        "improvement_pct": improvement,
-        "improvement_pct_low": low,
-        "improvement_pct_high": high,
-        "off_s": off,
-        "on_s": on,
-        "gain": _percent(gain) if gain else "",
-        "missing": None if gain else pair.status.replace("_", " "),
-    }
+    return {"name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
+            "series": name_row(pair.axes, ["page", *further_axes]),
+            "setting": name_row(pair.axes, ["rtt_ms", *further_axes]),
+            "published": reference.variants.get(page, page), "rtt_ms": float(pair.axes["rtt_ms"]),
+            "paper_pct": paper.improvement_pct, "paper_off_s": paper.plt_off_s,
+            "paper_on_s": paper.plt_on_s, "improvement_pct": improvement,
+            "improvement_pct_low": low, "improvement_pct_high": high, "off_s": off, "on_s": on,
+            "gain": _percent(gain) if gain else "",
+            "missing": None if gain else pair.status.replace("_", " ")}  # fmt: skip
 
 
 def _most_of_others(row: pd.Series[Any], rows: pd.DataFrame) -> float:
@@ -113,12 +95,9 @@ def _most_of_others(row: pd.Series[Any], rows: pd.DataFrame) -> float:
 
 def name_row(axes: Axes, names: Sequence[str]) -> str:
     """Name a row: page and RTT by their values alone, other knobs with their names."""
-    return ", ".join(
-        axis_value(n, axes.get(n))
-        if n in ("page", "rtt_ms")
-        else f"{axis_name(n)} {axis_value(n, axes.get(n))}"
-        for n in names
-    )
+    return ", ".join(axis_value(n, axes.get(n)) if n in ("page", "rtt_ms")
+                     else f"{axis_name(n)} {axis_value(n, axes.get(n))}"
+                     for n in names)  # fmt: skip
 
 
 def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:
@@ -126,9 +105,8 @@ def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:
     seeds = set.intersection(*(set(pair.gain_by_seed) for pair in pairs))
     if len(seeds) < 2 or not any(pair.varies for pair in pairs):
         return ends_of(None)
-    return ends_of(estimate_paired_shift(
-        statistics.fmean(pair.gain_by_seed[seed] for pair in pairs) for seed in sorted(seeds)
-    ))  # fmt: skip
+    return ends_of(estimate_paired_shift(statistics.fmean(pair.gain_by_seed[seed] for pair in pairs)
+                                         for seed in sorted(seeds)))  # fmt: skip
 
 
 def _percent(spread: Spread) -> str:

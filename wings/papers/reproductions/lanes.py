@@ -68,10 +68,8 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]
         )  # fmt: skip
-    kernels = [
-        clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
-        for experiment, results in zip(experiments, every, strict=True)
-    ]
+    kernels = [clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
+               for experiment, results in zip(experiments, every, strict=True)]  # fmt: skip
     return tuple(
         KernelLane(
             kernel if kernels.count(kernel) == 1 else f"{kernel}, {clean(results.folder.name)}",
@@ -129,13 +127,9 @@ def draw_lanes(lanes: Sequence[KernelLane]) -> Rebuilt:
         if rebuilt and rebuilt.story:
             story.append(f"{capitalised(lane.name)}: {' '.join(rebuilt.story)}")
     title = next((rebuilt.title for rebuilt in rebuilt_lanes if rebuilt), view.place)
-    return Rebuilt(
-        f"{title}: {' and '.join(lane.name for lane in lanes)}",
-        tuple(tables),
-        tuple(figures),
-        tuple(_side_by_side(lanes, rebuilt_lanes)),
-        story=tuple(story),
-    )
+    return Rebuilt(f"{title}: {' and '.join(lane.name for lane in lanes)}", tuple(tables),
+                   tuple(figures), tuple(_side_by_side(lanes, rebuilt_lanes)),
+                   story=tuple(story))  # fmt: skip
 
 
 def _view_of(results: Results) -> View:
@@ -178,10 +172,8 @@ def _draw(
     view: View, shown: MeasuredColumn, loads: pd.DataFrame, over: str, part: str, note: str
 ) -> Figure:
     known = loads.dropna(subset=[shown.name]).sort_values(over, kind="stable")
-    chart = plot.lines(
-        known.rename(columns={shown.name: shown.title}),
-        x=over, y=shown.title, color=view.arm, dash=LANE, log=shown.log,
-    )  # fmt: skip
+    chart = plot.lines(known.rename(columns={shown.name: shown.title}), x=over, y=shown.title,
+                       color=view.arm, dash=LANE, log=shown.log)  # fmt: skip
     return Figure(
         named(f"lanes-{shown.name.replace('_', '-')}", part),
         titled(f"{view.place}: {lowered(shown.title)}", part),
@@ -209,10 +201,8 @@ def _distance(
     return (beside / base - 1) * 100 if column.relative else beside - base
 
 
-def _grid(
-    lanes: Sequence[KernelLane], cells: pd.DataFrame, view: View, over: str | None,
-    shown: Sequence[MeasuredColumn], part: str,
-) -> Grid:  # fmt: skip
+def _grid(lanes: Sequence[KernelLane], cells: pd.DataFrame, view: View, over: str | None,
+          shown: Sequence[MeasuredColumn], part: str) -> Grid:  # fmt: skip
     present = [lane.name for lane in lanes if lane.name in cells.columns.get_level_values(LANE)]
     columns = [view.arm, *([capitalised(axis_word(over))] if over else [])]
     values: list[list[str | float | int | None]] = [
@@ -230,11 +220,9 @@ def _grid(
             for row, place in zip(values, range(len(cells)), strict=True):
                 row.append(rounded(apart.iloc[place], 1))
     return Grid(
-        titled(f"{view.place}, side by side", part),
-        tuple(columns),
-        tuple(map(tuple, values)),
-        f"Medians over the seeds of each kernel; how much more it is than {present[0]}.",
-    )
+        titled(f"{view.place}, side by side", part), tuple(columns), tuple(map(tuple, values)),
+        f"Medians over the seeds of each kernel; how much more it is than {present[0]}."
+    )  # fmt: skip
 
 
 def _tell(
@@ -251,16 +239,11 @@ def _tell(
             points = max(points, len(apart))
             if len(apart):
                 unit = "%" if column.relative else column.unit
-                parts.append(
-                    f"{lowered(column.title)} {signed(apart.median(), 1)} {unit} "
-                    f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})"
-                )
-        yield (
-            f"{capitalised(other)} beside {first}, at {count(points, 'point')} that both have, "
-            f"median and range: {'; '.join(parts)}."
-            if parts
-            else f"{capitalised(other)} and {first} have no point in common."
-        )
+                parts.append(f"{lowered(column.title)} {signed(apart.median(), 1)} {unit} "
+                             f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})")  # fmt: skip
+        yield (f"{capitalised(other)} beside {first}, at {count(points, 'point')} that both have, "
+               f"median and range: {'; '.join(parts)}." if parts
+               else f"{capitalised(other)} and {first} have no point in common.")  # fmt: skip
 
 
 def _differing(lanes: Sequence[KernelLane], loads: pd.DataFrame, view: View) -> str:

@@ -7,20 +7,17 @@ import pandas as pd
 from analysis.plot.chart import Plot
 from analysis.records.frame import opening_frame, trial_frame
 from analysis.records.results import Results
-from wings.papers.plot.openings import openings
+from wings.papers.plot.visit import openings
 
 AXES = ["protocol", "tls_resumption", "early_data", "tfo"]
 """What makes a mechanism."""
-MECHANISMS = {
-    ("h1", False, False, False): "HTTP/1.1",
-    ("h1", False, False, True): "HTTP/1.1 + Fast Open",
-    ("h2", False, False, False): "HTTP/2",
-    ("h2", True, False, False): "HTTP/2, tickets",
-    ("h2", True, True, False): "HTTP/2, early data",
-    ("h2", True, True, True): "HTTP/2, early data + Fast Open",
-    ("h3", True, False, False): "HTTP/3, tickets",
-    ("h3", True, True, False): "HTTP/3, 0-RTT",
-}
+MECHANISMS = {("h1", False, False, False): "HTTP/1.1",
+              ("h1", False, False, True): "HTTP/1.1 + Fast Open",
+              ("h2", False, False, False): "HTTP/2", ("h2", True, False, False): "HTTP/2, tickets",
+              ("h2", True, True, False): "HTTP/2, early data",
+              ("h2", True, True, True): "HTTP/2, early data + Fast Open",
+              ("h3", True, False, False): "HTTP/3, tickets",
+              ("h3", True, True, False): "HTTP/3, 0-RTT"}  # fmt: skip
 """The mechanisms by AXES, in the order in which they are shown."""
 KEY_SHARES = {"x25519mlkem768": "post-quantum", "x25519": "X25519"}
 LARGE = next(iter(KEY_SHARES))

@@ -55,22 +55,12 @@ class ArmPair:
 
 def view_of(place: str, *, responses: bool = True) -> View:
     """Return the view of a figure of these curves, with response times and failures or without."""
-    throughput = (
-        MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
-        MeasuredColumn("throughput", "Replies (1/s)"),
-    )
-    further = (
-        (MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
-        (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),),
-    )
-    return View(
-        place,
-        _read_for_view,
-        MECHANISM,
-        (RATE, "rate_per_s"),
-        (throughput, *(further if responses else ())),
-        AXES,
-    )
+    throughput = (MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
+                  MeasuredColumn("throughput", "Replies (1/s)"))  # fmt: skip
+    further = ((MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
+               (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),))  # fmt: skip
+    return View(place, _read_for_view, MECHANISM, (RATE, "rate_per_s"),
+                (throughput, *(further if responses else ())), AXES)  # fmt: skip
 
 
 def _read_for_view(results: Results) -> pd.DataFrame:
@@ -139,13 +129,11 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
         arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
         paired = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
         gains.append(
-            paired.assign(
-                base=pair.base,
-                gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
-                quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
-                fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
-            )
-        )
+            paired.assign(base=pair.base,
+                          gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
+                          quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
+                          fewer_failed=paired["failed_pct_base"] - paired["failed_pct"])
+        )  # fmt: skip
     every = pd.concat(gains, ignore_index=True)
     return median_columns(
         every, [*ARM, "base", RATE, "rate_per_s"], ("gain", "quicker", "fewer_failed")
@@ -170,35 +158,20 @@ def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
 
 def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
     """Return the numbers of all curves as a table."""
-    return grid_of(
-        curves,
-        title,
-        {
-            "arm": "Mechanism",
-            RATE: "Rate of saturation|2",
-            "rate_per_s": "Rate (1/s)",
-            "throughput": "Replies (1/s)|1",
-            "throughput_low": "from|1",
-            "throughput_high": "to|1",
-            "response_ms": "Mean response (ms)|1",
-            "response_ms_low": "from (ms)|1",
-            "response_ms_high": "to (ms)|1",
-            "failed_pct": "Failed (%)|1",
-        },
-        "Medians over the seeds, and the intervals of the medians.",
-    )
+    return grid_of(curves, title,
+                   {"arm": "Mechanism", RATE: "Rate of saturation|2", "rate_per_s": "Rate (1/s)",
+                    "throughput": "Replies (1/s)|1", "throughput_low": "from|1",
+                    "throughput_high": "to|1", "response_ms": "Mean response (ms)|1",
+                    "response_ms_low": "from (ms)|1", "response_ms_high": "to (ms)|1",
+                    "failed_pct": "Failed (%)|1"},
+                   "Medians over the seeds, and the intervals of the medians.")  # fmt: skip
 
 
 def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return throughput over the rate; dashed, what the prices leave room for."""
     shown, x = _over(loads)
-    chart = plot.lines(
-        shown.rename(columns={"throughput": "replies_per_s"}),
-        x=x,
-        y="replies_per_s",
-        color=MECHANISM,
-        model=_ideal(loads, x),
-    )
+    chart = plot.lines(shown.rename(columns={"throughput": "replies_per_s"}), x=x,
+                       y="replies_per_s", color=MECHANISM, model=_ideal(loads, x))  # fmt: skip
     caption = (
         "Replies a second over the rate at which connections come: medians, and the range of the "
         f"seeds.{_DASHED if loads['connection_us'].notna().any() else ''} {note}"
@@ -263,11 +236,9 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> StatedCheck:
     else:
         agreement, why = (
             "differs",
-            (
-                "The rates are multiples of another server's saturation: find this one's with "
-                "./run.sh saturation, and measure again."
-            ),
-        )
+            ("The rates are multiples of another server's saturation: find this one's with "
+             "./run.sh saturation, and measure again.")
+        )  # fmt: skip
     return StatedCheck(where, promise, f"{stated:,} 1/s", ours, agreement, why)
 
 
@@ -342,12 +313,7 @@ def segments_of(record: Record, served: ServedLoad) -> dict[str, float]:
     syns = served.server.get("syns", proof.syns if proof else 0)
     acks = math.nan if proof is None or proof.handshake_acks is None else proof.handshake_acks
     established = counters.get("TcpPassiveOpens", 0)
-    return {
-        "expected_syns": served.all_started,
-        "actual_syns": syns,
-        "handshake_acks": acks,
-        "establishment_segments": syns + acks,
-        "established": established,
-        "established_share": established / syns if syns else math.nan,
-        "total_segments": counters.get("TcpInSegs", math.nan),
-    }
+    return {"expected_syns": served.all_started, "actual_syns": syns, "handshake_acks": acks,
+            "establishment_segments": syns + acks, "established": established,
+            "established_share": established / syns if syns else math.nan,
+            "total_segments": counters.get("TcpInSegs", math.nan)}  # fmt: skip

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.records.results import Results
-from analysis.report.publications import Rebuilt
 from analysis.words import number
-from wings.papers.published.reference import Reference
 from wings.papers.reproductions.overload_curves import (
     ARM,
     RATE,
@@ -20,16 +17,8 @@ from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 from wings.papers.reproductions.sweep import titled
 
 DEFAULT = "default"
-PAIRS = (
-    *(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
-    ArmPair("abort rst-syn", "abort"),
-    ArmPair("reserv rst-syn", "reserv"),
-)
-
-
-def rebuild(results: Results, reference: Reference) -> Rebuilt:
-    """Return both panels of the figure, the failures, and the checks of what the text states."""
-    return FIGURE.rebuild(results, reference)
+PAIRS = (*(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
+         ArmPair("abort rst-syn", "abort"), ArmPair("reserv rst-syn", "reserv"))  # fmt: skip
 
 
 def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
@@ -38,12 +27,8 @@ def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
     pairs = gains_of(known, PAIRS)
     over_default = pairs[pairs["base"] == DEFAULT]
     best = over_default.sort_values("gain", ascending=False).drop_duplicates("arm")
-    return {
-        "pairs": pairs,
-        "peaks": peaks_of(known, PAIRS),
-        "largest": best,
-        "spikes": spikes_of(curves.dropna(subset=[RATE])),
-    }
+    return {"pairs": pairs, "peaks": peaks_of(known, PAIRS), "largest": best,
+            "spikes": spikes_of(curves.dropna(subset=[RATE]))}  # fmt: skip
 
 
 def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
@@ -84,4 +69,4 @@ def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
 
 
 FIGURE = OverloadFigure("Figure 3", "Ways to establish connections under overload", _tell, _measure)
-VIEW = FIGURE.view
+VIEW, rebuild = FIGURE.view, FIGURE.rebuild

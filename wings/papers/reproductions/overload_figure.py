@@ -81,8 +81,6 @@ class OverloadFigure:
     def _draw(self, loads: pd.DataFrame, part: str, note: str) -> list[Figure]:
         if not self.responses:
             return [draw_throughput(loads, self.place, part, note)]
-        return [
-            draw_throughput(loads, f"{self.place}(a)", part, note),
-            draw_response(loads, f"{self.place}(b)", part, note),
-            draw_failures(loads, f"Beside {self.place}", part, note),
-        ]
+        return [draw_throughput(loads, f"{self.place}(a)", part, note),
+                draw_response(loads, f"{self.place}(b)", part, note),
+                draw_failures(loads, f"Beside {self.place}", part, note)]  # fmt: skip

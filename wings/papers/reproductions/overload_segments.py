@@ -33,15 +33,12 @@ from wings.papers.reproductions.sweep import (
 from wings.papers.reproductions.view import MeasuredColumn, View
 
 EXPECTED = "expected_syns"
-WORDS = {
-    EXPECTED: "Expected SYNs",
-    "actual_syns": "Actual SYNs",
-    "handshake_acks": "ACKs of SYN-ACKs",
-    "establishment_segments": "SYNs and ACKs of SYN-ACKs",
-    "established": "Established connections",
-    "established_share": "Established connections for each SYN",
-    "total_segments": "Segments received",
-}
+WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",
+         "handshake_acks": "ACKs of SYN-ACKs",
+         "establishment_segments": "SYNs and ACKs of SYN-ACKs",
+         "established": "Established connections",
+         "established_share": "Established connections for each SYN",
+         "total_segments": "Segments received"}  # fmt: skip
 SHARES = ("established_share",)
 
 
@@ -74,11 +71,9 @@ def _measure(loads: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _read(results: Results) -> pd.DataFrame:
     """Return the loads with a column for each of WORDS."""
-    counts_by_trial = {
-        record.trial_id: segments_of(record, served)
-        for record in proven_records(results)
-        if (served := record.measured_as(ServedLoad)) is not None
-    }
+    counts_by_trial = {record.trial_id: segments_of(record, served)
+                       for record in proven_records(results)
+                       if (served := record.measured_as(ServedLoad)) is not None}  # fmt: skip
     loads = served_loads(results)
     counts = pd.DataFrame(list(counts_by_trial.values()), columns=list(WORDS), index=loads.index)
     return loads.join(counts)
@@ -95,11 +90,10 @@ def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _divided(loads: pd.DataFrame) -> pd.DataFrame:
     """Return the loads with all counts for each expected SYN."""
-    return loads.assign(**{
-        name: loads[name] / loads[EXPECTED]
-        for name in WORDS
-        if name != EXPECTED and name not in SHARES
-    })  # fmt: skip
+    return loads.assign(
+        **{name: loads[name] / loads[EXPECTED]
+           for name in WORDS if name != EXPECTED and name not in SHARES}
+    )  # fmt: skip
 
 
 def growth_of(loads: pd.DataFrame) -> pd.DataFrame:
@@ -137,12 +131,10 @@ def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label
             row += [count, ours, published]
         rows.append(tuple(row))
     return Grid(
-        titled("Table II", label),
-        tuple(columns),
-        tuple(rows),
+        titled("Table II", label), tuple(columns), tuple(rows),
         "Medians over the seeds, by multiples of the saturation: in the whole load, and for each "
-        "connection that clients began.",
-    )
+        "connection that clients began."
+    )  # fmt: skip
 
 
 def _tell(ratios: pd.DataFrame) -> list[str]:
@@ -150,11 +142,9 @@ def _tell(ratios: pd.DataFrame) -> list[str]:
     if known.empty or known[RATE].max() <= 1:
         return []
     last = known.sort_values(RATE).iloc[-1]
-    return [
-        f"At {number(last[RATE], 2)} times it a connection costs the server "
-        f"{number(last['actual_syns'], 2)} SYNs instead of one, and of a hundred that clients "
-        f"begin {number(100 * last['established'], 0)} are established."
-    ]
+    return [f"At {number(last[RATE], 2)} times it a connection costs the server "
+            f"{number(last['actual_syns'], 2)} SYNs instead of one, and of a hundred that clients "
+            f"begin {number(100 * last['established'], 0)} are established."]  # fmt: skip
 
 
 def _read_for_view(results: Results) -> pd.DataFrame:
@@ -162,16 +152,8 @@ def _read_for_view(results: Results) -> pd.DataFrame:
     return loads.assign(**{MECHANISM: loads["arm"]})
 
 
-VIEW = View(
-    "Table II, for each connection that clients began",
-    _read_for_view,
-    MECHANISM,
-    (RATE, "rate_per_s"),
-    tuple(
-        (MeasuredColumn(name, words, places=3),)
-        for name, words in WORDS.items()
-        if name != EXPECTED
-    ),
-    AXES,
-    drawn=False,
-)
+VIEW = View("Table II, for each connection that clients began", _read_for_view, MECHANISM,
+            (RATE, "rate_per_s"),
+            tuple((MeasuredColumn(name, words, places=3),)
+                  for name, words in WORDS.items() if name != EXPECTED), AXES,
+            drawn=False)  # fmt: skip

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.records.results import Results
-from analysis.report.publications import Rebuilt
 from analysis.words import number
-from wings.papers.published.reference import Reference
 from wings.papers.reproductions.overload_curves import RATE, ArmPair, gains_of, in_words
 from wings.papers.reproductions.overload_figure import Frames, OverloadFigure
 
-ABORT, REFUSING, NEVER_REFUSING, REGULAR = (
-    "abort win-emu", "abort rst-syn win-emu", "no-syn-drop win-emu", "abort rst-syn",
-)  # fmt: skip
-PAIRS = (
-    ArmPair(REFUSING, ABORT),
-    ArmPair(REFUSING, REGULAR),
-    ArmPair(NEVER_REFUSING, ABORT),
-    ArmPair(NEVER_REFUSING, REFUSING),
-    ArmPair(NEVER_REFUSING, REGULAR),
-)
-
-
-def rebuild(results: Results, reference: Reference) -> Rebuilt:
-    """Return both panels of the figure, the failures, and the checks of what the text states."""
-    return FIGURE.rebuild(results, reference)
+ABORT, REFUSING, NEVER_REFUSING, REGULAR = ("abort win-emu", "abort rst-syn win-emu",
+                                            "no-syn-drop win-emu", "abort rst-syn")  # fmt: skip
+PAIRS = (ArmPair(REFUSING, ABORT), ArmPair(REFUSING, REGULAR), ArmPair(NEVER_REFUSING, ABORT),
+         ArmPair(NEVER_REFUSING, REFUSING), ArmPair(NEVER_REFUSING, REGULAR))  # fmt: skip
 
 
 def _measure(loads: pd.DataFrame, _curves: pd.DataFrame) -> Frames:
@@ -39,14 +25,12 @@ def _tell(curves: pd.DataFrame, _measured: Frames, _part: str) -> list[str]:
     if not most > 1:
         return []
     arms = list(curves["arm"].unique())
-    return [
-        f"At {number(most, 2)} times it: {in_words(curves, most, arms)}. A Windows client "
-        "(win-emu) that is refused connects again at once, up to twice, so that rst-syn "
-        "has three SYNs to refuse instead of one; no-syn-drop refuses no SYN and resets "
-        "the connection at the end of its handshake instead, which such a client takes "
-        "for an end."
-    ]
+    return [f"At {number(most, 2)} times it: {in_words(curves, most, arms)}. A Windows client "
+            "(win-emu) that is refused connects again at once, up to twice, so that rst-syn "
+            "has three SYNs to refuse instead of one; no-syn-drop refuses no SYN and resets "
+            "the connection at the end of its handshake instead, which such a client takes "
+            "for an end."]  # fmt: skip
 
 
 FIGURE = OverloadFigure("Figure 4", "Clients that connect again at once", _tell, _measure)
-VIEW = FIGURE.view
+VIEW, rebuild = FIGURE.view, FIGURE.rebuild

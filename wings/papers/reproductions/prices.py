@@ -15,13 +15,8 @@ from testbed.model import in_real_time
 
 PRICED = "In virtual time computing is priced by a model: its prices are {} (docs/server-load.md)."
 LIST = "prices"
-PART_WORDS = {
-    "syn": "a SYN",
-    "segment": "a segment",
-    "accept": "an accept",
-    "request": "a request",
-    "close": "a close",
-}
+PART_WORDS = {"syn": "a SYN", "segment": "a segment", "accept": "an accept", "request": "a request",
+              "close": "a close"}  # fmt: skip
 
 
 def note_prices(results: Results) -> str:
@@ -58,10 +53,8 @@ def judge_lists(
     for name, part in by_list.items():
         for each in check(part):
             verdicts.setdefault((each.where, each.what, each.stated), {})[name] = each
-    rows = [
-        (*claim, next(iter(checks.values())).ours, *judge_claim(checks))
-        for claim, checks in verdicts.items()
-    ]
+    rows = [(*claim, next(iter(checks.values())).ours, *judge_claim(checks))
+            for claim, checks in verdicts.items()]  # fmt: skip
     first = next(iter(by_list))
     return (
         Grid(

@@ -33,13 +33,11 @@ KEY_ARMS = f"{KEY}, Fast Open"
 ALONE = ("Fast Open", "reuse", "window")
 LAST = "Fast Open after the others"
 # Which of Fast Open, most reuse and the larger window a load has, and the load it is compared with.
-COMPARED = {
-    "Fast Open": ((True, False, False), (False, False, False)),
-    "reuse": ((False, True, False), (False, False, False)),
-    "window": ((False, False, True), (False, False, False)),
-    "all three": ((True, True, True), (False, False, False)),
-    LAST: ((True, True, True), (False, True, True)),
-}
+COMPARED = {"Fast Open": ((True, False, False), (False, False, False)),
+            "reuse": ((False, True, False), (False, False, False)),
+            "window": ((False, False, True), (False, False, False)),
+            "all three": ((True, True, True), (False, False, False)),
+            LAST: ((True, True, True), (False, True, True))}  # fmt: skip
 
 
 def rebuild(results: Results, _: Reference | None) -> Rebuilt:
@@ -95,44 +93,33 @@ def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(frame: pd.DataFrame, part: str) -> Grid:
     reuse, windows = ladder(frame[REUSE]), ladder(frame[WINDOW])
-    note = (
-        "Each alone against the load without Fast Open, with "
-        f"{_requests(reuse[0])} on a connection and a window of {windows[0]}: Fast Open on, "
-        f"{_requests(reuse[-1])} on a connection, or a window of {windows[-1]}. "
-        "Fast Open after the others: what it saves of a load that has both."
-    )
+    note = ("Each alone against the load without Fast Open, with "
+            f"{_requests(reuse[0])} on a connection and a window of {windows[0]}: Fast Open on, "
+            f"{_requests(reuse[-1])} on a connection, or a window of {windows[-1]}. "
+            "Fast Open after the others: what it saves of a load that has both.")  # fmt: skip
     savings = mechanism_savings(frame)
     alone = savings[list(ALONE)]
     # Of all three known: the one that saves most, if any saves anything.
     most = alone.dropna().idxmax(axis="columns").where(alone.max(axis="columns") > 0, "none")
-    columns = {
-        **{"page": "Page", "rtt_ms": "RTT (ms)", "base_s": "Load without any (s)|3"},
-        **{name: f"{name[0].upper()}{name[1:]} (%)|1" for name in COMPARED},
-        "most": "Pays most",
-    }
+    columns = {**{"page": "Page", "rtt_ms": "RTT (ms)", "base_s": "Load without any (s)|3"},
+               **{name: f"{name[0].upper()}{name[1:]} (%)|1" for name in COMPARED},
+               "most": "Pays most"}  # fmt: skip
     title = titled("What each mechanism saves", part)
     return grid_of(savings.assign(most=most), title, columns, note)
 
 
 def _maps(frame: pd.DataFrame, label: str) -> list[Figure]:
-    names = [
-        f"{'any' if reuse == UNLIMITED else f'{reuse:g}'}, {window:g}"
-        for reuse, window in zip(frame[REUSE], frame[WINDOW], strict=True)
-    ]
+    names = [f"{'any' if reuse == UNLIMITED else f'{reuse:g}'}, {window:g}"
+             for reuse, window in zip(frame[REUSE], frame[WINDOW], strict=True)]  # fmt: skip
     frame = frame.assign(**{KEY: names})
     arms = frame[TFO].map({True: "on", False: "off"})
     times = Figure(
-        named("reuse-plt", label),
-        f"{label}: page load time",
-        plot.heatmap(
-            frame.assign(**{KEY_ARMS: frame[KEY] + ", " + arms}),
-            x="rtt_ms",
-            y=KEY_ARMS,
-            value="plt_s",
-        ),
+        named("reuse-plt", label), f"{label}: page load time",
+        plot.heatmap(frame.assign(**{KEY_ARMS: frame[KEY] + ", " + arms}), x="rtt_ms", y=KEY_ARMS,
+                     value="plt_s"),
         f"Page load time of {label} in s by round-trip time, requests per connection, initial "
-        "window and Fast Open.",
-    )
+        "window and Fast Open."
+    )  # fmt: skip
     known = ["page", "rtt_ms", REUSE, WINDOW, KEY, *RUN]
     off, on = (frame[frame[TFO] == arm][[*known, "plt_s"]] for arm in (False, True))
     savings = off.merge(on, on=known, suffixes=("_off", "_on"))

@@ -111,14 +111,9 @@ def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str])
     """
     groups = loads.groupby(list(by), sort=False, dropna=False)
     medians = groups[list(names)].median()
-    ends = [
-        pd.DataFrame(
-            [ends_of(_median_of(values.dropna())) for _, values in groups[name]],
-            index=medians.index,
-            columns=[f"{name}_low", f"{name}_high"],
-        )
-        for name in names
-    ]
+    ends = [pd.DataFrame([ends_of(_median_of(values.dropna())) for _, values in groups[name]],
+                         index=medians.index, columns=[f"{name}_low", f"{name}_high"])
+            for name in names]  # fmt: skip
     # A copy, in one piece: columns are added to it.
     return pd.concat([medians, *ends], axis=1).copy().reset_index()
 

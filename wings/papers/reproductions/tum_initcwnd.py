@@ -135,13 +135,8 @@ def _figure(frame: pd.DataFrame, title: str, name: str) -> Figure:
         frame.rename(columns={column: "duration_s", "page": "file"}).dropna(subset="duration_s")
         for column in ("plt_s", "model_s")
     )
-    chart = plot.lines(
-        points.sort_values(WINDOW, kind="stable"),
-        x=WINDOW,
-        y="duration_s",
-        color="file",
-        model=None if line.empty else line,
-    )
+    chart = plot.lines(points.sort_values(WINDOW, kind="stable"), x=WINDOW, y="duration_s",
+                       color="file", model=None if line.empty else line)  # fmt: skip
     caption = (
         "Duration of the transfer of one file over a new connection, handshake included, by the "
         "server's initial window. Dashed: what slow start predicts in closed form."

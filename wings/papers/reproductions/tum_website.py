@@ -98,19 +98,13 @@ def by_site(arms: pd.DataFrame) -> pd.DataFrame:
 def _grid(loads: pd.DataFrame, label: str) -> Grid:
     """Return one row for each RTT: the load time of each arm, then each improvement."""
     arms = dict.fromkeys(loads["arm"])
-    times, gains = (
-        loads.pivot_table(index="rtt_ms", columns="arm", values=value, aggfunc="median")
-        for value in ("plt_s", "improvement")
-    )
+    times, gains = (loads.pivot_table(index="rtt_ms", columns="arm", values=value, aggfunc="median")
+                    for value in ("plt_s", "improvement"))  # fmt: skip
     return grid_of(
-        times.join(gains.add_suffix(" gain")).reset_index(),
-        titled("Figures 4 and 5", label),
-        {
-            "rtt_ms": "RTT (ms)",
-            **{arm: f"{arm} (s)|3" for arm in arms},
-            **{f"{arm} gain": f"Improvement: {arm} (%)|1" for arm in arms if arm in gains},
-        },
-    )
+        times.join(gains.add_suffix(" gain")).reset_index(), titled("Figures 4 and 5", label),
+        {"rtt_ms": "RTT (ms)", **{arm: f"{arm} (s)|3" for arm in arms},
+         **{f"{arm} gain": f"Improvement: {arm} (%)|1" for arm in arms if arm in gains}}
+    )  # fmt: skip
 
 
 def _figures(loads: pd.DataFrame, label: str) -> list[Figure]:
@@ -125,15 +119,10 @@ def _figures(loads: pd.DataFrame, label: str) -> list[Figure]:
     if gains.empty:
         return [absolute]
     relative = Figure(
-        named("website-improvement", label),
-        titled("Figure 5: improvement", label),
-        plot.lines(
-            gains.rename(columns={"improvement": "improvement_pct"}),
-            x="rtt_ms",
-            y="improvement_pct",
-            color=KEY,
-        ),
+        named("website-improvement", label), titled("Figure 5: improvement", label),
+        plot.lines(gains.rename(columns={"improvement": "improvement_pct"}), x="rtt_ms",
+                   y="improvement_pct", color=KEY),
         "How much sooner the website is loaded than without Fast Open and with the smaller "
-        "window, in percent of that time, over the round-trip time.",
-    )
+        "window, in percent of that time, over the round-trip time."
+    )  # fmt: skip
     return [absolute, relative]

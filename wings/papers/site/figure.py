@@ -38,22 +38,17 @@ def draw_releases(matrix: Matrix, steps: Sequence[ReleaseStep]) -> plot.Plot | N
             if place in medians:
                 oldest = next(iter(medians.values()))
                 axes = row.axes or {}
-                rows.append({
-                    _PANEL: name_axes(axes, dict.fromkeys(panel)),
-                    RELEASE: column.name, CHANGE: (medians[place] - oldest) / oldest * 100.0,
-                    "step": str(numbers.get((row.slug, place), "")),
-                })  # fmt: skip
+                rows.append({_PANEL: name_axes(axes, dict.fromkeys(panel)), RELEASE: column.name,
+                             CHANGE: (medians[place] - oldest) / oldest * 100.0,
+                             "step": str(numbers.get((row.slug, place), ""))})  # fmt: skip
                 rows[-1] |= {colour: axes.get(colour)} if colour else {}
     if not rows:
         return None
     figure = plot.lines(rows, RELEASE, CHANGE, colour, facet=_PANEL)
     if max(text_px(name) for name in figure.panels) > FACET_WIDTH:
         figure = replace(figure, panel_px=(PANEL_WIDTH, FACET_HEIGHT))
-    marked = [
-        {"x": row[RELEASE], "y": row[CHANGE], "facet": row[_PANEL], "step": row["step"]}
-        for row in rows
-        if row["step"]
-    ]
+    marked = [{"x": row[RELEASE], "y": row[CHANGE], "facet": row[_PANEL], "step": row["step"]}
+              for row in rows if row["step"]]  # fmt: skip
     at = {name: figure.layers[0]["encoding"][name] for name in ("x", "y")}
     halo = mark("point", {**at, "color": {"value": LINE.light}}, more={"size": _HALO_PX})
     named = mark("text", {**at, "text": field("step", "N")}, more={"align": "left", "dx": 12})
@@ -63,8 +58,5 @@ def draw_releases(matrix: Matrix, steps: Sequence[ReleaseStep]) -> plot.Plot | N
 
 def _medians(matrix: Matrix, row: MatrixRow) -> dict[int, float]:
     """Return the medians of a row on releases, by column, the oldest first."""
-    return {
-        place: median
-        for place, median in enumerate(row.medians)
-        if median and matrix.columns[place].release
-    }
+    return {place: median for place, median in enumerate(row.medians) if median
+            and matrix.columns[place].release}  # fmt: skip

@@ -155,11 +155,8 @@ def name_of(results: Results) -> str:
 
 def differing_beside_kernel(base: Results, new: Results) -> tuple[str, ...]:
     """Return the parts of two environments that differ, but for those of kernel and pages."""
-    return tuple(
-        part.name
-        for part in differing_parts(base, new)
-        if not part.name.startswith((OF_KERNEL, PAGES))
-    )
+    return tuple(part.name for part in differing_parts(base, new)
+                 if not part.name.startswith((OF_KERNEL, PAGES)))  # fmt: skip
 
 
 def make_slug(text: str, taken: Container[str] = ()) -> str:
@@ -329,10 +326,8 @@ def _promises(
     rows: dict[str, MatrixRow] = {}
     for promise in make_promises(folders).rows if folders else ():
         found: list[Found | None] = [None] * columns
-        graver = sorted(
-            zip(folders, promise.findings, strict=True),
-            key=lambda pair: GRAVITY.index(pair[1].state), reverse=True,
-        )  # fmt: skip
+        graver = sorted(zip(folders, promise.findings, strict=True),
+                        key=lambda pair: GRAVITY.index(pair[1].state), reverse=True)  # fmt: skip
         for results, finding in graver:  # the gravest is the last, and stays
             if finding.record is not None:
                 found[place[id(results)]] = Found(results, (finding.record,), None, finding)

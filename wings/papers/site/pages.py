@@ -29,7 +29,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes
 from testbed.base.whole_folder import new_folder
 from testbed.model import PageLoad, Record
-from wings.papers.plot.waterfall import waterfall
+from wings.papers.plot.visit import waterfall
 from wings.papers.site.figure import draw_releases
 from wings.papers.site.matrix import (
     Found,
@@ -160,11 +160,9 @@ def _of_load(found: Found) -> dict[str, Any]:
         requests = request_frame(replace(found.results, records=(shown,)))
         if len(requests):
             drawing = Drawing(waterfall(requests), f"Seed {shown.trial.seed}.")
-    return {
-        "table": table, "pages": (), "costs": (), "trials": trial_lines(table),
-        "calibrations": calibrations(found.records), "hellos": hello_lines(table.cells),
-        "ecns": ecn_lines(table), "drawing": drawing,
-    }  # fmt: skip
+    return {"table": table, "pages": (), "costs": (), "trials": trial_lines(table),
+            "calibrations": calibrations(found.records), "hellos": hello_lines(table.cells),
+            "ecns": ecn_lines(table), "drawing": drawing}  # fmt: skip
 
 
 def _of_promise(row: MatrixRow, found: Found) -> dict[str, Any]:
@@ -175,19 +173,11 @@ def _of_promise(row: MatrixRow, found: Found) -> dict[str, Any]:
     return {"promised": table, "entries": make_entries(table)}
 
 
-def _write_index(
-    site: Path,
-    matrix: Matrix,
-    steps: Sequence[ReleaseStep],
-    apart: Sequence[str],
-    kept: set[str],
-) -> None:
+def _write_index(site: Path, matrix: Matrix, steps: Sequence[ReleaseStep], apart: Sequence[str],
+                 kept: set[str]) -> None:  # fmt: skip
     figure = draw_releases(matrix, steps)
-    moved = {
-        address_of(each.row, matrix.columns[each.after]): (step, each)
-        for step in steps
-        for each in step.moved
-    }
+    moved = {address_of(each.row, matrix.columns[each.after]): (step, each) for step in steps
+             for each in step.moved}  # fmt: skip
     text = open_templates(HERE).get_template("index.html.jinja").render(
         matrix=matrix, steps=steps, apart=apart, kept=kept, moved=moved, style=_style(),
         drawing=Drawing(figure, "") if figure else None, address=address_of, badges=BADGES, bad=BAD,
@@ -198,13 +188,11 @@ def _write_index(
 
 def _describe(results: Results) -> dict[str, Any]:
     """Return where a folder comes from."""
-    return {
-        "name": name_of(results), "identity": results.identity,
-        "title": experiment_of(results.manifest).get("title", ""),
-        "created": str(results.manifest.get("created_utc", "")),
-        "revision": revision_of(results.manifest), "command": command_of(results.manifest),
-        "sections": manifest_sections(results.manifest),
-    }  # fmt: skip
+    return {"name": name_of(results), "identity": results.identity,
+            "title": experiment_of(results.manifest).get("title", ""),
+            "created": str(results.manifest.get("created_utc", "")),
+            "revision": revision_of(results.manifest), "command": command_of(results.manifest),
+            "sections": manifest_sections(results.manifest)}  # fmt: skip
 
 
 @cache

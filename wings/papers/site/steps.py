@@ -192,10 +192,6 @@ def _experiment(results: Results) -> list[str]:
     arguments = [str(each) for each in results.manifest.get("arguments") or ()]
     name = str(experiment_of(results.manifest).get("name"))
     files = [each for each in arguments if re.search(r"\.toml$", each)]
-    changed = [
-        word
-        for option, value in pairwise(arguments)
-        if option in _LAB_OPTIONS and not value.startswith("kernel")
-        for word in (option, value)
-    ]
+    changed = [word for option, value in pairwise(arguments) if option in _LAB_OPTIONS
+               and not value.startswith("kernel") for word in (option, value)]  # fmt: skip
     return ["--experiment", files[0] if files else f"configs/{name}.toml", *changed]

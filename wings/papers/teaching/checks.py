@@ -55,15 +55,8 @@ def each(answer: object, measured: Mapping[Any, float], hint: str, within_pct: f
     _praise(f"right, {right} of {len(measured)}")
 
 
-def formula(
-    answer: object,
-    measured: pd.DataFrame,
-    column: str,
-    *,
-    given: Sequence[str],
-    within_pct: float,
-    hint: str,
-) -> None:
+def formula(answer: object, measured: pd.DataFrame, column: str, *, given: Sequence[str],
+            within_pct: float, hint: str) -> None:  # fmt: skip
     """Check a function: for each row of ``measured`` it must return the value in ``column``.
 
     Its parameters are the columns ``given`` in the question; further ones need a default.
@@ -77,10 +70,8 @@ def formula(
     rows: list[dict[str, Any]] = [
         {str(name): value for name, value in row.items()} for row in measured.to_dict("records")
     ]
-    right = sum(
-        _is_near(_call(answer, row, names), row[column], within_pct, hint, verb="Return")
-        for row in rows
-    )
+    right = sum(_is_near(_call(answer, row, names), row[column], within_pct, hint, verb="Return")
+                for row in rows)  # fmt: skip
     _require(right == len(rows), f"It is right in {right} of {len(rows)} measurements. {hint}")
     _praise(f"right in {right} of {len(rows)} measurements, within {within_pct:g} %")
 
@@ -91,11 +82,8 @@ def _parameters(function: Callable[..., Any], names_given: Sequence[str], hint: 
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # some built-in functions have no signature
         raise WrongAnswerError(f"Answer with a function that you wrote. {hint}") from None
-    names = [
-        name
-        for name, parameter in parameters.items()
-        if name in names_given or parameter.default is parameter.empty
-    ]
+    names = [name for name, parameter in parameters.items() if name in names_given
+             or parameter.default is parameter.empty]  # fmt: skip
     _require(set(names) <= set(names_given), f"It has other parameters than asked for. {hint}")
     return names
 

@@ -20,15 +20,10 @@ FILE_BYTES = 60 * 1024
 """Of the page file-60k, without the head of its response."""
 CALL, UPLOAD = "call", "bulk up + call"
 """Neighbours of the lab of bufferbloat."""
-OPENED = {
-    "full handshake": ("h2", False, False, False),
-    "resumption": ("h2", True, False, False),
-    "early data": ("h2", True, True, False),
-    "Fast Open": ("h2", False, False, True),
-    "both": ("h2", True, True, True),
-    "HTTP/3": ("h3", True, False, False),
-    "0-RTT": ("h3", True, True, False),
-}
+OPENED = {"full handshake": ("h2", False, False, False), "resumption": ("h2", True, False, False),
+          "early data": ("h2", True, True, False), "Fast Open": ("h2", False, False, True),
+          "both": ("h2", True, True, True), "HTTP/3": ("h3", True, False, False),
+          "0-RTT": ("h3", True, True, False)}  # fmt: skip
 """Ways to open a connection: protocol, tickets, early data, Fast Open."""
 
 
@@ -141,11 +136,8 @@ def pipes(measured: pd.DataFrame, sent: pd.DataFrame, rtts_ms: Sequence[float]) 
     Columns: ``rtt_ms``, ``down_kbit`` of the loads, and ``pipe_bytes``.
     """
     pace_ms = full_packet_ms(sent)
-    rows = [
-        {"rtt_ms": rtt_ms, "down_kbit": measured["down_kbit"].iloc[0],
-         "pipe_bytes": rtt_ms / pace_ms * FULL_PACKET_BYTES}
-        for rtt_ms in rtts_ms
-    ]  # fmt: skip
+    rows = [{"rtt_ms": rtt_ms, "down_kbit": measured["down_kbit"].iloc[0],
+             "pipe_bytes": rtt_ms / pace_ms * FULL_PACKET_BYTES} for rtt_ms in rtts_ms]  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -68,15 +68,13 @@ def moments(results: Results) -> pd.DataFrame:
         first = sent[sent["connection"] == 1]
         downlink = data[data["sender"] == "server"]
         uplink = data[data["sender"] == "client"]
-        known = {
-            "handshake_ms": first.loc[first["flag"] == "S.", "at_ms"].iloc[0],
-            "first_byte_ms": downlink.loc[downlink["connection"] == 1, "at_ms"].iloc[0],
-            "fetch_ms": downlink["at_ms"].iloc[-1],
-            "request_bytes": uplink["payload_bytes"].iloc[0],
-            "response_bytes": downlink["payload_bytes"].sum(),
-            "connections": sent["connection"].nunique(),
-            "retransmits": record.proof.server_retransmits if record.proof else 0,
-        }
+        known = {"handshake_ms": first.loc[first["flag"] == "S.", "at_ms"].iloc[0],
+                 "first_byte_ms": downlink.loc[downlink["connection"] == 1, "at_ms"].iloc[0],
+                 "fetch_ms": downlink["at_ms"].iloc[-1],
+                 "request_bytes": uplink["payload_bytes"].iloc[0],
+                 "response_bytes": downlink["payload_bytes"].sum(),
+                 "connections": sent["connection"].nunique(),
+                 "retransmits": record.proof.server_retransmits if record.proof else 0}  # fmt: skip
         rows.append({**flatten(record.trial.condition), **known})
     frame = pd.DataFrame(rows)
     return frame.sort_values(
@@ -98,11 +96,8 @@ def waits(sent: pd.DataFrame) -> pd.DataFrame:
 
 
 def _the_one(results: Results, knobs: dict[str, Any]) -> Record:
-    loads = [
-        record
-        for record in results.records
-        if knobs.items() <= flatten(record.trial.condition).items()
-    ]
+    loads = [record for record in results.records
+             if knobs.items() <= flatten(record.trial.condition).items()]  # fmt: skip
     if len(loads) != 1:
         named = ", ".join(f"{name}={value}" for name, value in knobs.items()) or "any knobs"
         raise ConfigurationError(
@@ -131,17 +126,12 @@ def _rows(pcap: Path) -> pd.DataFrame:
             continue
         if packet.flags & SYN:
             starts[way] = packet.seq
-        rows.append({
-            "at_ms": (packet.at_ns - begin_ns) / 1e6,
-            "connection": numbers[ends],
-            "sender": "client" if clients[ends] == packet.sender else "server",
-            "flag": "".join(mark for bit, mark in FLAGS if packet.flags & bit),
-            **_numbers(packet, starts),
-            "payload_bytes": packet.payload_bytes,
-            "ip_bytes": packet.ip_bytes,
-            "cookie": _cookie(packet),
-            "tsval_ms": _clock(packet),
-        })  # fmt: skip
+        rows.append({"at_ms": (packet.at_ns - begin_ns) / 1e6, "connection": numbers[ends],
+                     "sender": "client" if clients[ends] == packet.sender else "server",
+                     "flag": "".join(mark for bit, mark in FLAGS if packet.flags & bit),
+                     **_numbers(packet, starts), "payload_bytes": packet.payload_bytes,
+                     "ip_bytes": packet.ip_bytes, "cookie": _cookie(packet),
+                     "tsval_ms": _clock(packet)})  # fmt: skip
     return pd.DataFrame(rows).astype({"tsval_ms": "Int64"})
 
 

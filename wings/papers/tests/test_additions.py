@@ -89,11 +89,8 @@ for name, old, new in json.loads(sys.argv[2]):
     answers[name] = [said("plan", "configs/survey.toml"), said("report", str(folder))]
 print(json.dumps(answers))
 """
-WRONG = {
-    "page": ("amazon,100", "amazom,100"),
-    "quantity": ("plt,s,2,", "ptl,s,2,"),
-    "unit": ("plt,s,2,", "plt,min,2,"),
-}
+WRONG = {"page": ("amazon,100", "amazom,100"), "quantity": ("plt,s,2,", "ptl,s,2,"),
+         "unit": ("plt,s,2,", "plt,min,2,")}  # fmt: skip
 
 PUBLISH = """\
 import json, sys
@@ -124,18 +121,14 @@ def test_a_published_figure_touches_its_csv_its_module_and_its_config(
     results = tmp_path / "results"
     shutil.copytree(ROOT / "analysis" / "samples" / "paper-table1", results)
     found = ask(tree, PUBLISH, str(results))
-    assert found["checks"] == [
-        ["median load", "1.4 s", "differs"], ["median load", "9 s", "differs"],
-    ]  # fmt: skip
+    assert found["checks"] == [["median load", "1.4 s", "differs"],
+                               ["median load", "9 s", "differs"]]  # fmt: skip
     report = str(found["report"])
     assert "Load time in a survey" in report
     assert "Figure 1: load time" in report
-    (amazon_ms,) = [
-        load_of(record).plt_ms
-        for record in read_records(results)
-        if (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
-        and not record.trial.linked.tcp.tfo
-    ]
+    (amazon_ms,) = [load_of(record).plt_ms for record in read_records(results)
+                    if (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
+                    and not record.trial.linked.tcp.tfo]  # fmt: skip
     assert f">{amazon_ms / 1000:.2f} s<" in report
 
 
@@ -150,10 +143,8 @@ def test_a_published_table_is_its_csv_alone(tree: Path, tmp_path: Path) -> None:
     report = str(found["report"])
     begin = report.index("Stated values beside ours")
     rows = re.findall("<tr>(.*?)</tr>", report[begin : report.index("</table>", begin)], re.DOTALL)
-    told = [
-        [re.sub("<[^>]+>", "", field).strip() for field in re.findall("<td.*?</td>", row)]
-        for row in rows[1:]
-    ]
+    told = [[re.sub("<[^>]+>", "", field).strip() for field in re.findall("<td.*?</td>", row)]
+            for row in rows[1:]]  # fmt: skip
     ours = {
         (record.trial.linked.link.rtt_ms, record.trial.linked.tcp.tfo): load.plt_ms
         for record in read_records(results)

@@ -78,10 +78,8 @@ def test_another_number_is_found_on_either_side(page: Path, name: str, tmp_path:
 def test_a_table_too_many_or_too_few_is_named() -> None:
     with pytest.raises(ConfigurationError) as refused:
         render_page(README, TEXT.replace("table: tum-website", "table: tum-webcite"))
-    assert refused.value.problems == [
-        "README: no table is called tum-webcite",
-        "README: the table tum-website is missing",
-    ]
+    assert refused.value.problems == ["README: no table is called tum-webcite",
+                                      "README: the table tum-website is missing"]  # fmt: skip
 
 
 def test_what_is_shown_is_measured_anew_with_the_committed_results() -> None:

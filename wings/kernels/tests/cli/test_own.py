@@ -110,17 +110,12 @@ def test_a_kernel_that_is_there_is_not_replaced_unasked(
     assert "give --replace" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--against", "v9.9", "--nonsense"),
-        ("--against", "v9.9", "--git", "absent"),
-        ("--against", "v10"),
-        ("--against", "v9.9", "page=nonsense"),
-        ("--against", "v9.9", "--promise", "cached-cookie", "page=amazon"),
-        (),
-    ],
-)
+@pytest.mark.parametrize("words",
+                         [("--against", "v9.9", "--nonsense"),
+                          ("--against", "v9.9", "--git", "absent"), ("--against", "v10"),
+                          ("--against", "v9.9", "page=nonsense"),
+                          ("--against", "v9.9", "--promise", "cached-cookie", "page=amazon"),
+                          ()])  # fmt: skip
 def test_git_bisect_run_stops_at_a_mistake_and_takes_it_for_no_verdict(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:

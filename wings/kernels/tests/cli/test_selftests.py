@@ -9,12 +9,10 @@ from wings.kernels.selftests.printed import render, render_junit
 from wings.kernels.selftests.verdict import TestPart, Verdict
 
 TESTED = Tested("mine", "results/x", "2026-11-27T02:00:00Z", "2026-11-27T02:01:00Z", {}, "0" * 16)
-VERDICTS = [
-    Verdict("net/a", "passed", "", (TestPart("x", "passed"),)),
-    Verdict("net/b", "failed", "x: b.pkt:4: bad", (TestPart("x", "failed"),), ("b.pkt:4: bad",)),
-    Verdict("net/c", "skipped", "no # TLS"),
-    Verdict("net/d", "incomplete", "the guest did not end"),
-]
+VERDICTS = [Verdict("net/a", "passed", "", (TestPart("x", "passed"),)),
+            Verdict("net/b", "failed", "x: b.pkt:4: bad", (TestPart("x", "failed"),),
+                    ("b.pkt:4: bad",)), Verdict("net/c", "skipped", "no # TLS"),
+            Verdict("net/d", "incomplete", "the guest did not end")]  # fmt: skip
 
 
 def test_tap13_is_flat_and_says_why() -> None:

@@ -180,13 +180,9 @@ def test_everything_wrong_is_said_at_once(home: Path, tmp_path: Path) -> None:
         make(home, "7.3", "no patch", base="7.4", revision="HEAD", fragments=[home / "fragment"])
     said = "\n".join(caught.value.problems)
     assert len(caught.value.problems) == 5
-    for words in (
-        "'7.3' cannot be a kernel's name",
-        "no kernel '7.4' (did you mean '7.3'?)",
-        "--rev names a revision of a git tree",
-        "no patch",
-        "line 2 is no option",
-    ):
+    for words in ("'7.3' cannot be a kernel's name", "no kernel '7.4' (did you mean '7.3'?)",
+                  "--rev names a revision of a git tree", "no patch",
+                  "line 2 is no option"):  # fmt: skip
         assert words in said  # fmt: skip
 
 
@@ -255,11 +251,9 @@ def test_a_git_tree_is_built_step_by_step(home: Path, tmp_path: Path, pin: Pin) 
     (repository / "hello.c").write_text("int main(void) { return 0; }\n")
     makefile = (repository / "Makefile").read_text()
     (repository / "Makefile").write_text(
-        makefile.replace(
-            "linux: main.o answer.o\n\t$(CC) -o linux main.o answer.o",
-            "linux: hello.c\n\t$(CC) -o linux hello.c",
-        )
-    )
+        makefile.replace("linux: main.o answer.o\n\t$(CC) -o linux main.o answer.o",
+                         "linux: hello.c\n\t$(CC) -o linux hello.c")
+    )  # fmt: skip
     first = commit(repository, "hello")
     kernel = make(home, "mine", git=repository, base="7.3")
     assert kernel.git is not None and kernel.git.commit == first

@@ -69,12 +69,10 @@ def test_functions_of_a_file_by_the_kernels_style() -> None:
 
 
 def test_what_ran_is_named_whatever_the_compiler_made_of_it() -> None:
-    console = (
-        "[    1.000000] firstflight: ran first+0x0/0x10\n"
-        "[    2.000000] firstflight: ran second.constprop.0+0x0/0x12\n"
-        "[    2.000000] firstflight: ran 0x60000010\n"
-        "[    2.000000] something else third+0x0/0x3\n"
-    )
+    console = ("[    1.000000] firstflight: ran first+0x0/0x10\n"
+               "[    2.000000] firstflight: ran second.constprop.0+0x0/0x12\n"
+               "[    2.000000] firstflight: ran 0x60000010\n"
+               "[    2.000000] something else third+0x0/0x3\n")  # fmt: skip
     ran = functions_run([console, ""])
     assert ran == {"first", "second"}
     assert say_coverage({"a.c": ["first", "second", "third"], "b.c": ["first"]}, ran) == [

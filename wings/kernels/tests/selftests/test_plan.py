@@ -29,9 +29,8 @@ def names(tree: TestTree, *asked: str, pattern: str | None = None) -> list[str]:
 
 
 def test_all_scripts_and_a_choice_of_the_others_run_by_default(tree: TestTree) -> None:
-    assert names(tree) == [
-        "packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/icmp.sh", "net/tls",
-    ]  # fmt: skip
+    assert names(tree) == ["packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/icmp.sh",
+                           "net/tls"]  # fmt: skip
 
 
 def test_names_and_patterns_choose_among_all(tree: TestTree) -> None:
@@ -71,11 +70,9 @@ def test_a_suite_runs_each_script_by_the_versions_of_ip_that_it_has(tmp_path: Pa
     tree = TestTree(tmp_path, "source", (), {}, {})
     tests = {t.name: t for t in plan(tree, Wish(suite=folder), has_packetdrill=True)}
     variants = {name: [c.name for c in test.commands] for name, test in tests.items()}
-    assert variants == {
-        "suite/tcp/asked.pkt": ["ipv4"],
-        "suite/tcp/sack/any.pkt": ["ipv4", "ipv6", "ipv4-mapped-ipv6"],
-        "suite/tcp/sack/only-v6.pkt": ["ipv6"],
-    }
+    assert variants == {"suite/tcp/asked.pkt": ["ipv4"],
+                        "suite/tcp/sack/any.pkt": ["ipv4", "ipv6", "ipv4-mapped-ipv6"],
+                        "suite/tcp/sack/only-v6.pkt": ["ipv6"]}  # fmt: skip
 
 
 def test_of_a_suite_what_its_scripts_run_is_copied_and_nothing_beside_it(tmp_path: Path) -> None:

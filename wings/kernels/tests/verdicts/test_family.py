@@ -32,10 +32,8 @@ def judged(
 ) -> tuple[LaneVerdicts, FailRule]:
     """What lossy cells came to that changed by so many percent with each seed, and an exact one."""
     before = {lossy(n): [1000.0 + seed for seed in range(SEEDS)] for n in range(len(changes))}
-    after = {
-        lossy(n): [1000.0 + seed + 10 * pct for seed, pct in enumerate(cell)]
-        for n, cell in enumerate(changes)
-    }
+    after = {lossy(n): [1000.0 + seed + 10 * pct for seed, pct in enumerate(cell)]
+             for n, cell in enumerate(changes)}  # fmt: skip
     if exact is not None:
         before[OFF], after[OFF] = [1000.0], [1000.0 + 10 * exact]
     old = lane(tmp_path / "7.3", "7.3", before, LOAD)

@@ -19,9 +19,9 @@ from tests.analysis.verdicts.compare.test_kernels import OFF, lane
 from wings.kernels.formats.netdev import name_for_netdev
 from wings.kernels.tests.verdicts.test_table import BASE, SLOWER, run_of
 from wings.kernels.verdicts import suite as kernel_suite
-from wings.kernels.verdicts.commit import COMMIT_WIDTH, render_commit
 from wings.kernels.verdicts.printed import STYLES, show_verdicts
 from wings.kernels.verdicts.table import Attribution, FailRule, attribute, attribute_lanes
+from wings.kernels.verdicts.terminal import COMMIT_WIDTH, render_commit
 
 RULE = FailRule()
 PROMISED = {"kept": "pass", "broken": "fail", "changed": "pass", "lacking": "skip", "stuck": "fail"}
@@ -46,10 +46,8 @@ def unclear(tmp_path: Path) -> Attribution:
 def printed_by_a_kselftest(text: str) -> str:
     """A test's output as the runner of kselftests prints it: behind ``# ``, between its own."""
     lines = (f"# {line}" for line in text.splitlines())
-    return "\n".join(
-        ["TAP version 13", "1..1", "# selftests: net: pages.sh", *lines,
-         "ok 1 selftests: net: pages.sh"]
-    )  # fmt: skip
+    return "\n".join(["TAP version 13", "1..1", "# selftests: net: pages.sh", *lines,
+                      "ok 1 selftests: net: pages.sh"])  # fmt: skip
 
 
 def read_as_netdev_does(log: str) -> dict[str, str]:
@@ -162,10 +160,8 @@ KCIDB: dict[str, dict[str, str | type | tuple[type, ...]]] = {
     },
 }  # fmt: skip
 """What KCIDB's schema 5.3 allows of what we write, by pattern or type; no other property is."""
-DUE = {
-    "checkouts": {"id", "origin"}, "builds": {"id", "checkout_id", "origin"},
-    "tests": {"id", "build_id", "origin"},
-}  # fmt: skip
+DUE = {"checkouts": {"id", "origin"}, "builds": {"id", "checkout_id", "origin"},
+       "tests": {"id", "build_id", "origin"}}  # fmt: skip
 
 
 def checked(text: str) -> dict[str, Any]:

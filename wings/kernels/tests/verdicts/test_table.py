@@ -73,11 +73,9 @@ def test_each_later_kernel_is_compared_with_the_first(run: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("on", "least_pct", "flagged", "code"),
-    [("slower", 0.0, 1, 1), ("slower", 5.0, 1, 1), ("slower", 5.1, 0, 0), ("any", 5.1, 3, 1),
-     ("none", 0.0, 0, 0)],
-)  # fmt: skip
+@pytest.mark.parametrize(("on", "least_pct", "flagged", "code"),
+                         [("slower", 0.0, 1, 1), ("slower", 5.0, 1, 1), ("slower", 5.1, 0, 0),
+                          ("any", 5.1, 3, 1), ("none", 0.0, 0, 0)])  # fmt: skip
 def test_what_fails(run: Path, on: FailOn, least_pct: float, flagged: int, code: int) -> None:
     found, rule = attribute_lanes(run), FailRule(on, least_pct)
     assert (found.flagged(rule), found.exit_code(rule)) == (flagged, code)
@@ -130,10 +128,9 @@ def test_a_kernel_that_warns_is_broken_in_every_form(run: Path) -> None:
     document = describe_attribution(found, rule)
     assert [warning["title"] for warning in document["kernels"][0]["broken_by"]] == [WARNING]
     assert document["kernels"][1]["broken_by"] == []
-    for text in (
-        render_text(found, rule), render_markdown(found, rule), write_ktap(suites_of(found, rule)),
-        render_junit(found, rule), json.dumps(document),
-    ):  # fmt: skip
+    for text in (render_text(found, rule), render_markdown(found, rule),
+                 write_ktap(suites_of(found, rule)), render_junit(found, rule),
+                 json.dumps(document)):  # fmt: skip
         assert WARNING in " ".join(text.split())
     says = summary(found, rule)
     assert says[0].startswith(f"mine against 7.3: broken by {WARNING} (3 cells). Cells: 3 broken")

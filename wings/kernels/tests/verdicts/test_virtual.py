@@ -23,10 +23,8 @@ PAGE = "wikipedia"
 def test_an_older_kernel_sends_other_packets(house: House) -> None:
     shutil.copytree(PAGES / PAGE, house.pages / PAGE)
     folder = house.folder / "lanes"
-    code, _ = house.command(
-        "run", str(CONFIGS / "quick.toml"), "--set", 'kernel.versions=["7.3", "6.1"]',
-        "-o", str(folder),
-    )  # fmt: skip
+    code, _ = house.command("run", str(CONFIGS / "quick.toml"), "--set",
+                            'kernel.versions=["7.3", "6.1"]', "-o", str(folder))  # fmt: skip
     assert code == 0
     found = attribute_lanes(folder)
     (later,) = found.lanes

@@ -20,11 +20,9 @@ from wings.kernels.bisection import Judgement, bisect
 from wings.kernels.own.git import Git
 from wings.kernels.watch.executor import BASE, KERNEL
 
-CASES = {
-    "page-loads": ("page=wsj rtt_ms=20", "page=wsj rtt_ms=200", "page=amazon rtt_ms=100"),
-    "promises": ("cached-cookie", "wrong-cookie", "no-cookie"),
-    "selftests": ("packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/tls"),
-}
+CASES = {"page-loads": ("page=wsj rtt_ms=20", "page=wsj rtt_ms=200", "page=amazon rtt_ms=100"),
+         "promises": ("cached-cookie", "wrong-cookie", "no-cookie"),
+         "selftests": ("packetdrill/tcp_a.pkt", "packetdrill/tcp_b.pkt", "net/tls")}  # fmt: skip
 START = datetime(2026, 11, 16, tzinfo=UTC)
 BRANCHES, A_DAY, PATCHES = 56, 8, 12
 
@@ -58,11 +56,8 @@ class Week:
         for patch in range(PATCHES):
             if patch in bad:
                 suite = suites.pop()
-                taken = (
-                    (self.repository / suite).read_text()
-                    if (self.repository / suite).exists()
-                    else ""
-                )
+                taken = ((self.repository / suite).read_text() if (self.repository / suite).exists()
+                         else "")  # fmt: skip
                 free = [case for case in CASES[suite] if case not in taken]
                 made = self._fail(suite, draw.choice(free), f"{name}: patch {patch}")
                 self.planted[name].add(made)
@@ -160,10 +155,8 @@ class TreeVerbs:
 
 
 def _document(suite: str, failing: set[str]) -> dict[str, object]:
-    cases = [
-        {"test": name, "name": name, "result": "fail" if name in failing else "pass"}
-        for name in CASES[suite]
-    ]
+    cases = [{"test": name, "name": name, "result": "fail" if name in failing else "pass"}
+             for name in CASES[suite]]  # fmt: skip
     return {"test": suite, "result": "fail" if failing else "pass", "results": cases}
 
 

@@ -70,10 +70,8 @@ def test_a_week_of_56_branches(tmp_path: Path) -> None:
     executor, _ = make_executor(tmp_path)
     list_file = tmp_path / "list" / "branches.json"
     list_file.parent.mkdir()
-    with (
-        serving_folder(week.repository / ".git") as repository,
-        serving_folder(list_file.parent) as site,
-    ):
+    with (serving_folder(week.repository / ".git") as repository,
+          serving_folder(list_file.parent) as site):  # fmt: skip
         for number in range(BRANCHES):
             shown = [entry | {"url": f"{repository} {entry['branch']}"}
                      for entry in week.listed[max(0, number - 8) : number + 1]]  # fmt: skip
@@ -127,11 +125,10 @@ def test_commits_that_do_not_compile_are_suspects_too(day: Week, tmp_path: Path)
     def before(commit: str) -> str:
         return git(day.repository, "rev-parse", f"{commit}^").strip()
 
-    number, planted = next(
-        (number, bad) for number, entry in enumerate(day.listed)
-        for bad in day.planted[entry["branch"]]
-        if len(day.planted[entry["branch"]]) == 1 and before(bad) != entry["base"]
-    )  # fmt: skip
+    number, planted = next((number, bad) for number, entry in enumerate(day.listed)
+                           for bad in day.planted[entry["branch"]]
+                           if len(day.planted[entry["branch"]]) == 1
+                           and before(bad) != entry["base"])  # fmt: skip
     executor, verbs = make_executor(tmp_path)
     branch = branch_of(day, number)
     verbs.broken = frozenset({before(planted)})

@@ -41,10 +41,9 @@ def execute(path: Path, scratch: Path) -> NotebookNode:
     """Run the notebook over a pipe of its own, in a folder of its own."""
     notebook = read(path)
     manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(scratch / "pipe"))
-    client = NotebookClient(
-        notebook, km=manager, timeout=600, iopub_timeout=600, startup_timeout=600,
-        resources={"metadata": {"path": str(scratch)}},
-    )  # fmt: skip
+    client = NotebookClient(notebook, km=manager, timeout=600, iopub_timeout=600,
+                            startup_timeout=600,
+                            resources={"metadata": {"path": str(scratch)}})  # fmt: skip
     client.execute(cleanup_kc=True)
     return notebook
 

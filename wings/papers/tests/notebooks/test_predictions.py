@@ -30,10 +30,8 @@ def test_framing_makes_packets_longer() -> None:
 
 
 def test_fetches_are_the_models_for_every_combination() -> None:
-    frame = fetches(
-        LinkSpec(), TcpSpec(), request_bytes=400, response_bytes=[2_400, 30_000],
-        rtt_ms=[20, 100], tfo=[False, True],
-    )  # fmt: skip
+    frame = fetches(LinkSpec(), TcpSpec(), request_bytes=400, response_bytes=[2_400, 30_000],
+                    rtt_ms=[20, 100], tfo=[False, True])  # fmt: skip
     assert len(frame) == 8
     row = frame.query("response_bytes == 30_000 and rtt_ms == 100 and tfo").iloc[0]
     expected_ms = predict_fetch_ms(LinkSpec(rtt_ms=100), TcpSpec(tfo=True), 400, 30_000)
@@ -42,10 +40,8 @@ def test_fetches_are_the_models_for_every_combination() -> None:
 
 
 def test_where_the_buffer_overflows_there_is_no_time() -> None:
-    frame = fetches(
-        LinkSpec(rtt_ms=100), TcpSpec(initcwnd_segments=32), request_bytes=400,
-        response_bytes=[100_000], buffer_bytes=[16_384, 131_072],
-    )  # fmt: skip
+    frame = fetches(LinkSpec(rtt_ms=100), TcpSpec(initcwnd_segments=32), request_bytes=400,
+                    response_bytes=[100_000], buffer_bytes=[16_384, 131_072])  # fmt: skip
     small, large = frame["fetch_ms"]
     assert math.isnan(small)
     assert large > 0

@@ -40,17 +40,13 @@ def test_savings_stand_beside_the_published_ones(results: Results) -> None:
 
 def test_gains_are_of_each_metric_that_is_asked_for() -> None:
     off, on = conditions(["amazon"], [100.0])
-    trials = [
-        with_milestones(record(off, 0, 2000.0), fcp_ms=500.0),
-        with_milestones(record(on, 0, 1500.0), fcp_ms=400.0),
-    ]
+    trials = [with_milestones(record(off, 0, 2000.0), fcp_ms=500.0),
+              with_milestones(record(on, 0, 1500.0), fcp_ms=400.0)]  # fmt: skip
     results = gather_results(Path("x"), trials, {"experiment": {"name": "paper-table1"}})
     (row,) = show.gains(results, "plt_ms", "fcp_ms").to_dict("records")
-    assert row == {
-        "page": "amazon", "rtt_ms": 100.0,
-        "plt_off_ms": 2000.0, "plt_on_ms": 1500.0, "plt_improvement_pct": 25.0,
-        "fcp_off_ms": 500.0, "fcp_on_ms": 400.0, "fcp_improvement_pct": 20.0,
-    }  # fmt: skip
+    assert row == {"page": "amazon", "rtt_ms": 100.0, "plt_off_ms": 2000.0, "plt_on_ms": 1500.0,
+                   "plt_improvement_pct": 25.0, "fcp_off_ms": 500.0, "fcp_on_ms": 400.0,
+                   "fcp_improvement_pct": 20.0}  # fmt: skip
 
 
 def test_gains_by_what_no_load_has_are_refused(results: Results) -> None:

@@ -22,12 +22,9 @@ def test_every_published_table_has_an_entry() -> None:
 def test_the_tool_is_cited_as_its_citation_file_says() -> None:
     entry = cite_tool("1a2b3c")
     (author,) = CITATION["authors"]
-    for field, value in (
-        ("author", f"{{{author['name']}}}"),
-        ("title", CITATION["title"]),
-        ("version", CITATION["version"]),
-        ("note", "Revision 1a2b3c"),
-    ):
+    for field, value in (("author", f"{{{author['name']}}}"), ("title", CITATION["title"]),
+                         ("version", CITATION["version"]),
+                         ("note", "Revision 1a2b3c")):  # fmt: skip
         assert f"  {field} = {{{value}}}" in entry
     assert entry.count("{") == entry.count("}")
 

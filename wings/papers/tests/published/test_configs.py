@@ -93,21 +93,15 @@ def test_repetitions_of_table_1_differ_by_what_is_asked_for() -> None:
     assert values(conditions, "think_spread_pct") == {20.0}
 
 
-OVERLOADS = {
-    "overload-establishment": [
-        ("default", "fin", 0), ("abort", "fin", 0), ("reserv", "fin", 0),
-        ("abort rst-syn", "fin", 0), ("reserv rst-syn", "fin", 0),
-    ],
-    "overload-windows-clients": [
-        ("abort", "fin", 2), ("abort rst-syn", "fin", 2), ("abort rst-syn", "fin", 0),
-        ("no-syn-drop", "fin", 2),
-    ],
-    "overload-termination": [
-        ("default", "fin", 0), ("default", "rst", 0), ("default rst-fin", "fin", 0),
-        ("abort rst-syn", "rst", 0), ("abort rst-syn rst-fin", "fin", 0),
-    ],
-    "overload-segments": [("default", "fin", 0)],
-}  # fmt: skip
+OVERLOADS = {"overload-establishment": [("default", "fin", 0), ("abort", "fin", 0),
+                                        ("reserv", "fin", 0), ("abort rst-syn", "fin", 0),
+                                        ("reserv rst-syn", "fin", 0)],
+             "overload-windows-clients": [("abort", "fin", 2), ("abort rst-syn", "fin", 2),
+                                          ("abort rst-syn", "fin", 0), ("no-syn-drop", "fin", 2)],
+             "overload-termination": [("default", "fin", 0), ("default", "rst", 0),
+                                      ("default rst-fin", "fin", 0), ("abort rst-syn", "rst", 0),
+                                      ("abort rst-syn rst-fin", "fin", 0)],
+             "overload-segments": [("default", "fin", 0)]}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OVERLOADS)

@@ -32,18 +32,15 @@ def write(folder: Path, table: str, notes: str | None = None) -> Path:
 
 def test_published_numbers_are_those_of_the_paper() -> None:
     reference = read_reference("fastopen-table1")
-    found = {
-        (page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
-        for (page, rtt), row in reference.rows.items()
-    }
-    assert found == {
-        ("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
-        ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
-        ("nytimes", 100): (4.59, 4.30, 6), ("nytimes", 200): (6.73, 5.55, 18),
-        ("wsj", 20): (5.74, 5.48, 5), ("wsj", 100): (7.08, 6.60, 7),
-        ("wsj", 200): (9.46, 8.47, 11), ("wikipedia", 20): (2.10, 1.95, 7),
-        ("wikipedia", 100): (3.49, 2.92, 16), ("wikipedia", 200): (5.15, 3.03, 41),
-    }  # fmt: skip
+    found = {(page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
+             for (page, rtt), row in reference.rows.items()}  # fmt: skip
+    assert found == {("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
+                     ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
+                     ("nytimes", 100): (4.59, 4.30, 6), ("nytimes", 200): (6.73, 5.55, 18),
+                     ("wsj", 20): (5.74, 5.48, 5), ("wsj", 100): (7.08, 6.60, 7),
+                     ("wsj", 200): (9.46, 8.47, 11), ("wikipedia", 20): (2.10, 1.95, 7),
+                     ("wikipedia", 100): (3.49, 2.92, 16),
+                     ("wikipedia", 200): (5.15, 3.03, 41)}  # fmt: skip
     for row in reference.rows.values():
         gain = (row.plt_off_s - row.plt_on_s) / row.plt_off_s * 100
         assert abs(gain - row.improvement_pct) <= 0.6
@@ -59,10 +56,8 @@ def test_published_numbers_hold_for_the_published_link_only() -> None:
 
 def test_every_published_deviation_has_its_row() -> None:
     reference = read_reference("fastopen-table1")
-    bounds = {
-        (one.axes["page"], one.axes["rtt_ms"]): one.high
-        for one in reference.select("plt_deviation")
-    }
+    bounds = {(one.axes["page"], one.axes["rtt_ms"]): one.high
+              for one in reference.select("plt_deviation")}  # fmt: skip
     assert bounds.keys() == reference.rows.keys()
     assert {key for key, high in bounds.items() if high == 7} == {("amazon", 20)}
 
@@ -96,12 +91,10 @@ def test_the_transfer_times_that_are_stated() -> None:
 
 
 def test_axes_are_typed_as_conditions_have_them() -> None:
-    text = (
-        f"{HEADER},page,rtt_ms,tfo,initcwnd_segments,requests_per_connection\n"
-        "T,q,s,1,,,amazon,20,true,4,unlimited\n"
-        '"T, 2",q,%,,8,,,0.5,,,2\n'
-        "T,q,%,,,25,,,,,\n"
-    )
+    text = (f"{HEADER},page,rtt_ms,tfo,initcwnd_segments,requests_per_connection\n"
+            "T,q,s,1,,,amazon,20,true,4,unlimited\n"
+            '"T, 2",q,%,,8,,,0.5,,,2\n'
+            "T,q,%,,,25,,,,,\n")  # fmt: skip
     assert parse_stated(text, "x.csv") == (
         Stated("T", "q", "s", 1.0, None, None, {
             "page": "amazon", "rtt_ms": 20.0, "tfo": True, "initcwnd_segments": 4,
@@ -158,15 +151,13 @@ def test_a_wrong_head(text: str, problem: str) -> None:
 
 
 def test_rows_are_tables_of_load_times_only() -> None:
-    text = (
-        f"{HEADER},page,rtt_ms,tfo,initcwnd_segments\n"
-        "T,plt,s,2,,,a,20,false,\n"
-        "T,plt,s,1,,,a,20,true,\n"
-        "T,improvement,%,50,,,a,20,,\n"
-        "T,plt,s,3,,,a,100,false,\n"
-        "T,plt,s,3,,,b,20,false,4\n"
-        "T,improvement,%,,5,20,b,20,,\n"
-    )
+    text = (f"{HEADER},page,rtt_ms,tfo,initcwnd_segments\n"
+            "T,plt,s,2,,,a,20,false,\n"
+            "T,plt,s,1,,,a,20,true,\n"
+            "T,improvement,%,50,,,a,20,,\n"
+            "T,plt,s,3,,,a,100,false,\n"
+            "T,plt,s,3,,,b,20,false,4\n"
+            "T,improvement,%,,5,20,b,20,,\n")  # fmt: skip
     rows = published_rows(parse_stated(text, "x.csv"))
     assert {key: (row.plt_off_s, row.plt_on_s, row.source) for key, row in rows.items()} == {
         ("a", 20.0): (2.0, 1.0, "T")
@@ -191,11 +182,9 @@ def test_problems_of_table_and_notes_come_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("notes", "problem"),
-    [
-        ("title = ", "x.toml: not TOML: "),
-        ("[applies]\nrtt = 20\n", "x.toml: applies.rtt: no knob is named so (did you mean 'rtt_ms"),
-    ],
-)
+    [("title = ", "x.toml: not TOML: "),
+     ("[applies]\nrtt = 20\n", "x.toml: applies.rtt: no knob is named so (did you mean 'rtt_ms")]
+)  # fmt: skip
 def test_wrong_notes(tmp_path: Path, notes: str, problem: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_reference("x", write(tmp_path, f"{HEADER}\nT,q,s,1,,\n", notes))

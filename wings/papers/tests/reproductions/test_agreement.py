@@ -13,11 +13,8 @@ from wings.papers.reproductions.agreement import agree_from, check_claims, in_wo
 
 HEADER = "place,quantity,unit,value,low,high,page,rtt_ms,requests_per_connection\n"
 DIFFERENCE = '\n[[difference]]\nwhat = "The pages are ours"\nwhy = "They are."\n'
-CELLS = pd.DataFrame({
-    "page": ["a", "a", "b", "b"],
-    "rtt_ms": [20.0, 100.0, 20.0, 100.0],
-    "duration": [1.0, 2.0, 1.0, 0.5],
-})  # fmt: skip
+CELLS = pd.DataFrame({"page": ["a", "a", "b", "b"], "rtt_ms": [20.0, 100.0, 20.0, 100.0],
+                      "duration": [1.0, 2.0, 1.0, 0.5]})  # fmt: skip
 
 
 def stated(
@@ -63,9 +60,8 @@ def test_it_agrees_when_it_would_have_been_printed_so(one: Stated, ours: float, 
 
 def test_words() -> None:
     ranges = (stated(1.3), stated(low=8, high=28), stated(low=33), stated(high=25))
-    assert [in_words(one) for one in ranges] == [
-        "1.3 s", "8 to 28 s", "at least 33 s", "at most 25 s",
-    ]  # fmt: skip
+    assert [in_words(one) for one in ranges] == ["1.3 s", "8 to 28 s", "at least 33 s",
+                                                 "at most 25 s"]  # fmt: skip
     assert span([1.0, 3.0, 2.0], 1, "%") == "1.0 to 3.0 %"
     assert span([1.01, 1.02], 1, "%") == "1.0 %"
 
@@ -89,9 +85,8 @@ def test_a_stated_value_is_beside_the_cells_that_have_its_knobs(folder: Path) ->
 def test_what_agrees_by_rounding_alone_says_so(folder: Path) -> None:
     reference = publish(folder, "T,duration,s,,1,2,,,\n")
     (rounded,) = check(reference, pd.DataFrame({"duration": [1.0, 2.4]}))
-    assert (rounded.ours, rounded.agreement) == (
-        "1.0 to 2.4 s (rounded as it was stated)", "agrees",
-    )  # fmt: skip
+    assert (rounded.ours, rounded.agreement) == ("1.0 to 2.4 s (rounded as it was stated)",
+                                                 "agrees")  # fmt: skip
 
 
 def test_a_quantity_without_a_claim_stands_for_itself_if_it_is_measured(folder: Path) -> None:
@@ -139,17 +134,10 @@ def test_a_counted_quantity_counts_at_each_place(folder: Path) -> None:
 WIDE = "our spread is too wide to say"
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [
-        (0.96, 1.04, "agrees"),
-        (0.9, 1.04, WIDE),
-        (0.5, 3.0, WIDE),
-        (1.2, 3.0, "differs"),
-        (0.1, 0.9, "differs"),
-        (None, None, "agrees"),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "verdict"),
+                         [(0.96, 1.04, "agrees"), (0.9, 1.04, WIDE), (0.5, 3.0, WIDE),
+                          (1.2, 3.0, "differs"), (0.1, 0.9, "differs"),
+                          (None, None, "agrees")])  # fmt: skip
 def test_an_interval_agrees_as_a_whole_or_not_at_all_or_is_too_wide(
     folder: Path, low: float | None, high: float | None, verdict: str
 ) -> None:

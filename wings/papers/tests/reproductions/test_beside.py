@@ -48,11 +48,9 @@ row = "{page} ({saved_pct:1} %)"
 
 def queues(folder: Path, **plt_ms: tuple[float, float]) -> Results:
     """Loads through buffers of 32 and 64 KB by each queue."""
-    loads = [
-        record(condition("amazon", 20.0, qdisc=qdisc, buffer_bytes=size), 0, took)
-        for qdisc, times in plt_ms.items()
-        for size, took in zip((32768, 65536), times, strict=True)
-    ]
+    loads = [record(condition("amazon", 20.0, qdisc=qdisc, buffer_bytes=size), 0, took)
+             for qdisc, times in plt_ms.items()
+             for size, took in zip((32768, 65536), times, strict=True)]  # fmt: skip
     return results_of(folder / "results", loads)
 
 
@@ -89,11 +87,8 @@ def test_a_claim_is_held_to_pairs(tmp_path: Path, on_ms: float, agreement: str) 
 
 
 def test_where_some_seeds_agree_the_spread_is_too_wide(tmp_path: Path) -> None:
-    loads = [
-        record(condition("amazon", 20.0, tfo=tfo), seed, plt_ms + 20.0 * seed * tfo)
-        for tfo, plt_ms in ((False, 1000.0), (True, 850.0))
-        for seed in range(6)
-    ]
+    loads = [record(condition("amazon", 20.0, tfo=tfo), seed, plt_ms + 20.0 * seed * tfo)
+             for tfo, plt_ms in ((False, 1000.0), (True, 850.0)) for seed in range(6)]  # fmt: skip
     check = judged(tmp_path, results_of(tmp_path / "results", loads), SAVES)
     assert check.agreement == "our spread is too wide to say"
 

@@ -15,11 +15,9 @@ REFERENCE = read_reference("cs244-reuse")
 def runs(
     page: str, reuse: int, off_ms: tuple[float, ...], on_ms: tuple[float, ...]
 ) -> list[Record]:
-    return [
-        record(condition(page, 100.0, tfo=tfo, requests_per_connection=reuse), seed, plt_ms)
-        for tfo, times in ((False, off_ms), (True, on_ms))
-        for seed, plt_ms in enumerate(times)
-    ]
+    return [record(condition(page, 100.0, tfo=tfo, requests_per_connection=reuse), seed, plt_ms)
+            for tfo, times in ((False, off_ms), (True, on_ms))
+            for seed, plt_ms in enumerate(times)]  # fmt: skip
 
 
 def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
@@ -29,11 +27,9 @@ def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
 
 
 def test_a_table_for_each_number_of_resources_with_means(tmp_path: Path) -> None:
-    records = [
-        *runs("amazon", 100, (2000.0,), (1900.0,)),
-        *runs("amazon", 1, (3000.0, 3200.0), (2400.0, 2560.0)),
-        *runs("amazon", 2, (2500.0, 2500.0), (2200.0, 2300.0)),
-    ]
+    records = [*runs("amazon", 100, (2000.0,), (1900.0,)),
+               *runs("amazon", 1, (3000.0, 3200.0), (2400.0, 2560.0)),
+               *runs("amazon", 2, (2500.0, 2500.0), (2200.0, 2300.0))]  # fmt: skip
     found = rebuilt(tmp_path, records)
     assert [grid.title for grid in found.tables] == [
         "Results with 2 resources per connection",
@@ -55,12 +51,9 @@ def test_a_table_for_each_number_of_resources_with_means(tmp_path: Path) -> None
 
 
 def test_the_row_that_breaks_the_sentence_is_named(tmp_path: Path) -> None:
-    records = [
-        *runs("amazon", 1, (3000.0,), (2700.0,)),
-        *runs("amazon", 100, (2000.0,), (1700.0,)),
-        *runs("wsj", 1, (3000.0,), (2700.0,)),
-        *runs("wsj", 100, (2000.0,), (2020.0,)),
-    ]
+    records = [*runs("amazon", 1, (3000.0,), (2700.0,)), *runs("amazon", 100, (2000.0,), (1700.0,)),
+               *runs("wsj", 1, (3000.0,), (2700.0,)),
+               *runs("wsj", 100, (2000.0,), (2020.0,))]  # fmt: skip
     found = rebuilt(tmp_path, records)
     reuse = check_at(found, "more connections are needed")
     assert reuse.agreement == "differs"
@@ -73,10 +66,8 @@ def test_the_row_that_breaks_the_sentence_is_named(tmp_path: Path) -> None:
 
 
 def test_arms_share_their_runs_and_a_lone_arm_has_no_improvement(tmp_path: Path) -> None:
-    records = [
-        *runs("amazon", 1, (1000.0, 9000.0), (900.0, 9000.0)),
-        *runs("amazon", 2, (2000.0,), (1.0,)),
-    ]
+    records = [*runs("amazon", 1, (1000.0, 9000.0), (900.0, 9000.0)),
+               *runs("amazon", 2, (2000.0,), (1.0,))]  # fmt: skip
     records[3] = broken(records[3], "unproven")
     records[5] = broken(records[5], "timeout")
     found = rebuilt(tmp_path, records)
@@ -97,11 +88,9 @@ def test_the_server_kept_to_the_limit(tmp_path: Path) -> None:
 
 
 def test_another_swept_knob_is_never_averaged_in(tmp_path: Path) -> None:
-    records = [
-        record(condition("wsj", 20.0, tfo=tfo, requests_per_connection=2, client=client), 0, plt)
-        for client, plt in (("graph", 1000.0), ("wget2", 2000.0))
-        for tfo in (False, True)
-    ]
+    records = [record(condition("wsj", 20.0, tfo=tfo, requests_per_connection=2, client=client), 0,
+                      plt) for client, plt in (("graph", 1000.0), ("wget2", 2000.0))
+               for tfo in (False, True)]  # fmt: skip
     (grid,) = rebuilt(tmp_path, records).tables
     assert [row[0] for row in grid.rows] == ["wsj, client graph", "wsj, client wget2"]
     assert [row[3] for row in grid.rows] == [1.0, 2.0]

@@ -37,10 +37,9 @@ def exchange(
     handshake_ms: float, served_ms: float, waited_ms: float = 0.0, tfo: bool = False
 ) -> dict[str, Any]:
     cold = handshake_ms > 0
-    return {
-        "page": "amazon", "rtt_ms": 100.0, "tfo": tfo, "handshake_ms": handshake_ms,
-        "served_ms": served_ms, "latency_ms": served_ms + waited_ms, "cold": cold, "fresh": cold,
-    }  # fmt: skip
+    return {"page": "amazon", "rtt_ms": 100.0, "tfo": tfo, "handshake_ms": handshake_ms,
+            "served_ms": served_ms, "latency_ms": served_ms + waited_ms, "cold": cold,
+            "fresh": cold}  # fmt: skip
 
 
 def test_phases_of_a_har() -> None:
@@ -119,10 +118,8 @@ def test_figures_and_checks_from_har_files(tmp_path: Path) -> None:
 
 def waiting(good: Record) -> Record:
     """A record whose client says how long connections took to open."""
-    asked = (
-        RequestTiming("http://a.test/", 200, 0.0, 400.0, 9, "1", connect_ms=100.0),
-        RequestTiming("http://a.test/b", 200, 400.0, 500.0, 9, "1"),
-    )
+    asked = (RequestTiming("http://a.test/", 200, 0.0, 400.0, 9, "1", connect_ms=100.0),
+             RequestTiming("http://a.test/b", 200, 400.0, 500.0, 9, "1"))  # fmt: skip
     return replace(good, measured=replace(load_of(good), requests=asked))
 
 

@@ -73,10 +73,7 @@ def test_the_closed_loop(tmp_path: Path, on_per_s: float, agreement: str) -> Non
 
 def test_an_interval_may_be_too_wide(tmp_path: Path) -> None:
     rates = (3300.0, 3400.0, 3500.0, 3550.0, 3600.0, 3700.0, 3800.0)
-    records = [
-        in_a_loop(on, rates[seed] if on else 2876.4, seed)
-        for seed in range(7)
-        for on in (False, True)
-    ]
+    records = [in_a_loop(on, rates[seed] if on else 2876.4, seed) for seed in range(7)
+               for on in (False, True)]  # fmt: skip
     found = rebuilt(tmp_path, "fastopen-closed-loop", records)
     assert check_at(found, "how many more").agreement == "our spread is too wide to say"

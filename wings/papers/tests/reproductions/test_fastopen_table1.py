@@ -58,12 +58,8 @@ def test_the_papers_own_contradiction_is_pointed_at(tmp_path: Path) -> None:
 
 
 def test_growth_and_mean(tmp_path: Path) -> None:
-    records = [
-        *pair("amazon", 20.0, 1000.0, 900.0),
-        *pair("amazon", 100.0, 1000.0, 800.0),
-        *pair("wsj", 20.0, 1000.0, 900.0),
-        *pair("wsj", 100.0, 2000.0, 1900.0),
-    ]
+    records = [*pair("amazon", 20.0, 1000.0, 900.0), *pair("amazon", 100.0, 1000.0, 800.0),
+               *pair("wsj", 20.0, 1000.0, 900.0), *pair("wsj", 100.0, 2000.0, 1900.0)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     rises, falls = checks_at(found, "the improvement grows")
     assert (rises.stated, rises.ours) == ("4 %, 10 %", "10.0 % at 20 ms, 20.0 % at 100 ms")
@@ -77,14 +73,10 @@ def test_growth_and_mean(tmp_path: Path) -> None:
 
 
 def test_who_gains_most_and_how_much_at_least(tmp_path: Path) -> None:
-    records = [
-        *pair("wikipedia", 100.0, 1000.0, 880.0),
-        *pair("nytimes", 100.0, 1000.0, 870.0),
-        *pair("wikipedia", 200.0, 1000.0, 700.0),
-        *pair("nytimes", 200.0, 1000.0, 902.0),
-        *pair("nytimes", 20.0, 1000.0, 946.0),
-        *pair("wsj", 20.0, 1000.0, 940.0),
-    ]
+    records = [*pair("wikipedia", 100.0, 1000.0, 880.0), *pair("nytimes", 100.0, 1000.0, 870.0),
+               *pair("wikipedia", 200.0, 1000.0, 700.0), *pair("nytimes", 200.0, 1000.0, 902.0),
+               *pair("nytimes", 20.0, 1000.0, 946.0),
+               *pair("wsj", 20.0, 1000.0, 940.0)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     most = check_at(found, "gain most")
     assert most.agreement == "differs"
@@ -95,11 +87,8 @@ def test_who_gains_most_and_how_much_at_least(tmp_path: Path) -> None:
 
 
 def test_several_seeds_have_a_range_and_a_deviation(tmp_path: Path) -> None:
-    records = [
-        one
-        for seed, off_ms in enumerate((1000.0, 1010.0, 1020.0))
-        for one in pair("amazon", 100.0, off_ms, 900.0, seed)
-    ]
+    records = [one for seed, off_ms in enumerate((1000.0, 1010.0, 1020.0))
+               for one in pair("amazon", 100.0, off_ms, 900.0, seed)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     assert check_at(found, "Table 1, amazon, 100 ms").ours.startswith(
         "10.9 % (10.0 to 11.8, n = 3)"
@@ -120,10 +109,8 @@ def test_a_missing_arm_is_not_measured_and_said(tmp_path: Path) -> None:
 
 
 def test_other_links_are_not_beside_the_paper(tmp_path: Path) -> None:
-    records = [
-        record(condition("amazon", 20.0, tfo=tfo, down_kbit=8000), 0, 1000.0)
-        for tfo in (False, True)
-    ]
+    records = [record(condition("amazon", 20.0, tfo=tfo, down_kbit=8000), 0, 1000.0)
+               for tfo in (False, True)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     assert checks_at(found, "Table 1, amazon") == []
     assert len(found.figures) == 1

@@ -10,12 +10,15 @@ import pytest
 
 from analysis.records.results import Results, read_results
 from analysis.report.publications import Rebuilt
+from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import write_lanes
 from testbed.kinds.server_load.spec import Mechanism, ServerLoad
 from testbed.model import Experiment, Record, TcpSpec
 from tests.analysis.sample import write_results, write_sample
+from tests.hallway import make_services
 from tests.measured import served_of
-from wings.papers.reproductions.lanes import draw_lanes, name_lanes
+from wings.papers.reproductions.lanes import draw_lanes, name_lanes, write_lanes_page
 from wings.papers.tests.reproductions.overloads import PRICES, load_at, point
 from wings.papers.tests.reproductions.test_fastopen_server import at_rate, in_a_loop
 
@@ -23,21 +26,18 @@ MULTIPLES = (0.7, 1.0, 1.5)
 NAME = "overload-establishment"
 
 
-def lane(
-    folder: Path, records: Iterable[Record], kernel: str, version: str, name: str = NAME,
-    reference: str | None = NAME, saturation: int | None = 1000,
-) -> Results:  # fmt: skip
+def lane(folder: Path, records: Iterable[Record], kernel: str, version: str, name: str = NAME,
+         reference: str | None = NAME, saturation: int | None = 1000) -> Results:  # fmt: skip
     """Exactly these records, as if they were of that kernel."""
     kept = [
         replace(record, trial=trial, trial_id=trial.id)
         for record in records
         for trial in (replace(record.trial, kernel=kernel, kernel_version=version),)
     ]
-    asked = Experiment(
-        name, "An overload", tuple(dict.fromkeys(record.trial.condition for record in kept)),
-        kernel=kernel, kernel_version=version, reference=reference, kind="server_load",
-        saturation_per_s=saturation,
-    )  # fmt: skip
+    asked = Experiment(name, "An overload",
+                       tuple(dict.fromkeys(record.trial.condition for record in kept)),
+                       kernel=kernel, kernel_version=version, reference=reference,
+                       kind="server_load", saturation_per_s=saturation)  # fmt: skip
     return read_results(write_results(folder, kept, asked))
 
 
@@ -60,10 +60,8 @@ def drawn(*every: Results) -> Rebuilt:
 
 
 def test_both_kernels_are_in_one_figure_and_their_distance_is_a_number(tmp_path: Path) -> None:
-    found = drawn(
-        lane(tmp_path / "v", overload(), "virtual", "7.3"),
-        lane(tmp_path / "h", overload(1.1), "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", overload(), "virtual", "7.3"),
+                  lane(tmp_path / "h", overload(1.1), "host", "6.18"))  # fmt: skip
     names = [figure.name for figure in found.figures]
     expected = ["lanes-replies-of-saturation", "lanes-response-ms", "lanes-failed-pct"]
     assert names == expected
@@ -99,10 +97,8 @@ def test_reasons_of_the_model_are_given_in_virtual_time_only(tmp_path: Path) -> 
         at_rate(rate, on, rate / 50 - 10.0 * on) for rate in (2000, 4000) for on in (False, True)
     ]
     name = "fastopen-server-cpu"
-    found = drawn(
-        lane(tmp_path / "v", cpu, "virtual", "7.3", name, name),
-        lane(tmp_path / "h", cpu, "host", "6.18", name, name),
-    )
+    found = drawn(lane(tmp_path / "v", cpu, "virtual", "7.3", name, name),
+                  lane(tmp_path / "h", cpu, "host", "6.18", name, name))  # fmt: skip
     virtual, host = found.checks[:2]
     assert (virtual.agreement, host.agreement) == ("differs", "differs")
     assert "price list" in virtual.why and "each has its price" in virtual.why
@@ -120,10 +116,8 @@ def test_servers_of_different_speed_meet_at_multiples_of_their_saturations(tmp_p
 
 
 def test_without_a_saturation_they_meet_at_their_rates(tmp_path: Path) -> None:
-    found = drawn(
-        lane(tmp_path / "v", overload(), "virtual", "7.3", saturation=None),
-        lane(tmp_path / "h", overload(1.2), "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", overload(), "virtual", "7.3", saturation=None),
+                  lane(tmp_path / "h", overload(1.2), "host", "6.18"))  # fmt: skip
     assert found.figures[0].name == "lanes-throughput"
     assert found.tables[0].columns[1] == "Rate"
     assert found.tables[0].columns[2] == "Replies (1/s), virtual 7.3"
@@ -139,10 +133,8 @@ def test_what_the_kernels_do_not_share_is_named(tmp_path: Path) -> None:
         )
         for one in overload()
     ]
-    found = drawn(
-        lane(tmp_path / "v", prices, "virtual", "7.3"),
-        lane(tmp_path / "h", slower[:3], "host", "6.18"),
-    )
+    found = drawn(lane(tmp_path / "v", prices, "virtual", "7.3"),
+                  lane(tmp_path / "h", slower[:3], "host", "6.18"))  # fmt: skip
     assert "RTT (2 ms on virtual 7.3, 20 ms on host 6.18)" in found.figures[0].caption
     assert "priced by a model" in found.figures[0].caption
     assert "at 3 points" in found.story[0]
@@ -164,9 +156,8 @@ def test_prices_that_were_measured_are_named(tmp_path: Path) -> None:
 
 
 def test_two_folders_of_one_kernel_are_told_apart(tmp_path: Path) -> None:
-    lanes = name_lanes([
-        lane(tmp_path / name, overload(), "virtual", "7.3") for name in ("one", "two")
-    ])  # fmt: skip
+    lanes = name_lanes([lane(tmp_path / name, overload(), "virtual", "7.3")
+                        for name in ("one", "two")])  # fmt: skip
     assert [each.name for each in lanes] == ["virtual 7.3, one", "virtual 7.3, two"]
 
 
@@ -179,10 +170,8 @@ def test_the_other_server_figures(tmp_path: Path) -> None:
         ("overload-segments", overload(), []),
         ("overload-termination", overload(), ["Figure 5: replies, multiple of the saturation"]),
     ):
-        found = drawn(*(
-            lane(tmp_path / name / kernel, records, kernel, "1", name, name)
-            for kernel in ("virtual", "host")
-        ))  # fmt: skip
+        found = drawn(*(lane(tmp_path / name / kernel, records, kernel, "1", name, name)
+                        for kernel in ("virtual", "host")))  # fmt: skip
         assert [figure.title for figure in found.figures] == titles
         assert len(found.tables) == 1
         assert "0.0" in found.story[0]
@@ -198,10 +187,8 @@ def test_an_experiment_without_a_publication_has_a_figure_for_each_other_knob(
         for tfo in (False, True)
         for one in overload()
     ]  # fmt: skip
-    found = drawn(*(
-        lane(tmp_path / kernel, records, kernel, "1", "today", None, None)
-        for kernel in ("virtual", "host")
-    ))  # fmt: skip
+    found = drawn(*(lane(tmp_path / kernel, records, kernel, "1", "today", None, None)
+                    for kernel in ("virtual", "host")))  # fmt: skip
     assert len(found.tables) == 2
     assert [figure.name for figure in found.figures][:2] == [
         "lanes-throughput-fast-open-off", "lanes-response-ms-fast-open-off"
@@ -217,3 +204,36 @@ def test_only_loads_of_one_experiment_on_servers_are_side_by_side(tmp_path: Path
     pages = read_results(write_sample(tmp_path / "p"))
     with pytest.raises(ConfigurationError, match="no load on a server"):
         name_lanes([pages, pages])
+
+
+def test_the_page_has_figures_distances_and_the_verdicts_of_each_kernel(tmp_path: Path) -> None:
+    page = tmp_path / "lanes.html"
+    write_lanes_page(page,
+                     [lane(tmp_path / "v", overload(), "virtual", "7.3"),
+                      lane(tmp_path / "h", overload(1.1), "host", "6.18")])  # fmt: skip
+    text = page.read_text()
+    assert text.count("<svg") == 3
+    assert "<script" not in text
+    assert "Host 6.18 beside virtual 7.3" in text
+    assert '<td class="text wrap" data-name="Lane">host 6.18</td>' in text
+    assert "Figure 3, side by side" in text
+
+
+def test_equal_records_give_an_equal_page(tmp_path: Path) -> None:
+    every = [lane(tmp_path / "v", overload(), "virtual", "7.3"),
+             lane(tmp_path / "h", overload(1.1), "host", "6.18")]  # fmt: skip
+    pages = [tmp_path / name for name in ("a.html", "b.html")]
+    for page in pages:
+        write_lanes_page(page, every)
+    assert pages[0].read_text() == pages[1].read_text()
+
+
+def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> None:
+    versions = ("6.1", "7.3")
+    for version in versions:
+        lane(tmp_path / version, overload(), "virtual", version)
+    write_lanes(tmp_path, versions)
+    assert main(["report", str(tmp_path)], make_services(tmp_path)) == 0
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *versions, "lanes.json", "compare.html", "lanes.html"
+    }  # fmt: skip

@@ -13,12 +13,9 @@ from wings.papers.tests.reproductions.sweeps import check_at, checks_at
 NAME = "overload-establishment"
 # Replies a second and the mean response above the saturation, by arm.
 ABOVE: dict[Mechanism, tuple[float, float]] = {
-    "default": (700.0, 900.0),
-    "abort": (750.0, 600.0),
-    "reserv": (800.0, 800.0),
-    "abort rst-syn": (910.0, 9.0),
-    "reserv rst-syn": (980.0, 8.0),
-}
+    "default": (700.0, 900.0), "abort": (750.0, 600.0), "reserv": (800.0, 800.0),
+    "abort rst-syn": (910.0, 9.0), "reserv rst-syn": (980.0, 8.0)
+}  # fmt: skip
 
 
 def sweep(seeds: int = 1) -> list[Record]:
@@ -63,9 +60,7 @@ def test_what_is_stated_beside_ours(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, NAME, sweep())
     assert check_at(found, "The peak throughput is the same").agreement == "agrees"
     abort = check_at(found, "throughput of abort over default")
-    assert (abort.stated, abort.ours, abort.agreement) == (
-        "at most 10 %", "6.7 to 7.1 %", "agrees",
-    )  # fmt: skip
+    assert (abort.stated, abort.ours, abort.agreement) == ("at most 10 %", "6.7 to 7.1 %", "agrees")
     reserv = check_at(found, "throughput of reserv over default")
     assert (reserv.ours, reserv.agreement) == ("13.3 to 14.3 %", "differs")
     assert reserv.why.startswith("At 1.15, 1.5 times the saturation. See")
@@ -96,10 +91,8 @@ def test_seeds_make_intervals_of_gains(tmp_path: Path) -> None:
 def test_a_saturation_is_held_against_what_was_measured(
     tmp_path: Path, at_once: float, above: float, agreement: str
 ) -> None:
-    records = [
-        point(load_at("default", 1.0), at_once, 20.0),
-        point(load_at("default", 1.15), above, 900.0),
-    ]
+    records = [point(load_at("default", 1.0), at_once, 20.0),
+               point(load_at("default", 1.15), above, 900.0)]  # fmt: skip
     found = rebuilt(tmp_path, NAME, records)
     assert check_at(found, "This experiment").agreement == agreement
     assert ("read no curve" in found.story[0]) == (agreement == "differs")
@@ -112,17 +105,12 @@ def test_without_a_saturation_nothing_is_held_against_the_publication(tmp_path: 
 
 
 def test_what_else_was_swept_makes_figures_of_its_own(tmp_path: Path) -> None:
-    records = [
-        point(load_at("default", multiple, listen_backlog=backlog), 900.0, 20.0)
-        for backlog in (64, 128)
-        for multiple in (1.0, 1.15)
-    ]
+    records = [point(load_at("default", multiple, listen_backlog=backlog), 900.0, 20.0)
+               for backlog in (64, 128) for multiple in (1.0, 1.15)]  # fmt: skip
     found = rebuilt(tmp_path, NAME, records)
     titles = [figure.title for figure in found.figures[::3]]
-    assert titles == [
-        "Figure 3(a): throughput (listen backlog 64)",
-        "Figure 3(a): throughput (listen backlog 128)",
-    ]
+    assert titles == ["Figure 3(a): throughput (listen backlog 64)",
+                      "Figure 3(a): throughput (listen backlog 128)"]  # fmt: skip
     assert len(checks_at(found, "This experiment")) == 2
 
 

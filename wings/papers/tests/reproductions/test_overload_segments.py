@@ -10,26 +10,20 @@ from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at
 
 NAME = "overload-segments"
-PUBLISHED = (
-    (1.0, (2_640_000, 2_640_011, 2_640_011, 2_640_011, 15_840_231)),
-    (1.27, (3_360_000, 4_156_497, 3_323_742, 2_372_030, 16_968_566)),
-    (1.55, (4_080_000, 6_385_607, 3_828_060, 2_236_980, 19_161_742)),
-)
+PUBLISHED = ((1.0, (2_640_000, 2_640_011, 2_640_011, 2_640_011, 15_840_231)),
+             (1.27, (3_360_000, 4_156_497, 3_323_742, 2_372_030, 16_968_566)),
+             (1.55, (4_080_000, 6_385_607, 3_828_060, 2_236_980, 19_161_742)))  # fmt: skip
 """Expected SYNs, SYNs, ACKs of SYN-ACKs, established connections, segments received."""
 
 
 def counted(multiple: float, counts: tuple[int, ...], *, whole: bool = True) -> Record:
     expected, syns, acks, established, total = counts
-    record = point(
-        load_at("default", multiple), 1000.0 if multiple == 1 else 700.0, 20.0,
-        all_started=expected, server={"syns": syns},
-    )  # fmt: skip
+    record = point(load_at("default", multiple), 1000.0 if multiple == 1 else 700.0, 20.0,
+                   all_started=expected, server={"syns": syns})  # fmt: skip
     assert record.proof is not None
-    proof = replace(
-        record.proof,
-        handshake_acks=acks if whole else None,
-        server_counters={"TcpPassiveOpens": established, "TcpInSegs": total},
-    )
+    proof = replace(record.proof, handshake_acks=acks if whole else None,
+                    server_counters={"TcpPassiveOpens": established,
+                                     "TcpInSegs": total})  # fmt: skip
     return replace(record, proof=proof)
 
 
@@ -62,12 +56,8 @@ def test_of_a_capture_that_is_not_whole_acks_are_not_counted(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_seeds_are_pooled(tmp_path: Path, seeds: int) -> None:
-    records = [
-        replace(one, trial=(trial := replace(one.trial, seed=seed, repetition=seed)),
-                trial_id=trial.id)
-        for row in PUBLISHED
-        for one in (counted(*row),)
-        for seed in range(seeds)
-    ]  # fmt: skip
+    records = [replace(one, trial=(trial := replace(one.trial, seed=seed, repetition=seed)),
+                       trial_id=trial.id) for row in PUBLISHED for one in (counted(*row),)
+               for seed in range(seeds)]  # fmt: skip
     (grid,) = rebuilt(tmp_path, NAME, records).tables
     assert grid.rows[1][1] == 2_640_011

@@ -13,10 +13,8 @@ from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
 def judged(**found: Agreement) -> tuple[str, str]:
     names = {"base": "model", "cheap": "model syn*0.5", "dear": "model syn*2",
              "close": "model close*2", "other": "shukla-2006"}  # fmt: skip
-    return judge_claim({
-        names[short]: StatedCheck("here", "a claim", "1", "2", verdict)
-        for short, verdict in found.items()
-    })  # fmt: skip
+    return judge_claim({names[short]: StatedCheck("here", "a claim", "1", "2", verdict)
+                        for short, verdict in found.items()})  # fmt: skip
 
 
 def test_a_claim_that_all_lists_agree_on_is_robust() -> None:

@@ -9,22 +9,16 @@ from wings.papers.publications import rebuild_as
 from wings.papers.tests.reproductions.sweeps import condition, results_of
 
 # (Fast Open, requests per connection, window): load time in ms.
-TIMES = {
-    (False, 1, 3): 4000.0, (True, 1, 3): 3600.0, (False, None, 3): 3000.0, (False, 1, 32): 3800.0,
-    (True, None, 3): 2900.0, (True, 1, 32): 3500.0, (False, None, 32): 2500.0,
-    (True, None, 32): 2400.0,
-}  # fmt: skip
+TIMES = {(False, 1, 3): 4000.0, (True, 1, 3): 3600.0, (False, None, 3): 3000.0,
+         (False, 1, 32): 3800.0, (True, None, 3): 2900.0, (True, 1, 32): 3500.0,
+         (False, None, 32): 2500.0, (True, None, 32): 2400.0}  # fmt: skip
 
 
 def loads(page: str = "amazon") -> list[Record]:
     return [
-        record(
-            condition(page, 100.0, tfo=tfo, requests_per_connection=reuse, initcwnd_segments=w),
-            0,
-            plt_ms,
-        )
-        for (tfo, reuse, w), plt_ms in TIMES.items()
-    ]
+        record(condition(page, 100.0, tfo=tfo, requests_per_connection=reuse, initcwnd_segments=w),
+               0, plt_ms) for (tfo, reuse, w), plt_ms in TIMES.items()
+    ]  # fmt: skip
 
 
 def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
@@ -36,17 +30,10 @@ def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
 def test_what_each_mechanism_saves_alone_together_and_last(tmp_path: Path) -> None:
     (grid,) = rebuilt(tmp_path, loads()).tables
     row = dict(zip(grid.columns, grid.rows[0], strict=True))
-    assert row == {
-        "Page": "amazon",
-        "RTT (ms)": 100.0,
-        "Load without any (s)": 4.0,
-        "Fast Open (%)": 10.0,
-        "Reuse (%)": 25.0,
-        "Window (%)": 5.0,
-        "All three (%)": 40.0,
-        "Fast Open after the others (%)": 4.0,
-        "Pays most": "reuse",
-    }
+    assert row == {"Page": "amazon", "RTT (ms)": 100.0, "Load without any (s)": 4.0,
+                   "Fast Open (%)": 10.0, "Reuse (%)": 25.0, "Window (%)": 5.0,
+                   "All three (%)": 40.0, "Fast Open after the others (%)": 4.0,
+                   "Pays most": "reuse"}  # fmt: skip
     assert "1 request on a connection and a window of 3" in grid.note
 
 
@@ -74,11 +61,8 @@ def test_one_arm_alone_still_has_its_map(tmp_path: Path) -> None:
 
 
 def test_each_larger_window_has_a_table_of_its_own(tmp_path: Path) -> None:
-    ten = record(
-        condition("amazon", 100.0, tfo=False, requests_per_connection=1, initcwnd_segments=10),
-        0,
-        3000.0,
-    )
+    ten = record(condition("amazon", 100.0, tfo=False, requests_per_connection=1,
+                           initcwnd_segments=10), 0, 3000.0)  # fmt: skip
     middle, large = rebuilt(tmp_path, [*loads(), ten]).tables
     assert middle.title == "What each mechanism saves (a window of 10)"
     assert dict(zip(middle.columns, middle.rows[0], strict=True))["Window (%)"] == 25.0

@@ -28,10 +28,8 @@ def transfer(page: str, rtt_ms: float, window: int) -> Condition:
 
 
 def loads(rtt_ms: float, times_ms: dict[tuple[str, int], float]) -> list[Record]:
-    return [
-        fetch(transfer(page, rtt_ms, window), plt_ms, SIZES[page])
-        for (page, window), plt_ms in times_ms.items()
-    ]
+    return [fetch(transfer(page, rtt_ms, window), plt_ms, SIZES[page])
+            for (page, window), plt_ms in times_ms.items()]  # fmt: skip
 
 
 def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
@@ -62,11 +60,9 @@ def test_rounded_as_they_rounded_it_is_the_same(tmp_path: Path) -> None:
 
 
 def test_longer_files_and_shorter_paths_gain_less(tmp_path: Path) -> None:
-    records = [
-        *loads(200.0, {("file-60k", 4): 1000.0, ("file-60k", 10): 800.0}),
-        *loads(200.0, {("file-1m", 4): 3000.0, ("file-1m", 10): 2850.0}),
-        *loads(40.0, {("file-60k", 4): 400.0, ("file-60k", 10): 300.0}),
-    ]
+    records = [*loads(200.0, {("file-60k", 4): 1000.0, ("file-60k", 10): 800.0}),
+               *loads(200.0, {("file-1m", 4): 3000.0, ("file-1m", 10): 2850.0}),
+               *loads(40.0, {("file-60k", 4): 400.0, ("file-60k", 10): 300.0})]  # fmt: skip
     found = rebuilt(tmp_path, records)
     sizes = check_at(found, "1 MiB profits")
     assert (sizes.ours, sizes.agreement) == ("in 1 of 1", "agrees")

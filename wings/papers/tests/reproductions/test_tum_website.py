@@ -16,13 +16,9 @@ ARMS = ((False, 4), (True, 4), (False, 10), (True, 10))
 def loads(rtt_ms: float, *times_ms: float, seed: int = 0) -> list[Record]:
     """One load for each of ARMS."""
     return [
-        record(
-            condition("tum-website", rtt_ms, tfo=tfo, initcwnd_segments=window, down_kbit=10000),
-            seed,
-            plt_ms,
-        )
-        for (tfo, window), plt_ms in zip(ARMS, times_ms, strict=True)
-    ]
+        record(condition("tum-website", rtt_ms, tfo=tfo, initcwnd_segments=window, down_kbit=10000),
+               seed, plt_ms) for (tfo, window), plt_ms in zip(ARMS, times_ms, strict=True)
+    ]  # fmt: skip
 
 
 def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
@@ -34,26 +30,19 @@ def rebuilt(folder: Path, records: list[Record]) -> Rebuilt:
 def test_both_figures_in_one_table(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, loads(100.0, 1000.0, 900.0, 850.0, 760.0))
     (grid,) = found.tables
-    assert grid.columns == (
-        "RTT (ms)",
-        "no Fast Open, window 4 (s)",
-        "no Fast Open, window 10 (s)",
-        "Fast Open, window 4 (s)",
-        "Fast Open, window 10 (s)",
-        "Improvement: no Fast Open, window 10 (%)",
-        "Improvement: Fast Open, window 4 (%)",
-        "Improvement: Fast Open, window 10 (%)",
-    )
+    assert grid.columns == ("RTT (ms)", "no Fast Open, window 4 (s)", "no Fast Open, window 10 (s)",
+                            "Fast Open, window 4 (s)", "Fast Open, window 10 (s)",
+                            "Improvement: no Fast Open, window 10 (%)",
+                            "Improvement: Fast Open, window 4 (%)",
+                            "Improvement: Fast Open, window 10 (%)")  # fmt: skip
     assert grid.rows == ((100.0, 1.0, 0.85, 0.9, 0.76, 15.0, 10.0, 24.0),)
     assert [figure.name for figure in found.figures] == ["website-duration", "website-improvement"]
 
 
 def test_stated_ranges_hold_above_50_ms_only(tmp_path: Path) -> None:
-    records = [
-        *loads(20.0, 1000.0, 990.0, 980.0, 970.0),
-        *loads(100.0, 1000.0, 900.0, 850.0, 760.0),
-        *loads(200.0, 1000.0, 880.0, 780.0, 670.0),
-    ]
+    records = [*loads(20.0, 1000.0, 990.0, 980.0, 970.0),
+               *loads(100.0, 1000.0, 900.0, 850.0, 760.0),
+               *loads(200.0, 1000.0, 880.0, 780.0, 670.0)]  # fmt: skip
     found = rebuilt(tmp_path, records)
     tfo, window, both = checks_at(found, "RTT above 50 ms")
     assert (tfo.stated, tfo.ours, tfo.agreement) == ("5 to 20 %", "10.0 to 12.0 %", "agrees")

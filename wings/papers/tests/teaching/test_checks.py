@@ -13,14 +13,8 @@ import pytest
 from wings.papers.teaching import checks
 from wings.papers.teaching.checks import WrongAnswerError
 
-MEASURED = pd.DataFrame(
-    {
-        "rtt_ms": [20.0, 200.0],
-        "up_kbit": [256, 256],
-        "took_ms": [41.0, 401.0],
-        "half": [20.5, 200.5],
-    }
-)
+MEASURED = pd.DataFrame({"rtt_ms": [20.0, 200.0], "up_kbit": [256, 256], "took_ms": [41.0, 401.0],
+                         "half": [20.5, 200.5]})  # fmt: skip
 
 
 def check(answer: object) -> None:
@@ -43,18 +37,10 @@ def test_anything_else_gets_the_hint_and_not_the_answer(answer: Any) -> None:
     assert refused.value._render_traceback_() == ["Not yet. think"]
 
 
-OTHER_KINDS = [
-    ("1", "a text"),
-    (True, "a bool"),
-    (np.True_, "a bool"),
-    (1j, "a complex"),
-    ([1], "a list"),
-    (pd.Series([1]), "a Series"),
-    (pd.DataFrame({"one": [1, 2]}), "a DataFrame"),
-    (pd.Index([1]), "an Index"),
-    (np.array([1, 1]), "an ndarray"),
-    (pd.NA, "an NAType"),
-]
+OTHER_KINDS = [("1", "a text"), (True, "a bool"), (np.True_, "a bool"), (1j, "a complex"),
+               ([1], "a list"), (pd.Series([1]), "a Series"),
+               (pd.DataFrame({"one": [1, 2]}), "a DataFrame"), (pd.Index([1]), "an Index"),
+               (np.array([1, 1]), "an ndarray"), (pd.NA, "an NAType")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("answer", "kind"), OTHER_KINDS, ids=lambda value: type(value).__name__)
@@ -72,12 +58,9 @@ def test_what_is_no_number_is_told_so_before_the_hint(answer: Any, kind: str) ->
 
 def test_a_text_is_asked_for_as_one() -> None:
     checks.equal("7051", "7051", hint="look")
-    for answer, said in (
-        (7051, "Answer with a text, not a number. look"),
-        (pd.Series(["7051"]), "Answer with a text, not a Series. look"),
-        ("7052", "look"),
-        (None, "look"),
-    ):
+    for answer, said in ((7051, "Answer with a text, not a number. look"),
+                         (pd.Series(["7051"]), "Answer with a text, not a Series. look"),
+                         ("7052", "look"), (None, "look")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=f"^{said}$"):
             checks.equal(answer, "7051", hint="look")
 
@@ -86,14 +69,11 @@ def test_a_list_is_as_good_as_a_tuple() -> None:
     measured = ("amazon", 20.0)
     for answer in (measured, ["amazon", 20], ("amazon", np.float64(20))):
         checks.equal(answer, measured, hint="row")
-    for wrong, said in (
-        (["amazon", 100], "row"),
-        (["amazon"], "row"),
-        ((None, None), "row"),
-        ("amazon", "Answer with a tuple, not a text. row"),
-        (pd.Series(["amazon", 20]), "Answer with a tuple, not a Series. row"),
-        (("amazon", pd.Series([20.0])), "Answer with a number, not a Series. row"),
-    ):
+    for wrong, said in ((["amazon", 100], "row"), (["amazon"], "row"), ((None, None), "row"),
+                        ("amazon", "Answer with a tuple, not a text. row"),
+                        (pd.Series(["amazon", 20]), "Answer with a tuple, not a Series. row"),
+                        (("amazon", pd.Series([20.0])),
+                         "Answer with a number, not a Series. row")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=f"^{said}$"):
             checks.equal(wrong, measured, hint="row")
 
@@ -107,12 +87,9 @@ def test_a_count_is_exact_and_no_truth_value(answer: Any) -> None:
 
 def test_a_dictionary_needs_its_keys_and_each_number() -> None:
     checks.each({1: 10, 2: 20.1}, {1: 10.0, 2: 20.0}, within_pct=1, hint="both")
-    for answer, said in (
-        (None, "Answer with a dictionary"),
-        ({1: 10}, "keys are not the ones"),
-        ({1: 10, 2: 20, 3: 30}, "keys are not the ones"),
-        ({1: 10, 2: None}, "1 of 2 are right"),
-    ):
+    for answer, said in ((None, "Answer with a dictionary"), ({1: 10}, "keys are not the ones"),
+                         ({1: 10, 2: 20, 3: 30}, "keys are not the ones"),
+                         ({1: 10, 2: None}, "1 of 2 are right")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=said):
             checks.each(answer, {1: 10.0, 2: 20.0}, within_pct=1, hint="both")
 
@@ -120,28 +97,19 @@ def test_a_dictionary_needs_its_keys_and_each_number() -> None:
 def test_a_formula_holds_in_every_measurement() -> None:
     check(lambda rtt_ms: 2 * rtt_ms + 1)
     check(lambda rtt_ms, one=1: 2 * rtt_ms + one)
-    for answer, said in (
-        (41.0, "Answer with a function"),
-        (lambda rtt_ms: 41.0, "right in 1 of 2 measurements. two"),
-        (lambda rtt_ms: rtt_ms / 0, "raised ZeroDivisionError"),
-        (lambda rtt_ms: None, "right in 0 of 2"),
-        (lambda rtt_ms: 10**400, "right in 0 of 2"),
-        (int, "Answer with a function that you wrote. two"),
-    ):
+    for answer, said in ((41.0, "Answer with a function"),
+                         (lambda rtt_ms: 41.0, "right in 1 of 2 measurements. two"),
+                         (lambda rtt_ms: rtt_ms / 0, "raised ZeroDivisionError"),
+                         (lambda rtt_ms: None, "right in 0 of 2"),
+                         (lambda rtt_ms: 10**400, "right in 0 of 2"),
+                         (int, "Answer with a function that you wrote. two")):  # fmt: skip
         with pytest.raises(WrongAnswerError, match=said):
             check(answer)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda delay: delay,
-        lambda took_ms: took_ms,
-        lambda half: 2 * half,
-        lambda *rtt: 41.0,
-        lambda **row: row["took_ms"],
-    ],
-)
+@pytest.mark.parametrize("answer",
+                         [lambda delay: delay, lambda took_ms: took_ms, lambda half: 2 * half,
+                          lambda *rtt: 41.0, lambda **row: row["took_ms"]])  # fmt: skip
 def test_a_formula_gets_what_the_question_gives_and_no_result(answer: Callable[..., Any]) -> None:
     with pytest.raises(WrongAnswerError, match=r"other parameters than asked for\. two"):
         check(answer)

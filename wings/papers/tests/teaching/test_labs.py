@@ -36,17 +36,13 @@ def read(path: Path) -> NotebookNode:
 
 
 def answers(notebook: NotebookNode) -> list[NotebookNode]:
-    return [
-        cell for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata.nbgrader.solution
-    ]  # fmt: skip
+    return [cell for cell in notebook.cells if cell.cell_type == "code"
+            and cell.metadata.nbgrader.solution]  # fmt: skip
 
 
 def self_checks(notebook: NotebookNode) -> list[NotebookNode]:
-    return [
-        cell for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata.nbgrader.grade
-    ]  # fmt: skip
+    return [cell for cell in notebook.cells if cell.cell_type == "code"
+            and cell.metadata.nbgrader.grade]  # fmt: skip
 
 
 def shown(answer: NotebookNode) -> ast.Module:
@@ -56,11 +52,9 @@ def shown(answer: NotebookNode) -> ast.Module:
 
 def names(answer: NotebookNode) -> list[str]:
     """What students are to define: functions, and names that are None for now."""
-    return [
-        node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0])
-        for node in shown(answer).body
-        if isinstance(node, ast.FunctionDef | ast.Assign)
-    ]
+    return [node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0])
+            for node in shown(answer).body
+            if isinstance(node, ast.FunctionDef | ast.Assign)]  # fmt: skip
 
 
 def solve(path: Path, scratch: Path) -> str:
@@ -76,10 +70,9 @@ def solve(path: Path, scratch: Path) -> str:
         )
     )
     manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(scratch / "pipe"))
-    client = NotebookClient(
-        notebook, km=manager, timeout=1200, iopub_timeout=600, startup_timeout=600,
-        resources={"metadata": {"path": str(scratch)}},
-    )  # fmt: skip
+    client = NotebookClient(notebook, km=manager, timeout=1200, iopub_timeout=600,
+                            startup_timeout=600,
+                            resources={"metadata": {"path": str(scratch)}})  # fmt: skip
     client.execute(cleanup_kc=True)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert [output for output in outputs if output.get("name") == "stderr"] == []
@@ -130,10 +123,8 @@ def test_only_answers_define_functions(path: Path) -> None:
     notebook = read(path)
     given = {cell.id for cell in answers(notebook)}
     others = [c for c in notebook.cells if c.cell_type == "code" and c.id not in given]
-    defined = [
-        node for cell in others for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)
-    ]  # fmt: skip
+    defined = [node for cell in others for node in ast.walk(ast.parse(cell.source))
+               if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)]  # fmt: skip
     assert defined == []
 
 
@@ -159,10 +150,8 @@ def test_points_and_grade_ids_are_as_nbgrader_wants_them(path: Path) -> None:
 @by_lab
 def test_what_students_are_shown_of_an_answer_is_empty(path: Path) -> None:
     for cell in answers(read(path)):
-        numbers = [
-            node.value for node in ast.walk(shown(cell))
-            if isinstance(node, ast.Constant) and isinstance(node.value, float)
-        ]  # fmt: skip
+        numbers = [node.value for node in ast.walk(shown(cell)) if isinstance(node, ast.Constant)
+                   and isinstance(node.value, float)]  # fmt: skip
         assert numbers == []
 
 
@@ -246,10 +235,8 @@ def test_a_teacher_grades_with_the_tools_own_commands(
     shutil.copytree(path.parent, tmp_path / "source" / lab)
     course = f"--course-dir={tmp_path}"
     in_notebooks("nbgrader", "generate_assignment", lab, course)
-    for student, notebook in (
-        ("solver", path),
-        ("beginner", tmp_path / "release" / lab / path.name),
-    ):
+    for student, notebook in (("solver", path),
+                              ("beginner", tmp_path / "release" / lab / path.name)):  # fmt: skip
         shutil.copytree(notebook.parent, tmp_path / "submitted" / student / lab)
     in_notebooks("nbgrader", "autograde", lab, course)
     database = f"--db=sqlite:///{tmp_path}/gradebook.db"

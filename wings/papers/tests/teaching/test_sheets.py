@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wings.papers.teaching.sheets import make_sheet
+from wings.papers.teaching.hand_out import make_sheet
 
 
 def cell(
@@ -18,15 +18,11 @@ def cell(
 
 def test_a_sheet_has_questions_and_blanks(tmp_path: Path) -> None:
     notebook = tmp_path / "0-example.ipynb"
-    cells = [
-        cell("markdown", "# Title\n\n**a.** How <b>much</b>?", tags=("sheet",)),
-        cell("markdown", "not printed"),
-        cell("code", "import math"),
-        cell("code", "def rtt(a_ms, b_ms):\n    raise NotImplementedError()", solution=True),
-        cell("code", "one = None\nmany = {1: None, 'x': None}\npair = (None, None)\none = 3.5",
-             solution=True),
-        cell("markdown", "YOUR ANSWER HERE", solution=True),
-    ]  # fmt: skip
+    cells = [cell("markdown", "# Title\n\n**a.** How <b>much</b>?", tags=("sheet",)),
+             cell("markdown", "not printed"), cell("code", "import math"),
+             cell("code", "def rtt(a_ms, b_ms):\n    raise NotImplementedError()", solution=True),
+             cell("code", "one = None\nmany = {1: None, 'x': None}\npair = (None, None)\none = 3.5",
+                  solution=True), cell("markdown", "YOUR ANSWER HERE", solution=True)]  # fmt: skip
     notebook.write_text(json.dumps({"cells": cells}))
     sheet = make_sheet(notebook)
     assert "<h1>Title</h1>" in sheet

@@ -67,17 +67,14 @@ def test_codel_drops_after_an_interval_without_a_break() -> None:
 
 
 def test_syns_that_come_again_are_counted_by_turn() -> None:
-    sent = pd.DataFrame(
-        {"at_ms": [0.0, 500.0, 1000.0, 3000.0, 1510.0], "flag": ["S"] * 5,
-         "connection": [1, 2, 1, 1, 2]}
-    )  # fmt: skip
+    sent = pd.DataFrame({"at_ms": [0.0, 500.0, 1000.0, 3000.0, 1510.0], "flag": ["S"] * 5,
+                         "connection": [1, 2, 1, 1, 2]})  # fmt: skip
     assert evidence.repeated_syns(sent) == {1: 1.005, 2: 3.0}
 
 
 def test_packets_sent_again_keep_the_uplink_busy_once() -> None:
-    sent = pd.DataFrame(
-        {"sender": ["client", "client", "client", "server"], "payload_bytes": [490, 490, 0, 1448],
-         "ip_bytes": [542, 542, 52, 1500], "connection": [1, 1, 1, 1], "seq": [1, 1, 491, 1]}
-    )  # fmt: skip
+    sent = pd.DataFrame({"sender": ["client", "client", "client", "server"],
+                         "payload_bytes": [490, 490, 0, 1448], "ip_bytes": [542, 542, 52, 1500],
+                         "connection": [1, 1, 1, 1], "seq": [1, 1, 491, 1]})  # fmt: skip
     assert evidence.sent_again(sent) == 1
     assert evidence.requests_s(sent, up_kbit=256) == pytest.approx(542 * 8 / 256_000)
