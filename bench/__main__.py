@@ -29,12 +29,7 @@ from bench.result import Result, all_met, table, write_json
 from bench.work import Work, read_machine
 from firstflight.cli.exits import run_command
 from testbed.base import log, places
-from testbed.base.errors import (
-    EXIT_OK,
-    EXIT_OUT_OF_TOLERANCE,
-    ConfigurationError,
-    TestbedError,
-)
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError, TestbedError
 from testbed.base.scratch import scratch_folder
 from testbed.base.suggest import did_you_mean
 
@@ -82,12 +77,7 @@ _log = log.logger("testbed.bench")
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="The JSON; default: results/bench-<UTC>.json.")  # fmt: skip
 def bench(
-    only: tuple[str, ...],
-    quick: bool,
-    full: bool,
-    fresh: bool,
-    listing: bool,
-    output: Path | None,
+    only: tuple[str, ...], quick: bool, full: bool, fresh: bool, listing: bool, output: Path | None
 ) -> int:
     """Measure the numbers to reach; exit status 1 when one is missed."""
     if listing:

@@ -70,8 +70,7 @@ def write_many(folder: Path, plan: Experiment, another: str = "") -> Path:
     environment = Environment(parts, pages, manifest.environment.facts)
     trials = plan_trials(plan)
     write_manifest(
-        folder,
-        Manifest(plan, environment, tuple(t.id for t in trials), manifest.created_utc),
+        folder, Manifest(plan, environment, tuple(t.id for t in trials), manifest.created_utc)
     )
     pattern = next(read_lines(PATTERN)).plain
     har = _har(pattern["load"]["requests"])

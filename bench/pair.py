@@ -128,11 +128,7 @@ def open_pair(tag: str, *, card: bool = False) -> Iterator[LoadPair]:
             undo.enter_context(new_namespace(f"{tag}{role}")) for role in ("server", "client")
         )
         device_name = f"s{os.getpid()}"  # its threads have its name, whatever namespace it is in
-        with (
-            server.opened() as server_fd,
-            client.opened() as client_fd,
-            open_control() as control,
-        ):
+        with server.opened() as server_fd, client.opened() as client_fd, open_control() as control:
             ends = End(device_name, _mac(1), server_fd), End("c0", _mac(2), client_fd)
             add_wire(control, *ends, MTU_BYTES)
         clients = [f"{NETWORK}.{number}" for number in range(2, 2 + CLIENTS)]

@@ -68,10 +68,7 @@ def _render(results: Results) -> dict[str, str]:
 
 
 def render_html(
-    results: Results,
-    table: ResultTable,
-    reference: Publication | None,
-    rebuilt: Rebuilt | None,
+    results: Results, table: ResultTable, reference: Publication | None, rebuilt: Rebuilt | None
 ) -> str:
     """Return the report as one page without external resources; equal records, equal page."""
     lines = trial_lines(table)

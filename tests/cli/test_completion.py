@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.completion import (
-    ARGUMENT_PLACES,
-    OPTION_PLACES,
-    complete,
-)
+from firstflight.completion import ARGUMENT_PLACES, OPTION_PLACES, complete
 from firstflight.usage import read_verbs, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS

@@ -255,10 +255,7 @@ def test_clean_says_what_goes_and_keeps_the_rest(
         (cache / name / "file").write_text("1234")
     assert main(["clean", "--dry-run"], make_services(tmp_path)) == 0
     dry = capsys.readouterr().out.splitlines()
-    assert dry == [
-        f"would remove {cache}/kernels (4 B)",
-        f"would remove {cache}/pages (4 B)",
-    ]
+    assert dry == [f"would remove {cache}/kernels (4 B)", f"would remove {cache}/pages (4 B)"]
     assert (cache / "pages/x/file").exists()
     assert main(["clean"], make_services(tmp_path)) == 0
     assert [p.name for p in cache.iterdir()] == ["somebody-elses"]

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from firstflight.checks_reference import CHECKS_REFERENCE, render_checks
 from firstflight.cli import main as cli
 from firstflight.reference import COMMAND_LINE, KNOBS_REFERENCE, list_verbs, render_knobs
-from firstflight.usage import (
-    COMPLETION,
-    PROGRAM,
-    VERBS_FILE,
-    Answer,
-    answer,
-    read_verbs,
-)
+from firstflight.usage import COMPLETION, PROGRAM, VERBS_FILE, Answer, answer, read_verbs
 from testbed.base import proc
 from testbed.base.places import ROOT, describe_version
 

@@ -11,13 +11,7 @@ import pytest
 
 from analysis.report.document import write_reports
 from testbed.base import proc
-from tests.analysis.sample import (
-    conditions,
-    experiment,
-    record,
-    write_results,
-    write_tls_sample,
-)
+from tests.analysis.sample import conditions, experiment, record, write_results, write_tls_sample
 
 pytestmark = pytest.mark.browser
 

@@ -24,14 +24,7 @@ from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import attributed, render_text
 from testbed.model import Condition
 from tests.analysis.sample import record
-from tests.analysis.verdicts.compare.test_kernels import (
-    ACKED,
-    ANSWERED,
-    ASKED,
-    OFF,
-    OPENING,
-    lane,
-)
+from tests.analysis.verdicts.compare.test_kernels import ACKED, ANSWERED, ASKED, OFF, OPENING, lane
 from tests.capture.conversation import Sent
 from tests.capture.packets import ACK
 

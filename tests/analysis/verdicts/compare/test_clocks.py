@@ -176,8 +176,7 @@ def test_the_tolerance_can_be_chosen(tmp_path: Path) -> None:
 def test_savings_leave_out_what_both_arms_cost(compare: Callable[..., Comparison]) -> None:
     off, on = cells("chromium", (False, True))
     found = compare(
-        [*virtual(off), *virtual(on, 900.0)],
-        [*host(off, 1080.0, 120.0), *host(on, 982.0, 120.0)],
+        [*virtual(off), *virtual(on, 900.0)], [*host(off, 1080.0, 120.0), *host(on, 982.0, 120.0)]
     )
     assert found.kernels is not None
     (saving,) = found.kernels.savings

@@ -29,8 +29,7 @@ DRAWS = [1000.0, 1004.0, 1009.0, 1015.0, 1022.0, 1030.0]
 
 def compared(tmp_path: Path, base: Times, new: Times) -> Comparison:
     return compare_results(
-        write_times(tmp_path / "base", base),
-        write_times(tmp_path / "new", new, environment=ROOT),
+        write_times(tmp_path / "base", base), write_times(tmp_path / "new", new, environment=ROOT)
     )
 
 

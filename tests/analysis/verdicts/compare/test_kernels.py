@@ -149,11 +149,7 @@ def test_what_changed_in_sentences(tmp_path: Path) -> None:
     [
         (OPENING, "-", "the captures are the same to the bit"),
         (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
-        (
-            (*OPENING[:2], replace(OPENING[2], window=600)),
-            "(#3)",
-            "window 502 in base and",
-        ),
+        ((*OPENING[:2], replace(OPENING[2], window=600)), "(#3)", "window 502 in base and"),
         ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
     ],
 )
