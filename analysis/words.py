@@ -20,17 +20,8 @@ KNOBS: dict[str, Knob] = {
 }
 COUNTED = "segments"
 """A number of them needs no unit in a table."""
-COLUMN_UNITS = {
-    "s": "s",
-    "ms": "ms",
-    "us": "µs",
-    "kbit": "kbit/s",
-    "mbit": "Mbit/s",
-    "bytes": "B",
-    "kib": "KiB",
-    "pct": "%",
-    "segments": COUNTED,
-}
+COLUMN_UNITS = {"s": "s", "ms": "ms", "us": "µs", "kbit": "kbit/s", "mbit": "Mbit/s", "bytes": "B",
+                "kib": "KiB", "pct": "%", "segments": COUNTED}  # fmt: skip
 """By the end of a column's name, of what is measured or derived; knobs declare theirs."""
 
 

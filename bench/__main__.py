@@ -39,29 +39,17 @@ WIDTH = 150
 Measure = Callable[[Work], Result]
 
 MEASUREMENTS: dict[str, Measure] = {
-    "cost": cost.measure,
-    "visit-cost": visit_cost.measure,
-    "table1-graph": table1.measure_graph,
-    "table1-chromium": table1.measure_chromium,
-    "table1-default": table1.measure_default,
-    "table1-chromium-n20": table1.measure_seeds,
-    "host-lab": host_link.measure_lab,
-    "host-rtt": host_link.measure_round_trips,
-    "host-goodput": host_link.measure_goodput,
-    "host-load": host_load.measure,
-    "generator": generator.measure,
-    "server-price": server_price.measure,
-    "nginx-price": server_price.measure_nginx,
-    "report": reporting.measure,
-    "growth": growth.measure,
-    "sweeps": sweeps.measure,
-    "notebooks": sweeps.measure_notebooks,
-    "false-alarms": verdicts.measure_false_alarms,
-    "planted-regressions": verdicts.measure_plants,
-    "importing": importing.measure,
-    "bootstrap-again": bootstrap.measure_again,
-    "bootstrap-fresh": bootstrap.measure_fresh,
-}
+    "cost": cost.measure, "visit-cost": visit_cost.measure, "table1-graph": table1.measure_graph,
+    "table1-chromium": table1.measure_chromium, "table1-default": table1.measure_default,
+    "table1-chromium-n20": table1.measure_seeds, "host-lab": host_link.measure_lab,
+    "host-rtt": host_link.measure_round_trips, "host-goodput": host_link.measure_goodput,
+    "host-load": host_load.measure, "generator": generator.measure,
+    "server-price": server_price.measure, "nginx-price": server_price.measure_nginx,
+    "report": reporting.measure, "growth": growth.measure, "sweeps": sweeps.measure,
+    "notebooks": sweeps.measure_notebooks, "false-alarms": verdicts.measure_false_alarms,
+    "planted-regressions": verdicts.measure_plants, "importing": importing.measure,
+    "bootstrap-again": bootstrap.measure_again, "bootstrap-fresh": bootstrap.measure_fresh,
+}  # fmt: skip
 """Every measurement by its name, in the order in which they are made."""
 
 _log = log.logger("testbed.bench")

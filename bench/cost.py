@@ -27,11 +27,8 @@ from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.way.judge import conclude
 from testbed.way.prepare import built_page
 
-STAGES = {
-    "image": "going on from an image, and halting",
-    "lab": "link, knobs, calibration",
-    "server": "nginx, names, cookies, capture",
-}
+STAGES = {"image": "going on from an image, and halting", "lab": "link, knobs, calibration",
+          "server": "nginx, names, cookies, capture"}  # fmt: skip
 BROWSER = "one object, the browser's end"
 PAGES = ("wikipedia", "amazon", "wsj", "nytimes")
 LIMIT_S = 5.0

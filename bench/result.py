@@ -59,12 +59,9 @@ def table(results: Sequence[Result], machine: Machine) -> Table:
     for heading in ("what", "asked", "measured", "", "n", "how"):
         shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
     for result in results:
-        shown.add_row(
-            *map(Text, (result.name, result.asked, result.measured)),
-            Text(result.verdict, STYLES[result.verdict]),
-            Text(str(result.n)),
-            Text(result.how),
-        )
+        shown.add_row(*map(Text, (result.name, result.asked, result.measured)),
+                      Text(result.verdict, STYLES[result.verdict]), Text(str(result.n)),
+                      Text(result.how))  # fmt: skip
     return shown
 
 

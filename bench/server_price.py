@@ -60,14 +60,11 @@ class PricedLoad:
     served: bool = True
 
 
-LOADS = (
-    PricedLoad("one request"),
-    PricedLoad("ended by RST", {"close": "rst"}),
-    PricedLoad("five requests", {"requests": 5}),
-    PricedLoad("a response of 12 KiB", {}, 12_288),
-    PricedLoad("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
-    PricedLoad("refused", served=False),
-)
+LOADS = (PricedLoad("one request"), PricedLoad("ended by RST", {"close": "rst"}),
+         PricedLoad("five requests", {"requests": 5}),
+         PricedLoad("a response of 12 KiB", {}, 12_288),
+         PricedLoad("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
+         PricedLoad("refused", served=False))  # fmt: skip
 """Each part of a connection is in some of them more often than in others."""
 
 
@@ -231,20 +228,15 @@ def judge_prices(
 def chosen_prices() -> dict[str, float]:
     """Return the list that virtual time charges, in microseconds, by the parts measured here."""
     server = ServerSpec()
-    return {
-        "syn": server.price_syn_us,
-        "segment": server.price_segment_us,
-        "accept_and_close": server.price_accept_us + server.price_close_us,
-        "request": server.price_request_us,
-    }
+    return {"syn": server.price_syn_us, "segment": server.price_segment_us,
+            "accept_and_close": server.price_accept_us + server.price_close_us,
+            "request": server.price_request_us}  # fmt: skip
 
 
 def price_file(
-    samples: Mapping[str, SampleStatistics],
-    fits: Sequence[Mapping[str, float]],
-    machine: Machine,
+    samples: Mapping[str, SampleStatistics], fits: Sequence[Mapping[str, float]], machine: Machine,
     program: Program,
-) -> str:
+) -> str:  # fmt: skip
     """Return the list as a part of an experiment file, with where it is from."""
     hardware = read_hardware()
     known = {part: round(sample.median.value, 3) for part, sample in samples.items()}

@@ -129,13 +129,9 @@ def run_config(config: Path, folder: Path, options: Sequence[str]) -> TimedRun:
         *("--no-store", "-o", str(folder)),
     )
     started = time.monotonic()
-    completed = proc.run(
-        (*argv, *options),
-        timeout_s=2 * 3600,
-        cwd=places.ROOT,
-        env={**os.environ, "PYTHONPATH": str(places.ROOT)},
-        check=False,
-    )
+    completed = proc.run((*argv, *options), timeout_s=2 * 3600, cwd=places.ROOT,
+                         env={**os.environ, "PYTHONPATH": str(places.ROOT)},
+                         check=False)  # fmt: skip
     wall_s = time.monotonic() - started
     if completed.returncode not in (EXIT_OK, EXIT_INCOMPLETE):
         raise TestbedError(
@@ -156,13 +152,7 @@ def describe(run: TimedRun) -> dict[str, float]:
         raise TestbedError("no trial of the run ended, so there is no cost to report")
     cpu_s = [cost.cpu_s for cost in costs]
     virtual_s = sum(cost.virtual_s for cost in costs)
-    return {
-        "trials": len(run.records),
-        "ok": run.ok,
-        "wall_s": run.wall_s,
-        "cpu_s_median": statistics.median(cpu_s),
-        "cpu_s_mean": statistics.mean(cpu_s),
-        "cpu_s_max": max(cpu_s),
-        "virtual_s": virtual_s,
-        "virtual_s_per_wall_s": virtual_s / run.wall_s,
-    }
+    return {"trials": len(run.records), "ok": run.ok, "wall_s": run.wall_s,
+            "cpu_s_median": statistics.median(cpu_s), "cpu_s_mean": statistics.mean(cpu_s),
+            "cpu_s_max": max(cpu_s), "virtual_s": virtual_s,
+            "virtual_s_per_wall_s": virtual_s / run.wall_s}  # fmt: skip

@@ -55,15 +55,8 @@ from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
 
 RESULTS_REFERENCE = ROOT / "docs" / "results.md"
-UNITS = {
-    "ns": "ns",
-    "ms": "ms",
-    "us": "µs",
-    "s": "s",
-    "pct": "%",
-    "bytes": "B",
-    "segments": "segments",
-}
+UNITS = {"ns": "ns", "ms": "ms", "us": "µs", "s": "s", "pct": "%", "bytes": "B",
+         "segments": "segments"}  # fmt: skip
 """The unit of a value by the end of its name."""
 _SPECS = tuple(kind.spec for kind in KINDS.values())
 KNOBS = {kind.spec: "[knobs](knobs.md)" for kind in KINDS.values() if not kind.library} | {

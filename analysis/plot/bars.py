@@ -31,14 +31,9 @@ TICK = {"size": 12, "thickness": 2, "opacity": 0.7}
 
 
 def paired(
-    data: Data,
-    label: str,
-    value: str,
-    by: str,
-    title: str = "",
-    ends: tuple[str, str] | None = None,
-    note: str | None = None,
-) -> Plot:
+    data: Data, label: str, value: str, by: str, title: str = "",
+    ends: tuple[str, str] | None = None, note: str | None = None,
+) -> Plot:  # fmt: skip
     """Draw column ``value`` as horizontal bars from zero, one for each value of ``by``.
 
     Args:
@@ -92,15 +87,9 @@ def paired(
 
 
 def intervals(
-    data: Data,
-    label: str,
-    value: str,
-    low: str,
-    high: str,
-    color: str | None = None,
-    title: str = "",
-    every: str | None = None,
-) -> Plot:
+    data: Data, label: str, value: str, low: str, high: str, color: str | None = None,
+    title: str = "", every: str | None = None,
+) -> Plot:  # fmt: skip
     """Draw column ``value`` as a point and ``low`` to ``high`` as a line, one row for each label.
 
     Args:

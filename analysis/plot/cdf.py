@@ -14,14 +14,9 @@ STEPS = 500
 
 
 def cdf(
-    data: Data,
-    value: str,
-    by: str | None = None,
-    title: str = "",
-    x_max: float | None = None,
-    x_min: float | None = None,
-    half_width_pct: Callable[[int], float] | None = None,
-) -> Plot:
+    data: Data, value: str, by: str | None = None, title: str = "", x_max: float | None = None,
+    x_min: float | None = None, half_width_pct: Callable[[int], float] | None = None,
+) -> Plot:  # fmt: skip
     """Draw the empirical distribution of column ``value`` as steps from 0 to 100 %.
 
     Args:
@@ -68,11 +63,8 @@ def cdf(
         edges = {"y": {**channels["y"], "field": "low"}, "y2": {"field": "high"}}
         edges |= {name: channels[name] for name in ("x", "color")}
         layers.insert(0, mark("area", edges, more={"interpolate": "step-after", "opacity": 0.16}))
-    properties = {
-        **inline(steps),
-        **describe(value, None, rows_of.given(by), len(everything)),
-        **heading(title, _beyond(everything, value, end)),
-    }
+    properties = {**inline(steps), **describe(value, None, rows_of.given(by), len(everything)),
+                  **heading(title, _beyond(everything, value, end))}  # fmt: skip
     return Plot(tuple(layers), properties, zoomable=True)
 
 

@@ -71,11 +71,8 @@ class Plot:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return what a notebook may show: to turn about, and still; nothing is fetched."""
-        return {
-            MIME: self.to_dict(),
-            "image/svg+xml": draw(self),
-            "text/plain": str(self.properties["description"]),
-        }
+        return {MIME: self.to_dict(), "image/svg+xml": draw(self),
+                "text/plain": str(self.properties["description"])}  # fmt: skip
 
 
 def draw(plot: Plot) -> str:

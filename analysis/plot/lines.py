@@ -51,16 +51,9 @@ class Columns:
 
 
 def lines(
-    data: Data,
-    x: str,
-    y: str,
-    color: str | None = None,
-    dash: str | None = None,
-    facet: str | None = None,
-    title: str = "",
-    model: Data | None = None,
-    log: bool = False,
-) -> Plot:
+    data: Data, x: str, y: str, color: str | None = None, dash: str | None = None,
+    facet: str | None = None, title: str = "", model: Data | None = None, log: bool = False,
+) -> Plot:  # fmt: skip
     """Draw column ``y`` over column ``x``: the median of equal points, and their range if any.
 
     Args:
@@ -87,11 +80,9 @@ def lines(
         points += _model_points(rows, model, columns)
     if log and (least := min(row["low"] for row in points)) <= 0:
         raise ConfigurationError([f"lines: {y} is {least:g}, which a logarithmic axis cannot show"])
-    properties = {
-        **inline(points),
-        **describe(y, x, rows_of.given(color, dash, facet), len(points)),
-        **heading(title),
-    }
+    properties = {**inline(points),
+                  **describe(y, x, rows_of.given(color, dash, facet), len(points)),
+                  **heading(title)}  # fmt: skip
     layers = tuple(_layers(rows, columns, points, drawn_model=model is not None, log=log))
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     return Plot(layers, properties, panels, zoomable=_is_scale(rows, x))

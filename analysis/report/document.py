@@ -124,10 +124,6 @@ def _pages(table: ResultTable) -> list[str]:
 
 def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
     """Return the evidence for the numbers: the link, the packets and the cost."""
-    return {
-        "calibrations": calibrations(results.records),
-        "hellos": hello_lines(table.cells),
-        "ecns": ecn_lines(table),
-        "costs": cost_lines(table.cells),
-        "warm_ups": results.warm_ups,
-    }
+    return {"calibrations": calibrations(results.records), "hellos": hello_lines(table.cells),
+            "ecns": ecn_lines(table), "costs": cost_lines(table.cells),
+            "warm_ups": results.warm_ups}  # fmt: skip

@@ -48,19 +48,10 @@ def _kernel_options(command: Any) -> Any:
               help="Write a comment for a pull request as well.")  # fmt: skip
 @click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
 def compare(
-    base: Path,
-    new: Path | None,
-    across: tuple[str, ...],
-    alpha: float,
-    min_effect_pct: float | None,
-    allow_faster: bool,
-    metric: Metric,
-    as_json: bool,
-    junit: Path | None,
-    markdown: Path | None,
-    html: Path | None,
-    **of_kernels: Any,
-) -> int:
+    base: Path, new: Path | None, across: tuple[str, ...], alpha: float,
+    min_effect_pct: float | None, allow_faster: bool, metric: Metric, as_json: bool,
+    junit: Path | None, markdown: Path | None, html: Path | None, **of_kernels: Any,
+) -> int:  # fmt: skip
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
     Results of equal environments must be equal to the bit; others are compared statistically.
@@ -98,12 +89,8 @@ def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
         ConfigurationError: naming the options.
     """
     options.check()
-    unused = {
-        "--across": {*options.across} - {"kernel"},
-        "--alpha": options.alpha != _ALPHA,
-        "--allow-faster": options.allow_faster,
-        "--html": html is not None,
-    }
+    unused = {"--across": {*options.across} - {"kernel"}, "--alpha": options.alpha != _ALPHA,
+              "--allow-faster": options.allow_faster, "--html": html is not None}  # fmt: skip
     names = ", ".join(name for name, is_given in unused.items() if is_given)
     if names:
         raise ConfigurationError(

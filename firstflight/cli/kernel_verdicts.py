@@ -19,17 +19,9 @@ class KernelVerdicts(Protocol):
         ...
 
     def compare(
-        self,
-        base: Path,
-        new: Path | None,
-        metric: Metric,
-        min_effect_pct: float | None,
-        *,
-        as_json: bool,
-        junit: Path | None,
-        markdown: Path | None,
-        **own: Any,
-    ) -> int:
+        self, base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
+        as_json: bool, junit: Path | None, markdown: Path | None, **own: Any,
+    ) -> int:  # fmt: skip
         """Print and write what became of each cell of ``base``, and return the exit code.
 
         Without ``new``, ``base`` is a run on several kernels.

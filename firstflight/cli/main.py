@@ -13,29 +13,12 @@ from firstflight.cli.services import Services
 from testbed.base import places
 from testbed.base.wings import provided
 
-VERBS = {
-    "baseline": "baseline",
-    "clean": "machine",
-    "compare": "compare",
-    "completion": "completion",
-    "doctor": "machine",
-    "exec": "exec",
-    "import": "root",
-    "knobs": "knobs",
-    "links": "links",
-    "merge": "merge",
-    "pack": "pack",
-    "plan": "run",
-    "report": "run",
-    "root": "root",
-    "run": "run",
-    "saturation": "saturation",
-    "scenario": "scenario",
-    "serve": "serve",
-    "shell": "shell",
-    "store": "store",
-    "unpack": "pack",
-}
+VERBS = {"baseline": "baseline", "clean": "machine", "compare": "compare",
+         "completion": "completion", "doctor": "machine", "exec": "exec", "import": "root",
+         "knobs": "knobs", "links": "links", "merge": "merge", "pack": "pack", "plan": "run",
+         "report": "run", "root": "root", "run": "run", "saturation": "saturation",
+         "scenario": "scenario", "serve": "serve", "shell": "shell", "store": "store",
+         "unpack": "pack"}  # fmt: skip
 """The module of each verb or group of verbs that is no wing's."""
 
 

@@ -55,10 +55,7 @@ def run_new(
             prepare or services.prepare, experiments, jobs or len(os.sched_getaffinity(0)),
             services.results, output, services.now, copies=copies,
         )  # fmt: skip
-        tallies = run_lanes(
-            lanes,
-            services.reports.list_unsettled,
-            partial(services.reports.draw_table, metric=metric),
-            store=chosen_store(services, no_store),
-        )
+        tallies = run_lanes(lanes, services.reports.list_unsettled,
+                            partial(services.reports.draw_table, metric=metric),
+                            store=chosen_store(services, no_store))  # fmt: skip
     return NewRun(folder, lanes, tallies)

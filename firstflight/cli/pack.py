@@ -204,14 +204,9 @@ def _refuse(
         except StorageError as error:  # which comparing would find after all trials
             problems.append(str(error))
         wanted = set(manifest.experiment.pages)
-        names = Catalogue(
-            packed.union(wanted),
-            catalogue.clients,
-            catalogue.references,
-            catalogue.kernels,
-            catalogue.libraries,
-            roots=catalogue.roots.union(roots),
-        )
+        names = Catalogue(packed.union(wanted), catalogue.clients, catalogue.references,
+                          catalogue.kernels, catalogue.libraries,
+                          roots=catalogue.roots.union(roots))  # fmt: skip
         problems += [
             f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)
         ]

@@ -86,13 +86,9 @@ def run(
                 shard=means.shard,
                 keep_captures=means.keep_captures,
             )
-        tallies = run_lanes(
-            *(lanes, services.reports.list_unsettled),
-            partial(services.reports.draw_table, metric=metric),
-            store=store,
-            verify_pct=means.verify_pct,
-            show=show,
-        )
+        tallies = run_lanes(*(lanes, services.reports.list_unsettled),
+                            partial(services.reports.draw_table, metric=metric), store=store,
+                            verify_pct=means.verify_pct, show=show)  # fmt: skip
     return _finish(services, folder, lanes, tallies, metric, as_json, shown=bool(shown))
 
 

@@ -65,13 +65,9 @@ def browser_argv(site: LoopbackSite) -> tuple[str, ...]:
         trust = (f"--ignore-certificate-errors-spki-list={site.authority.read_text().strip()}",)
     if forced := [f"{each.host}:{each.port}" for each in site.listeners if each.h3]:
         trust += (f"--origin-to-force-quic-on={','.join(forced)}",)
-    return (
-        "chromium",
-        f"--user-data-dir={site.scratch / 'profile'}",
-        f"--host-resolver-rules={', '.join(site.resolver_rules)}",
-        *trust,
-        site.archive.root_url,
-    )
+    return ("chromium", f"--user-data-dir={site.scratch / 'profile'}",
+            f"--host-resolver-rules={', '.join(site.resolver_rules)}", *trust,
+            site.archive.root_url)  # fmt: skip
 
 
 def curl_argv(site: LoopbackSite) -> tuple[str, ...]:

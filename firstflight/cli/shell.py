@@ -73,11 +73,9 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             out = results / "trials" / trial.id
             with terminal_of(out, relay) if live else nullcontext():
                 tally = run_experiment(
-                    results,
-                    lane.manifest,
-                    on_this_machine(lane.setup, lane.manifest.environment, never_began),
-                    Quiet(),
-                )
+                    results, lane.manifest,
+                    on_this_machine(lane.setup, lane.manifest.environment, never_began), Quiet(),
+                )  # fmt: skip
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", results)
         return tally.exit_code

@@ -22,14 +22,9 @@ SWEEP = conditions(("amazon", "wsj"), (20.0, 100.0))
 
 
 def night(
-    folder: Path,
-    day: int,
-    factor: float = 1.0,
-    environment: Environment = ENVIRONMENT,
-    version: str = "7.3",
-    failed: int | None = None,
-    seen: bool = False,
-) -> Path:
+    folder: Path, day: int, factor: float = 1.0, environment: Environment = ENVIRONMENT,
+    version: str = "7.3", failed: int | None = None, seen: bool = False,
+) -> Path:  # fmt: skip
     """The sweep of one night, all loads ``factor`` as long; load ``failed`` was not proven.
 
     With ``seen`` the browser gave what a visitor sees.

@@ -88,11 +88,9 @@ class Sent:
 
 
 COOKIE = bytes.fromhex("0123456789abcdef")
-HANDSHAKE = (
-    Sent("client", 0, SYN, seq=100, payload=b"again", cookie=COOKIE),
-    Sent("server", 50, SYN | ACK, seq=900, ack=106),
-    Sent("client", 100, ACK, seq=106, ack=901),
-)
+HANDSHAKE = (Sent("client", 0, SYN, seq=100, payload=b"again", cookie=COOKIE),
+             Sent("server", 50, SYN | ACK, seq=900, ack=106),
+             Sent("client", 100, ACK, seq=106, ack=901))  # fmt: skip
 """A connection with data in its SYN."""
 
 
@@ -153,16 +151,10 @@ CALLS = (
 
 
 def scenario_record(
-    folder: Path,
-    name: str,
-    verdict: Verdict = "kept",
-    *differences: str,
-    text: str = TEXT,
-    outcome: Outcome = "ok",
-    reason: str | None = None,
-    sent: Sequence[Sent] = HANDSHAKE,
+    folder: Path, name: str, verdict: Verdict = "kept", *differences: str, text: str = TEXT,
+    outcome: Outcome = "ok", reason: str | None = None, sent: Sequence[Sent] = HANDSHAKE,
     version: str = "7.3",
-) -> Record:
+) -> Record:  # fmt: skip
     """A record of a scenario, its captures in ``folder``; proven unless ``outcome`` says more."""
     trial = Trial(Scenario(name, text), 0, 0, "virtual", version)
     if outcome not in ("ok", "unproven"):

@@ -44,19 +44,15 @@ RTTS = (20.0, 100.0, 200.0)
 VERSION = "HeadlessChrome/156.0.8000.1"
 ENVIRONMENT = Environment(
     parts={
-        "architecture": "x86_64",
-        "code.native": "5d" * 32,
-        "code.testbed": "ab" * 32,
-        "kernel.build": "0f" * 32,
-        "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
+        "architecture": "x86_64", "code.native": "5d" * 32, "code.testbed": "ab" * 32,
+        "kernel.build": "0f" * 32, "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
         "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
-        "package.nginx": "1.22.1-9+deb12u2",
-        "program.nginx": "nginx version: nginx/1.22.1",
+        "package.nginx": "1.22.1-9+deb12u2", "program.nginx": "nginx version: nginx/1.22.1",
         "program.node": "v18.20.4",
     },
     pages={name: hashlib.sha256(name.encode()).hexdigest() for name in PAGES},
     facts={"git_revision": "12" * 20, "git_dirty": "no", "cores": "2", "user": "root"},
-)
+)  # fmt: skip
 
 
 def conditions(
@@ -73,13 +69,9 @@ def conditions(
 
 def experiment(seeds: int = 1, **changes: Any) -> Experiment:
     """Table 1 with ``seeds`` repetitions."""
-    table1 = Experiment(
-        name="paper-table1",
-        title="Table 1 of the TCP Fast Open paper",
-        conditions=conditions(),
-        repetitions=seeds,
-        reference="fastopen-table1",
-    )
+    table1 = Experiment(name="paper-table1", title="Table 1 of the TCP Fast Open paper",
+                        conditions=conditions(), repetitions=seeds,
+                        reference="fastopen-table1")  # fmt: skip
     return replace(table1, **changes)
 
 
@@ -246,10 +238,8 @@ def har(load: PageLoad) -> dict[str, Any]:
                 "time": whole,
                 "request": {"method": "GET", "url": request.url, "headersSize": 400},
                 "response": {
-                    "status": request.status,
-                    "headersSize": 480,
-                    "bodySize": request.transfer_bytes,
-                    "_transferSize": request.transfer_bytes,
+                    "status": request.status, "headersSize": 480,
+                    "bodySize": request.transfer_bytes, "_transferSize": request.transfer_bytes,
                 },
                 "cache": {},
                 "timings": {
@@ -257,17 +247,15 @@ def har(load: PageLoad) -> dict[str, Any]:
                     for name, share in zip(names, shares, strict=True)
                 },
             }
-        )
+        )  # fmt: skip
     page = {"id": "page_1", "startedDateTime": _stamp(0.0), "pageTimings": {"onLoad": load.plt_ms}}
     return {"log": {"version": "1.2", "pages": [page], "entries": entries}}
 
 
 def write_results(
-    folder: Path,
-    records: Iterable[Record],
-    plan: Experiment,
+    folder: Path, records: Iterable[Record], plan: Experiment,
     environment: Environment = ENVIRONMENT,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write records, HAR files and the manifest as a run does; returns ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -62,11 +62,9 @@ def test_no_baseline_without_a_reason(
 
 
 def test_on_a_terminal_it_asks(
-    services: Services,
-    results: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    services: Services, results: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     asked: list[str] = []
 
     def answer(text: str) -> str:

@@ -295,13 +295,9 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_doctor(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    checks: list[MachineCheck],
-    differences: tuple[str, ...],
-    code: int,
-) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    checks: list[MachineCheck], differences: tuple[str, ...], code: int,
+) -> None:  # fmt: skip
     boots: list[int] = []
 
     def check(count: int, client: str, version: str, jobs: int) -> tuple[str, ...]:
@@ -356,9 +352,6 @@ def test_what_is_no_results_folder_is_a_wrong_word(
     given = [word.format(named, named, sample=sample) for word in words.split()]
     assert main(given, services) == 2
     out, err = capsys.readouterr()
-    why = {
-        "missing": "there is no such folder",
-        "empty": "it holds no manifest.json",
-        "file": "it is a file",
-    }[kind]
+    why = {"missing": "there is no such folder", "empty": "it holds no manifest.json",
+           "file": "it is a file"}[kind]  # fmt: skip
     assert (out, err) == ("", f"error: {named} is not a results folder: {why}\n")

@@ -227,13 +227,9 @@ def _bars_title(rows: Sequence[SweepRow]) -> str:
     return gain if rows[0].pair else "Page load time"
 
 
-BARS = FigureKind(
-    "chart",
-    _bars_title,
-    "Medians of proven loads; the thin line is their interval, where loads differ.",
-    plan_bars,
-    small=True,
-)
+BARS = FigureKind("chart", _bars_title,
+                  "Medians of proven loads; the thin line is their interval, where loads differ.",
+                  plan_bars, small=True)  # fmt: skip
 INTERVALS = FigureKind(
     "intervals",
     lambda rows: "How sure each load time is",
@@ -248,26 +244,18 @@ LOADS = FigureKind(
     "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
     "Wolfowitz); few loads leave it wide.",
     partial(
-        plan_distributions,
-        values=_load_times_ms,
-        heading=PLT_MS,
-        what="load",
-        least=LEAST_LOADS,
+        plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load", least=LEAST_LOADS,
         banded=True,
     ),
     small=True,
-)
+)  # fmt: skip
 REQUESTS = FigureKind(
     "latencies",
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "
     f"loads. Of more than {MAX_POINTS} values as many are drawn, at even distances.",
     partial(
-        plan_distributions,
-        values=_latencies_ms,
-        heading=LATENCY_MS,
-        what="request",
-        least=LEAST_REQUESTS,
-        banded=False,
+        plan_distributions, values=_latencies_ms, heading=LATENCY_MS, what="request",
+        least=LEAST_REQUESTS, banded=False,
     ),
-)
+)  # fmt: skip

@@ -16,67 +16,37 @@ from analysis.records.metric import PLT, Metric
 from testbed.model import MODIFIED, Condition, PageLoad, Record
 
 PAINT_GRAIN_MS = 4.0
-FIRST_PLT = Metric(
-    "first_plt_ms",
-    "first visit's load time",
-    "first visit PLT",
-    PLT.grain,
-    absent="the page was visited once",
-    better="faster",
-)
+FIRST_PLT = Metric("first_plt_ms", "first visit's load time", "first visit PLT", PLT.grain,
+                   absent="the page was visited once", better="faster")  # fmt: skip
 FIRST_FCP = Metric(
-    "first_fcp_ms",
-    "first visit's contentful paint",
-    "first visit paint",
-    PAINT_GRAIN_MS,
-    absent="the page was visited once, or painted neither text nor a picture",
-    places=0,
-)
+    "first_fcp_ms", "first visit's contentful paint", "first visit paint", PAINT_GRAIN_MS,
+    absent="the page was visited once, or painted neither text nor a picture", places=0,
+)  # fmt: skip
 MILESTONES = (
     Metric(
-        "ttfb_ms",
-        "time to first byte",
-        "first byte",
-        0.1,
+        "ttfb_ms", "time to first byte", "first byte", 0.1,
         absent="the browser did not tell when the page began to arrive",
         labels="times to first byte",
     ),
     Metric(
-        "fp_ms",
-        "first paint",
-        "first paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted nothing",
+        "fp_ms", "first paint", "first paint", PAINT_GRAIN_MS, absent="the page painted nothing",
         places=0,
     ),
     Metric(
-        "fcp_ms",
-        "first contentful paint",
-        "contentful paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture",
-        places=0,
+        "fcp_ms", "first contentful paint", "contentful paint", PAINT_GRAIN_MS,
+        absent="the page painted neither text nor a picture", places=0,
     ),
     Metric(
-        "lcp_ms",
-        "largest contentful paint",
-        "largest paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture that counts",
-        places=0,
+        "lcp_ms", "largest contentful paint", "largest paint", PAINT_GRAIN_MS,
+        absent="the page painted neither text nor a picture that counts", places=0,
     ),
     Metric(
-        "cls",
-        "layout shift",
-        "layout shift",
-        0.0,
-        absent="the page did not answer when it was asked",
-        places=4,
-        better="smaller",
+        "cls", "layout shift", "layout shift", 0.0,
+        absent="the page did not answer when it was asked", places=4, better="smaller",
     ),
     FIRST_PLT,
     FIRST_FCP,
-)
+)  # fmt: skip
 """What a visitor sees; browsers alone give it, and the first visit's of several."""
 
 

@@ -50,15 +50,11 @@ def _waiting(arm: str) -> dict[str, str]:
 
 
 CELL_COLUMNS: Columns = {
-    "plt_ms": "Median page load time of the proven trials.",
-    "plt_min_ms": "Least page load time.",
-    "plt_max_ms": "Greatest page load time.",
-    **_statistics("plt", "of the condition"),
-    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
-    **COUNTS,
-    **_waiting(""),
-    **_COVERED,
-}
+    "plt_ms": "Median page load time of the proven trials.", "plt_min_ms": "Least page load time.",
+    "plt_max_ms": "Greatest page load time.", **_statistics("plt", "of the condition"),
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.", **COUNTS,
+    **_waiting(""), **_COVERED,
+}  # fmt: skip
 """What each column of a row for one condition holds, after those of its knobs."""
 PAIR_COLUMNS: Columns = {
     "plt_off_ms": "Median page load time without Fast Open, over the seeds proven in both arms.",
@@ -226,14 +222,10 @@ def _waits(arm: str, cell: Cell | None) -> dict[str, float | None]:
 
 
 def _coverage_columns(coverage: ReplayCoverage) -> dict[str, float | None]:
-    return {
-        "requests_exact": coverage.exact,
-        "requests_inexact": coverage.inexact,
-        "requests_missed": coverage.missed,
-        "requests_not_made": coverage.not_made,
-        "bytes_covered_pct": coverage.bytes_pct,
-        "bytes_made_up_pct": coverage.made_up_pct,
-    }
+    return {"requests_exact": coverage.exact, "requests_inexact": coverage.inexact,
+            "requests_missed": coverage.missed, "requests_not_made": coverage.not_made,
+            "bytes_covered_pct": coverage.bytes_pct,
+            "bytes_made_up_pct": coverage.made_up_pct}  # fmt: skip
 
 
 class _OfCell(TypedDict):

@@ -83,9 +83,6 @@ def _capture(base: Record, new: Record) -> str:
     return next(iter(differing_captures(base, new)), CAPTURE_FILE)
 
 
-DESCRIPTION = VerdictKind(
-    judge=judge_promise,
-    rule="Scenarios: same is what became of the same promise.",
-    capture=_capture,
-    keeps_captures=True,
-)
+DESCRIPTION = VerdictKind(judge=judge_promise,
+                          rule="Scenarios: same is what became of the same promise.",
+                          capture=_capture, keeps_captures=True)  # fmt: skip

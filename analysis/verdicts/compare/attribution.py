@@ -183,13 +183,9 @@ def _ended(record: Record) -> str:
 
 
 def _judge(
-    cell: Cell,
-    pairs: Sequence[tuple[Record, Record]],
-    moved: Sequence[float],
-    pct: Estimate | None,
-    read: ReadPair,
-    alone: Collection[str],
-) -> CellAttribution:
+    cell: Cell, pairs: Sequence[tuple[Record, Record]], moved: Sequence[float],
+    pct: Estimate | None, read: ReadPair, alone: Collection[str],
+) -> CellAttribution:  # fmt: skip
     """Judge the trials that both have; their metric ``moved`` by so much."""
     n, metric = len(pairs), cell.metric
     differing = [

@@ -33,11 +33,9 @@ def read_captures(
 
 
 def differ_on_the_wire(
-    records: tuple[Record, Record],
-    captures: Pair | None,
-    problem: str | None,
+    records: tuple[Record, Record], captures: Pair | None, problem: str | None,
     name: str = CAPTURE_FILE,
-) -> tuple[PacketDifference | None, str | None]:
+) -> tuple[PacketDifference | None, str | None]:  # fmt: skip
     """Return the first packet that differs, or ``None`` and why none can be shown.
 
     ``captures`` and ``problem`` are from ``read_captures`` of the same ``records``.

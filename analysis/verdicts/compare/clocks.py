@@ -24,12 +24,8 @@ LINK_PROPERTIES = {"rtt": 1.0, "down_rate": -1.0, "up_rate": -1.0}
 """What of the link decides a load time, and whether more of it makes loads longer (1) or not."""
 
 Word = Literal["agrees", "explained", "differs", "unclear"]
-VERDICTS: dict[Word, Verdict] = {
-    "agrees": "same",
-    "explained": "same",
-    "differs": "different",
-    "unclear": "inconclusive",
-}
+VERDICTS: dict[Word, Verdict] = {"agrees": "same", "explained": "same", "differs": "different",
+                                 "unclear": "inconclusive"}  # fmt: skip
 REASONS: dict[str, str] = {
     "agrees": "the {} are within {:g} %",
     "explained": "the {} are not within {:g} %, and the browser computed for long enough "

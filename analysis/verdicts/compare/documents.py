@@ -35,11 +35,8 @@ from testbed.capture.difference import describe_difference
 
 SCHEMA_VERSION = 1
 JUNIT_CLASS = "firstflight.compare"
-SIGNS: dict[Verdict, str] = {
-    "different": ":x:",
-    "inconclusive": ":grey_question:",
-    "same": ":white_check_mark:",
-}
+SIGNS: dict[Verdict, str] = {"different": ":x:", "inconclusive": ":grey_question:",
+                             "same": ":white_check_mark:"}  # fmt: skip
 STATES: dict[Verdict, State] = {"different": "failed", "inconclusive": "skipped", "same": "passed"}
 BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
 MAX_CELLS = 50
@@ -48,11 +45,9 @@ MAX_DETAILS = 10
 
 
 def write_files(
-    comparison: Comparison,
-    junit: Path | None = None,
-    markdown: Path | None = None,
+    comparison: Comparison, junit: Path | None = None, markdown: Path | None = None,
     html: Path | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write JUnit XML, a Markdown comment and an HTML page where they are asked for.
 
     Raises:
@@ -212,11 +207,8 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
 def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
     if side is None:
         return None
-    return {
-        "outcomes": side.outcomes,
-        comparison.metric.name: side.values,
-        "median_ms": side.median_ms,
-    }
+    return {"outcomes": side.outcomes, comparison.metric.name: side.values,
+            "median_ms": side.median_ms}  # fmt: skip
 
 
 def _case(comparison: Comparison, cell: CellFinding) -> Case:
@@ -248,12 +240,8 @@ def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
 
 
 def _details(comparison: Comparison, cell: CellFinding) -> list[str]:
-    lines = [
-        f"<details><summary>{escape_html(name_cell(comparison, cell))}</summary>",
-        "",
-        escape(sentence(comparison, cell)),
-        "",
-    ]
+    lines = [f"<details><summary>{escape_html(name_cell(comparison, cell))}</summary>", "",
+             escape(sentence(comparison, cell)), ""]  # fmt: skip
     packets = packet_lines(cell)
     if packets:
         lines += ["```", *(line.replace("`", "'") for line in packets), "```", ""]

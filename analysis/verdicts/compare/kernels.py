@@ -89,11 +89,9 @@ class Overview:
 
 
 def change_of(
-    cells: tuple[Cell, Cell],
-    records: tuple[Record, Record],
-    captures: Pair | None,
+    cells: tuple[Cell, Cell], records: tuple[Record, Record], captures: Pair | None,
     difference: PacketDifference | None,
-) -> KernelChange | None:
+) -> KernelChange | None:  # fmt: skip
     """Return the change of a cell from the base to the new kernel; ``None`` without any trial.
 
     ``records`` and ``captures`` are those of one trial, and ``difference`` the first packet in

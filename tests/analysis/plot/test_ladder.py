@@ -32,13 +32,9 @@ def exchange(
     return Exchange(("client",), ("server",), WAY_MS, rungs, remarks, rules)
 
 
-HANDSHAKE = (
-    to_server(0, "SYN, cookie 7051…, data 5"),
-    to_client(50, "SYN-ACK 6"),
-    to_client(50.01, "data 7, ACK 6"),
-    to_server(100, "ACK 1"),
-    to_server(100.02, "ACK 8"),
-)
+HANDSHAKE = (to_server(0, "SYN, cookie 7051…, data 5"), to_client(50, "SYN-ACK 6"),
+             to_client(50.01, "data 7, ACK 6"), to_server(100, "ACK 1"),
+             to_server(100.02, "ACK 8"))  # fmt: skip
 
 
 def written(layout: Layout, kind: str) -> list[Text]:

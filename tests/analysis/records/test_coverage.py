@@ -174,10 +174,8 @@ def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     (trial,) = cell["trials"]
     assert trial["pinned"] is False
     assert [one["asked"][-6:] for one in trial["replay"]["inexact"]] == [
-        "170000",
-        "170001",
-        "170002",
-    ]
+        "170000", "170001", "170002",
+    ]  # fmt: skip
     failed = summary["cells"][1]["trials"][0]
     assert failed["outcome"] == "failed" and failed["plt_ms"] is None
     assert len(failed["replay"]["missed"]) == 3

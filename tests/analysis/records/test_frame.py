@@ -47,11 +47,8 @@ def test_a_row_for_each_trial_in_the_order_of_ids() -> None:
     assert set(flatten(OFF)) < set(frame.columns)
     on = frame[frame["tfo"]].iloc[0]
     assert (on["plt_ms"], on["rtt_ms"], on["page"], on["outcome"]) == (
-        1500.25,
-        100.0,
-        "amazon",
-        "ok",
-    )
+        1500.25, 100.0, "amazon", "ok",
+    )  # fmt: skip
     assert on["syns_with_payload"] == on["connections"] > 0
 
 

@@ -19,12 +19,9 @@ def good() -> Record:
 
 
 def test_last_ok_attempt_counts(good: Record) -> None:
-    attempts = [
-        replace(broken(good, "timeout"), attempt=1),
-        replace(good, attempt=2, reason="second"),
-        replace(good, attempt=3, reason="third"),
-        replace(broken(good, "unproven"), attempt=4),
-    ]
+    attempts = [replace(broken(good, "timeout"), attempt=1),
+                replace(good, attempt=2, reason="second"), replace(good, attempt=3, reason="third"),
+                replace(broken(good, "unproven"), attempt=4)]  # fmt: skip
     for order in (attempts, attempts[::-1]):
         (chosen,) = settle_attempts(order)
         assert chosen.reason == "third"

@@ -29,13 +29,9 @@ WAITED = Queueing(480, 12, 3, 40.0, 300.0, 420.5, 2600, 40.0, (420_500, 1000, *[
 
 
 def seen(
-    text: str,
-    down: Queueing,
-    up: Queueing,
-    plt_ms: float,
-    page: str = "amazon",
+    text: str, down: Queueing, up: Queueing, plt_ms: float, page: str = "amazon",
     traffic: str = "none",
-) -> Record:
+) -> Record:  # fmt: skip
     """A load behind a queue up, of which tc told ``text``."""
     asked = text.partition(" ")[0]
     link = LinkSpec(rtt_ms=20.0, qdisc_up=None if asked == FIFO else asked)
@@ -43,11 +39,8 @@ def seen(
     made = record(Condition(page, "chromium", link, tcp, traffic=traffic), 0, plt_ms)
     assert made.lab is not None and made.proof is not None
     knobs = {} if asked == FIFO else {"up.qdisc": text}
-    return replace(
-        made,
-        lab=replace(made.lab, knobs=made.lab.knobs | knobs),
-        proof=replace(made.proof, queueing={"down": down, "up": up}),
-    )
+    return replace(made, lab=replace(made.lab, knobs=made.lab.knobs | knobs),
+                   proof=replace(made.proof, queueing={"down": down, "up": up}))  # fmt: skip
 
 
 def table_of(folder: Path, records: list[Record]) -> ResultTable:

@@ -216,15 +216,10 @@ def hostile(url: str, folder: Path, reason: str) -> Page:
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
-NASTY = (
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "]]></style><img src=x onerror=alert(1)>",
-    "'\"><svg onload=alert(1)>",
-    "{{ 7 * 7 }}{% raw %}",
-    "javascript:alert(1)",
-    "\u202egnp.exe\u2028\x1b[31m\x00",
-)
+NASTY = ("</script><script>alert(1)</script>", "<!--<script>",
+         "]]></style><img src=x onerror=alert(1)>", "'\"><svg onload=alert(1)>",
+         "{{ 7 * 7 }}{% raw %}", "javascript:alert(1)",
+         "\u202egnp.exe\u2028\x1b[31m\x00")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

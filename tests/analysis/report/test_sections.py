@@ -30,12 +30,10 @@ DNS: tuple[Dns, ...] = ("hosts", "resolver")
 
 
 def sweep(
-    pages: Iterable[str] = ("amazon",),
-    rtts: Iterable[float] = (20.0,),
-    windows: Iterable[int] = (10,),
-    reuse: Iterable[int | None] = (None,),
+    pages: Iterable[str] = ("amazon",), rtts: Iterable[float] = (20.0,),
+    windows: Iterable[int] = (10,), reuse: Iterable[int | None] = (None,),
     tfos: Iterable[bool] = (False,),
-) -> list[Condition]:
+) -> list[Condition]:  # fmt: skip
     return [
         Condition(page, "graph", LinkSpec(rtt_ms=rtt),
                   TcpSpec(tfo=tfo, initcwnd_segments=window, requests_per_connection=most))

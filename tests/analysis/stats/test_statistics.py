@@ -174,14 +174,9 @@ def test_a_band_holds_the_true_distribution_as_often_as_it_says(n: int) -> None:
 def test_the_interval_of_a_mean_is_that_of_scipy_to_the_bit(n: int) -> None:
     for seed, scale in enumerate((1.0, 0.01, 1e4)):
         times = numpy.sort(skewed(seed, 1, n)[0] * scale)
-        there = stats.bootstrap(
-            (times,),
-            numpy.mean,
-            n_resamples=RESAMPLES,
-            confidence_level=LEVEL,
-            method="BCa",
-            rng=numpy.random.default_rng(SEED),
-        ).confidence_interval
+        there = stats.bootstrap((times,), numpy.mean, n_resamples=RESAMPLES, confidence_level=LEVEL,
+                                method="BCa",
+                                rng=numpy.random.default_rng(SEED)).confidence_interval  # fmt: skip
         interval = describe([float(each) for each in times]).mean.interval
         assert interval is not None
         assert (interval.low, interval.high) == (float(there.low), float(there.high))

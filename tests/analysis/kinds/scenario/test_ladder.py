@@ -46,11 +46,8 @@ def test_records_of_tls_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_sent_again_says_so(tmp_path: Path) -> None:
-    assert labels(
-        tmp_path,
-        Sent("client", 0, SYN, seq=1, payload=b"hello", arrives=()),
-        Sent("client", 1000, SYN, seq=1),
-    ) == ["SYN, data 5", "SYN (again)"]
+    assert labels(tmp_path, Sent("client", 0, SYN, seq=1, payload=b"hello", arrives=()),
+                  Sent("client", 1000, SYN, seq=1)) == ["SYN, data 5", "SYN (again)"]  # fmt: skip
 
 
 def test_several_connections_are_numbered(tmp_path: Path) -> None:

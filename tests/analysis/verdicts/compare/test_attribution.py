@@ -43,11 +43,9 @@ def shifted(*by_ns: int) -> tuple[Sent, ...]:
 
 
 def attribute(
-    tmp_path: Path,
-    new_ms: Sequence[float | None],
-    segments: Sequence[Sent] | None = LOAD,
+    tmp_path: Path, new_ms: Sequence[float | None], segments: Sequence[Sent] | None = LOAD,
     condition: Condition = OFF,
-) -> CellAttribution:
+) -> CellAttribution:  # fmt: skip
     """What a cell came to whose loads took 1000 ms, and now take ``new_ms``."""
     old = lane(tmp_path / "7.3", "7.3", {condition: [1000.0] * len(new_ms)}, LOAD)
     new = lane(tmp_path / "mine", "mine", {condition: new_ms}, segments)

@@ -52,16 +52,13 @@ def host(
         rtt = replace(rtt, measured=rtt_ms, tolerance_pct=5.0)
         found.append(
             replace(
-                one,
-                trial=trial,
-                trial_id=trial.id,
-                environment=HOST.id,
+                one, trial=trial, trial_id=trial.id, environment=HOST.id,
                 measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
                 lab=replace(one.lab, measurements=(rtt, *rest)),
                 machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
                 artefacts={},
             )
-        )
+        )  # fmt: skip
     return found
 
 
@@ -98,13 +95,9 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     ],
 )
 def test_verdicts(
-    compare: Callable[..., Comparison],
-    client: str,
-    plt_ms: float,
-    cpu_ms: float | None,
-    verdict: str,
-    code: int,
-) -> None:
+    compare: Callable[..., Comparison], client: str, plt_ms: float, cpu_ms: float | None,
+    verdict: str, code: int,
+) -> None:  # fmt: skip
     (condition,) = cells(client)
     found = compare(virtual(condition), host(condition, plt_ms, cpu_ms))
     (one,) = found.cells

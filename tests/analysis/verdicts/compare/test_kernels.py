@@ -25,11 +25,9 @@ OFF, ON = (
     Condition("amazon", "graph", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=tfo)) for tfo in (False, True)
 )
 Times = Mapping[Condition, Sequence[float | None]]
-OPENING = (
-    Sent(0, "client", SYN, window=64240),
-    Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
-    Sent(20_000_500, "client", ACK, 1, 1),
-)
+OPENING = (Sent(0, "client", SYN, window=64240),
+           Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
+           Sent(20_000_500, "client", ACK, 1, 1))  # fmt: skip
 ASKED = Sent(20_000_600, "client", ACK, 1, 1, b"GET /a")
 ANSWERED = Sent(40_000_000, "server", ACK, 1, 7, b"answer")
 ACKED = Sent(40_000_000, "client", ACK, 7, 1)

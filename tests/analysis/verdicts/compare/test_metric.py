@@ -47,11 +47,9 @@ def compare(
 ) -> Comparison:
     kernel = base[0].trial.kernel
     new = [replace(one, environment=OTHER.id) for one in new]
-    return compare_results(
-        write_records_of(tmp_path / "base", base, [FIRST], kernel),
-        write_records_of(tmp_path / "new", new, [FIRST], kernel, OTHER),
-        options,
-    )
+    return compare_results(write_records_of(tmp_path / "base", base, [FIRST], kernel),
+                           write_records_of(tmp_path / "new", new, [FIRST], kernel, OTHER),
+                           options)  # fmt: skip
 
 
 def only(found: Comparison) -> CellFinding:
