@@ -70,11 +70,8 @@ def measure(work: Work) -> Result:
     shares = ", ".join(f"{name} {cpu_s:.2f}" for name, cpu_s in parts.items())
     page_costs = ", ".join(f"{page.name} {page.typical_s:.2f}" for page in pages)
     return Result(
-        name="cost",
-        asked=f"under {LIMIT_S:g} CPU s a load, mean of four pages",
-        measured=f"{mean:.2f} s ({page_costs})",
-        verdict=judge(mean < LIMIT_S),
-        n=runs,
+        name="cost", asked=f"under {LIMIT_S:g} CPU s a load, mean of four pages",
+        measured=f"{mean:.2f} s ({page_costs})", verdict=judge(mean < LIMIT_S), n=runs,
         how=f"medians at 20 ms, one guest at a time. Of each load: {shares}; the rest is the page",
         real_time=True,
         details={
@@ -82,7 +79,7 @@ def measure(work: Work) -> Result:
             "stages_cpu_s": {stage.name: list(stage.cpu_s) for stage in stages},
             "pages_cpu_s": {page.name: list(page.cpu_s) for page in pages},
         },
-    )
+    )  # fmt: skip
 
 
 def increments(stages: Sequence[TrialStage]) -> dict[str, float]:

@@ -154,16 +154,10 @@ def _read(
     ticks = after["ticks"] - before["ticks"] - idle * seconds
     counted = grown(before, after)
     segments = counted["TcpInSegs"] + counted["TcpOutSegs"]
-    return SpentTime(
-        load.name,
-        max(0.0, ticks) * TICK_US / started,
-        {
-            "syn": 1.0,
-            "segment": segments / started - 1.0,
-            "accept_and_close": float(load.served),
-            "request": report["requests"] / started,
-        },
-    )
+    return SpentTime(load.name, max(0.0, ticks) * TICK_US / started, {
+        "syn": 1.0, "segment": segments / started - 1.0, "accept_and_close": float(load.served),
+        "request": report["requests"] / started,
+    })  # fmt: skip
 
 
 def fit_prices(loads: Sequence[SpentTime]) -> dict[str, float]:
@@ -262,22 +256,16 @@ def price_file(
         shlex.quote(f"prices_from={json.dumps(origin)}"),
     ]
     sets = " ".join(f"--set {option}" for option in options)
-    return "\n".join(
-        [
-            "# Price list of a server's work in virtual time, by the bench's server-price: a part",
-            f"# of an experiment file.  In us, over {len(fits)} rounds: medians with intervals of",
-            "# 95 %, and the range:",
-            *spreads,
-            "# Only the sum of accept and close is known; each has a half of it.  A greater price",
-            "# keeps the proportions, and trials short.  The same as options:",
-            f"#   {sets}",
-            f"prices_from = {json.dumps(origin)}",
-            "",
-            "[server]",
-            *(f"{name} = {value:g}" for name, value in knobs),
-            "",
-        ]
-    )
+    return "\n".join([
+        "# Price list of a server's work in virtual time, by the bench's server-price: a part",
+        f"# of an experiment file.  In us, over {len(fits)} rounds: medians with intervals of",
+        "# 95 %, and the range:", *spreads,
+        "# Only the sum of accept and close is known; each has a half of it.  A greater price",
+        "# keeps the proportions, and trials short.  The same as options:", f"#   {sets}",
+        f"prices_from = {json.dumps(origin)}", "", "[server]",
+        *(f"{name} = {value:g}" for name, value in knobs),
+        "",
+    ])  # fmt: skip
 
 
 def _interval(sample: SampleStatistics) -> str:

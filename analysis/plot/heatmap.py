@@ -55,14 +55,10 @@ def heatmap(
             hint("n", "Q", "Values"),
         ],
     }
-    fields = mark(
-        "rect",
-        {
-            **shared,
-            "fill": field("hue", "N", scale=None, legend=None),
-            "fillOpacity": field("strength", "Q", scale=None, legend=None),
-        },
-    )
+    fields = mark("rect", {
+        **shared, "fill": field("hue", "N", scale=None, legend=None),
+        "fillOpacity": field("strength", "Q", scale=None, legend=None),
+    })  # fmt: skip
     words = mark("text", {**shared, "text": field("text", "N")}, more={"baseline": "middle"})
     size = (_step(len(wide), paired=len(panels) > 1) * len(wide), ROW_PX * len(high))
     properties = {**inline(cells), **describe(value, None, rows_of.given(x, y, facet), len(cells)),

@@ -136,19 +136,11 @@ def _points(
         if not values:
             continue
         words = {split: _text(split, name, known[name]) for split, name in parts.items()}
-        points.append(
-            {
-                "kind": kind,
-                "x": _place(known[columns.x], columns.x),
-                "y": statistics.median(values),
-                "low": min(values),
-                "high": max(values),
-                "n": len(values),
-                **fixed,
-                **words,
-                "pattern": words.get("dash", MEASURED) if kind == MEASURED else kind,
-            }
-        )
+        points.append({
+            "kind": kind, "x": _place(known[columns.x], columns.x), "y": statistics.median(values),
+            "low": min(values), "high": max(values), "n": len(values), **fixed, **words,
+            "pattern": words.get("dash", MEASURED) if kind == MEASURED else kind,
+        })  # fmt: skip
     return points
 
 

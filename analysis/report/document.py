@@ -86,23 +86,14 @@ def render_html(
         .get_template(f"{table.kind}/report.html.jinja")
         .render(
             title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
-            experiment=experiment,
-            identity=results.identity,
-            table=table,
-            pages=_pages(table),
-            reference=reference,
-            rebuilt=rebuilt,
-            figures=figures,
-            sections=sections,
-            findings=findings(table),
-            trials=lines,
+            experiment=experiment, identity=results.identity, table=table, pages=_pages(table),
+            reference=reference, rebuilt=rebuilt, figures=figures, sections=sections,
+            findings=findings(table), trials=lines,
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
-            **_evidence(results, table),
-            **{"waterfall_data": NO_WATERFALLS, **own},
+            **_evidence(results, table), **{"waterfall_data": NO_WATERFALLS, **own},
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
-            manifest=manifest_sections(results.manifest),
-            command=command_of(results.manifest),
+            manifest=manifest_sections(results.manifest), command=command_of(results.manifest),
             origins=origins_of(results.manifest),
             citations=[
                 cite_tool(revision_of(results.manifest)),
@@ -113,7 +104,7 @@ def render_html(
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
-    )
+    )  # fmt: skip
 
 
 def _pages(table: ResultTable) -> list[str]:

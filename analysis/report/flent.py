@@ -95,23 +95,14 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
     return {
         "version": 3,
         "metadata": {
-            "NAME": "tcp_bidirectional",
-            "TITLE": title,
-            "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s",
-            "TIME": began,
-            "T0": began,
-            "LENGTH": length_s,
-            "TOTAL_LENGTH": length_s,
-            "STEP_SIZE": STEP_NS / 1e9,
-            "HOST": "server",
-            "HOSTS": ["server"],
-            "LOCAL_HOST": "client",
+            "NAME": "tcp_bidirectional", "TITLE": title,
+            "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s", "TIME": began,
+            "T0": began, "LENGTH": length_s, "TOTAL_LENGTH": length_s, "STEP_SIZE": STEP_NS / 1e9,
+            "HOST": "server", "HOSTS": ["server"], "LOCAL_HOST": "client",
             "IP_VERSION": 6 if link.ip == "6" else 4,
-            "TEST_PARAMETERS": {},
-            "DATA_FILENAME": f"{record.trial_id}{SUFFIX}",
+            "TEST_PARAMETERS": {}, "DATA_FILENAME": f"{record.trial_id}{SUFFIX}",
         },
-        "x_values": times_s,
-        "results": series,
+        "x_values": times_s, "results": series,
         "raw_values": {
             name: [
                 {"t": first_ns / 1e9 + time_s, "val": value}
@@ -120,7 +111,7 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
             ]
             for name, values in series.items()
         },
-    }
+    }  # fmt: skip
 
 
 def _list_arrivals(

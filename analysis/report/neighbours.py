@@ -53,10 +53,7 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
         record, _ = loads[0]
         r_factor = _median([each.r_factor for each in same])
         yield FlowLine(
-            cell,
-            flow,
-            goodput,
-            _share_pct(record, flow.way, goodput),
+            cell, flow, goodput, _share_pct(record, flow.way, goodput),
             _median([_fairness(flows, flow) for _, flows in loads]),
             _median([each.retransmits for each in same]),
             _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
@@ -69,7 +66,7 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
             _median([each.fetches for each in same]),
             _median([each.fetch_p50_ms for each in same]),
             _median([each.plt_ms for each in same]),
-        )
+        )  # fmt: skip
 
 
 def _share_pct(record: Record, way: str, goodput_kbit: float) -> float | None:

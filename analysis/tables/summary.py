@@ -145,11 +145,9 @@ def summarise(results: Results, table: ResultTable) -> Summary:
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
         "identity": {**asdict(results.identity), **_identity_facts(results.manifest)},
-        "counts": _counts(table.cells),
-        "warm_ups": results.warm_ups,
-        "table": table_rows(table),
+        "counts": _counts(table.cells), "warm_ups": results.warm_ups, "table": table_rows(table),
         "cells": [_cell(cell, with_trials) for cell in table.cells],
-    }
+    }  # fmt: skip
 
 
 def render_summary(summary: Mapping[str, Any]) -> str:
@@ -183,15 +181,11 @@ def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
 
 def _cell(cell: Cell, with_trials: bool) -> _Fields:
     summary: CellSummary = {
-        "condition": cell.axes,
-        "status": cell.status,
-        "planned": cell.planned,
-        "outcomes": cell.outcomes,
-        "plt_ms": _fields(cell.by(PLT).spread),
-        "sample_ms": _fields(cell.by(PLT).sample),
-        "coverage": asdict(cell.coverage),
+        "condition": cell.axes, "status": cell.status, "planned": cell.planned,
+        "outcomes": cell.outcomes, "plt_ms": _fields(cell.by(PLT).spread),
+        "sample_ms": _fields(cell.by(PLT).sample), "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records if with_trials],
-    }
+    }  # fmt: skip
     return {**summary, **tables_of(cell.kind).of_cell(cell)}
 
 
@@ -240,16 +234,12 @@ def _calibration(lab: LabReading | None) -> list[MeasurementSummary] | None:
         return None
     return [
         {
-            "name": m.name,
-            "unit": m.unit,
-            "measured": finite(m.measured),
-            "theory": finite(m.theory),
-            "error_pct": finite(m.error_pct),
-            "tolerance_pct": finite(m.tolerance_pct),
-            "within": m.within,
+            "name": m.name, "unit": m.unit, "measured": finite(m.measured),
+            "theory": finite(m.theory), "error_pct": finite(m.error_pct),
+            "tolerance_pct": finite(m.tolerance_pct), "within": m.within,
         }
         for m in sorted(lab.measurements, key=lambda m: (m.name, m.unit))
-    ]
+    ]  # fmt: skip
 
 
 def finite(value: float) -> float | None:

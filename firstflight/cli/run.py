@@ -180,12 +180,10 @@ def _finish(
         _log.info("report: %s", ", ".join(str(path) for path in list_pages(folder, lanes)))
     if as_json:
         document: dict[str, Any] = ended.get("") or {
-            "results": str(folder),
-            "exit_code": code,
-            "lanes": ended,
+            "results": str(folder), "exit_code": code, "lanes": ended,
             "comparison": compared.document if compared else None,
             "kernels": compared.kernels if compared else None,
-        }
+        }  # fmt: skip
         click.echo(json.dumps(document, indent=2))
     return code
 

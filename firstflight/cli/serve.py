@@ -82,12 +82,10 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
 def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
     if as_json:
         facts = {
-            "page": page,
-            "url": site.archive.root_url,
-            "resolver_rules": site.resolver_rules,
+            "page": page, "url": site.archive.root_url, "resolver_rules": site.resolver_rules,
             "tls": None if site.tls is None else str(site.tls),
             "listeners": [asdict(each) | {"address": each.addresses[0]} for each in site.listeners],
-        }
+        }  # fmt: skip
         click.echo(json.dumps(facts))
         return
     click.echo(f"{page}: {site.archive.root_url}")

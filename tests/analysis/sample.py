@@ -87,10 +87,7 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
     tfo = condition.tcp.tfo
     made = number // 3
     return Record(
-        trial_id=trial.id,
-        trial=trial,
-        outcome="ok",
-        environment=ENVIRONMENT.id,
+        trial_id=trial.id, trial=trial, outcome="ok", environment=ENVIRONMENT.id,
         lab=LabReading(
             (
                 Measurement("rtt", "ms", rtt + 1.0037, rtt + 1.0035, 0.1),
@@ -104,13 +101,11 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
             "chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)
         ),
         replay=Replay(
-            number,
-            most_per_connection=3,
+            number, most_per_connection=3,
             protocols={f"http://www.{condition.page}.test HTTP/1.1": number},
         ),
         proof=Proof(
-            connections=made,
-            syns=made,
+            connections=made, syns=made,
             syns_with_payload=made if tfo else 0,
             syn_payload_bytes=made * 471 if tfo else 0,
             cookie_requests=0,
@@ -121,7 +116,7 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
         ),
         cost=Cost(2.1 + noise.random(), 3.2 + noise.random(), plt_ms / 1000 + 9.0),
         artefacts={"client.pcap": hashlib.sha256(trial.id.encode()).hexdigest()},
-    )
+    )  # fmt: skip
 
 
 def with_milestones(good: Record, **values: float | None) -> Record:
@@ -129,12 +124,10 @@ def with_milestones(good: Record, **values: float | None) -> Record:
     plt_ms, rtt_ms = load_of(good).plt_ms, good.trial.condition_as(Condition).link.rtt_ms
     first = 4.0 * round((plt_ms * 0.3 + rtt_ms) / 4.0)
     seen: dict[str, Any] = {
-        "ttfb_ms": 3.1 * rtt_ms + 21.9,
-        "fp_ms": first,
+        "ttfb_ms": 3.1 * rtt_ms + 21.9, "fp_ms": first,
         "fcp_ms": first + (8.0 if good.trial.condition_as(Condition).page == "wsj" else 0.0),
-        "lcp_ms": first + 12.0,
-        "cls": 0.0016,
-    }
+        "lcp_ms": first + 12.0, "cls": 0.0016,
+    }  # fmt: skip
     return replace(good, measured=replace(load_of(good), **seen | values))
 
 

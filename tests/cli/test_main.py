@@ -278,22 +278,15 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (cache / "pages").exists()
 
 
-@pytest.mark.parametrize(
-    ("checks", "differences", "code"),
-    [
-        ([MachineCheck("a", True, "here")], (), 0),
-        (
-            [
-                MachineCheck("a", True, "here"),
-                MachineCheck("b", False, "gone", "get it", needed=False),
-            ],
-            (),
-            0,
-        ),
-        ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
-        ([MachineCheck("a", True, "here")], ("packet 7",), 1),
-    ],
-)
+@pytest.mark.parametrize(("checks", "differences", "code"), [
+    ([MachineCheck("a", True, "here")], (), 0),
+    (
+        [MachineCheck("a", True, "here"), MachineCheck("b", False, "gone", "get it", needed=False)],
+        (), 0,
+    ),
+    ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
+    ([MachineCheck("a", True, "here")], ("packet 7",), 1),
+])  # fmt: skip
 def test_doctor(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     checks: list[MachineCheck], differences: tuple[str, ...], code: int,
@@ -330,17 +323,10 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "compare {} {}",
-        "compare {sample} {}",
-        "report {}",
-        "baseline update {} --reason because-it-changed",
-        "history add {}",
-        "run --resume {}",
-    ],
-)
+@pytest.mark.parametrize("words", [
+    "compare {} {}", "compare {sample} {}", "report {}",
+    "baseline update {} --reason because-it-changed", "history add {}", "run --resume {}",
+])  # fmt: skip
 def test_what_is_no_results_folder_is_a_wrong_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, words: str
 ) -> None:

@@ -68,13 +68,10 @@ def test_each_kernel_is_a_lane() -> None:
     assert lane.warmup_blocks == 0
 
 
-@pytest.mark.parametrize(
-    ("kernel", "version", "said"),
-    [
-        ("virtul", "7.3", "--kernel virtul: no such kernel (did you mean 'virtual'?); allowed"),
-        ("virtual", "7.4", "--kernel-version 7.4: the virtual kernel has no version '7.4'"),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "version", "said"), [
+    ("virtul", "7.3", "--kernel virtul: no such kernel (did you mean 'virtual'?); allowed"),
+    ("virtual", "7.4", "--kernel-version 7.4: the virtual kernel has no version '7.4'"),
+])  # fmt: skip
 def test_a_kernel_that_is_none(kernel: str, version: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match="allowed: ") as caught:
         plan_lanes(CACHED, kernel, (version,), False, False, CATALOGUE)

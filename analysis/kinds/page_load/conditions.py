@@ -107,16 +107,13 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
         ours, paper = _result(row), row.pair.paper if row.pair else None
         interval = _interval(row)
         status = row.pair.status if row.pair else row.cells[0].status
-        bars.append(
-            {
-                CONDITION: label,
-                SOURCE: OURS,
-                heading: ours.median if ours else None,
-                LOW: interval.low if interval else None,
-                HIGH: interval.high if interval else None,
-                NOTE: status.replace("_", " "),
-            }
-        )
+        bars.append({
+            CONDITION: label, SOURCE: OURS,
+            heading: ours.median if ours else None,
+            LOW: interval.low if interval else None,
+            HIGH: interval.high if interval else None,
+            NOTE: status.replace("_", " "),
+        })  # fmt: skip
         if paper:
             bars.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
     ends = (LOW, HIGH)
@@ -132,16 +129,13 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
         for cell in row.cells:
             median = cell.sample.median if cell.sample else None
             interval = median.interval if median else None
-            points.append(
-                {
-                    CONDITION: label,
-                    PAIR_AXIS: cell.axes.get(PAIR_AXIS),
-                    PLT_MS: median.value if median else None,
-                    LOW: interval.low if interval else None,
-                    HIGH: interval.high if interval else None,
-                    EVERY: spread_over(sorted(cell.by_seed.values()), MAX_POINTS),
-                }
-            )
+            points.append({
+                CONDITION: label, PAIR_AXIS: cell.axes.get(PAIR_AXIS),
+                PLT_MS: median.value if median else None,
+                LOW: interval.low if interval else None,
+                HIGH: interval.high if interval else None,
+                EVERY: spread_over(sorted(cell.by_seed.values()), MAX_POINTS),
+            })  # fmt: skip
     arms = PAIR_AXIS if rows[0].pair else None
     chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms, every=EVERY)
     return chart.sized(_beside(labels))

@@ -146,12 +146,9 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
         "planned_on": pair.on.planned if pair.on else 0,
         "proven_off": len(pair.off.proven) if pair.off else 0,
         "proven_on": len(pair.on.proven) if pair.on else 0,
-        **_waits("off", pair.off),
-        **_waits("on", pair.on),
-        **_coverage_columns(pair.coverage),
-        "status": pair.status,
-        "problems": " | ".join(pair.problems),
-    }
+        **_waits("off", pair.off), **_waits("on", pair.on), **_coverage_columns(pair.coverage),
+        "status": pair.status, "problems": " | ".join(pair.problems),
+    }  # fmt: skip
 
 
 def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
@@ -159,16 +156,12 @@ def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
     return {
         **shown_axes(cell.axes, axes),
         "plt_ms": plt.median if plt else None,
-        **_spread_columns("plt", "ms", plt),
-        **_sample_columns("plt", cell.sample),
+        **_spread_columns("plt", "ms", plt), **_sample_columns("plt", cell.sample),
         "ci_level_pct": _level(cell.sample.median if cell.sample else None),
-        "planned": cell.planned,
-        "proven": len(cell.proven),
-        **_waits("", cell),
-        **_coverage_columns(cell.coverage),
-        "status": cell.status,
+        "planned": cell.planned, "proven": len(cell.proven), **_waits("", cell),
+        **_coverage_columns(cell.coverage), "status": cell.status,
         "problems": " | ".join(cell.problems),
-    }
+    }  # fmt: skip
 
 
 def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
@@ -256,9 +249,5 @@ DESCRIPTION = TableKind(
         "With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
         "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES},
     },
-    rows=_rows,
-    of_cell=_of_cell,
-    of_trial=_of_trial,
-    cell_fields=_OfCell,
-    trial_fields=_OfTrial,
-)
+    rows=_rows, of_cell=_of_cell, of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial,
+)  # fmt: skip

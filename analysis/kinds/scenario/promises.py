@@ -150,13 +150,11 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     known = find_kernel_warnings(results[0].folder, results[0].records) if len(results) > 1 else ()
     rows = (
         PromiseRow(
-            clean(key[0]),
-            key[1],
-            _read(key),
+            clean(key[0]), key[1], _read(key),
             tuple(_find(each, key, known if place else ()) for place, each in enumerate(results)),
         )
         for key in texts
-    )
+    )  # fmt: skip
     title = next((str(experiment_of(each.manifest).get("title") or "") for each in results), "")
     return PromiseTable(clean(title) or "Promises", tuple(map(Lane, results)), tuple(rows))
 

@@ -40,11 +40,9 @@ def _values(record: Record) -> dict[str, Any]:
         return {}
     passages = result.performance.passages
     return {
-        "verdict": result.verdict,
-        "calls": len(result.performance.calls),
-        "packets": len(passages),
+        "verdict": result.verdict, "calls": len(result.performance.calls), "packets": len(passages),
         "lost": sum(not passage.arrivals for passage in passages),
-    }
+    }  # fmt: skip
 
 
 DESCRIPTION = RecordKind(

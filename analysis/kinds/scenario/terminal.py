@@ -55,13 +55,11 @@ def render_markdown(table: PromiseTable) -> str:
     """Return the table as GitHub Flavored Markdown, with what is not kept below it."""
     rows = (
         (
-            f"`{row.name}`",
-            escape(row.promise.title),
-            escape(row.promise.source),
+            f"`{row.name}`", escape(row.promise.title), escape(row.promise.source),
             *(_marked(finding.words, finding.state) for finding in row.findings),
         )
         for row in table.rows
-    )
+    )  # fmt: skip
     lanes = (escape(lane.name) for lane in table.lanes)
     lines = [f"### {escape(table.title)}", ""]
     lines += make_table(("Scenario", "Promise", "Source", *lanes), rows)

@@ -113,22 +113,16 @@ def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Quantity) 
     ordered = sorted(rows, key=lambda r: [values_of(rows, n).index(r.axes.get(n)) for n in axes])
     fields: list[dict[str, Any]] = [
         {
-            x: row.axes.get(x),
-            y: row.axes.get(y),
-            CONDITION: name_axes(row.axes, rest),
+            x: row.axes.get(x), y: row.axes.get(y), CONDITION: name_axes(row.axes, rest),
             shown.heading: next((value for _, value in shown.of(row)), None),
         }
         for row in ordered
-    ]
+    ]  # fmt: skip
     chart = plot.heatmap(
-        fields,
-        x,
-        y,
-        shown.heading,
+        fields, x, y, shown.heading,
         facet=CONDITION if rest else None,
-        title=name_axes(rows[0].axes, (PAGE,)),
-        diverging=shown.diverging,
-    )
+        title=name_axes(rows[0].axes, (PAGE,)), diverging=shown.diverging,
+    )  # fmt: skip
     return chart.sized(max(PLOT_PX[0], LEAST_CELL_PX * len(values_of(rows, x))))
 
 

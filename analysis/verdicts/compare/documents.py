@@ -67,18 +67,11 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
     ``cells`` are in the order of the base's table; ``kernels`` is there where they are two.
     """
     document: ComparisonDocument = {
-        "schema": SCHEMA_VERSION,
-        "verdict": comparison.verdict,
-        "exit_code": comparison.exit_code,
-        "headline": headline(comparison),
-        "base": comparison.base,
-        "new": comparison.new,
-        "kernel": comparison.kernel,
-        "alpha": comparison.alpha,
-        "min_effect_pct": comparison.min_effect_pct,
-        "allow_faster": comparison.allow_faster,
-        "metric": comparison.metric.name,
-        "counts": comparison.counts,
+        "schema": SCHEMA_VERSION, "verdict": comparison.verdict, "exit_code": comparison.exit_code,
+        "headline": headline(comparison), "base": comparison.base, "new": comparison.new,
+        "kernel": comparison.kernel, "alpha": comparison.alpha,
+        "min_effect_pct": comparison.min_effect_pct, "allow_faster": comparison.allow_faster,
+        "metric": comparison.metric.name, "counts": comparison.counts,
         "under_test": {
             "environment": [asdict(part) for part in comparison.parts],
             "knobs": {
@@ -87,10 +80,9 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
         },
         "cells": [_cell(comparison, cell) for cell in comparison.cells],
         "gains": [_cell(comparison, cell) for cell in comparison.gains],
-        "uniform_p": comparison.uniform,
-        "added": list(comparison.added),
+        "uniform_p": comparison.uniform, "added": list(comparison.added),
         "notes": list(comparison.notes),
-    }
+    }  # fmt: skip
     if comparison.kernels is not None:
         document["kernels"] = _kernels(comparison, comparison.kernels)
     return document
@@ -137,9 +129,7 @@ def render_page(comparison: Comparison) -> str:
         open_templates()
         .get_template("comparison.html.jinja")
         .render(
-            comparison=comparison,
-            headline=headline(comparison),
-            notes=notes_of(comparison),
+            comparison=comparison, headline=headline(comparison), notes=notes_of(comparison),
             columns=columns,
             rows=list(zip(badges, zip(*(c.cells for c in columns), strict=True), strict=True)),
             sentences=[sentence(comparison, cell) for cell in comparison.worst_first],
@@ -150,22 +140,20 @@ def render_page(comparison: Comparison) -> str:
             packets=[each for each in packets if each[1]],
             style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         )
-    )
+    )  # fmt: skip
 
 
 def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
     overview = comparison.overview
     return {
-        "base": asdict(kernels.base),
-        "new": asdict(kernels.new),
-        "words": comparison.words,
+        "base": asdict(kernels.base), "new": asdict(kernels.new), "words": comparison.words,
         "overview_pct": _overview(comparison, overview) if overview else None,
         "overview_pct_by_client": {
             client: _overview(comparison, client_overview)
             for client, client_overview in comparison.overviews.items()
         },
         "savings": [_saving(saving) for saving in kernels.savings],
-    }
+    }  # fmt: skip
 
 
 def _overview(comparison: Comparison, overview: Overview) -> dict[str, Any]:
@@ -181,21 +169,15 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
     if packets is not None and cell.packets is not None:
         packets |= {"seed": cell.packets_seed, "text": describe_difference(cell.packets)}
     document: CellDocument = {
-        "name": name_cell(comparison, cell),
-        "condition": cell.axes,
-        "verdict": cell.verdict,
-        "counts_as": comparison.counted(cell),
-        "direction": cell.direction,
-        "reason": cell.reason,
+        "name": name_cell(comparison, cell), "condition": cell.axes, "verdict": cell.verdict,
+        "counts_as": comparison.counted(cell), "direction": cell.direction, "reason": cell.reason,
         "more_runs": cell.more_runs,
         "effect": asdict(cell.effect) if cell.effect else None,
         "tests": {name: asdict(found) for name, found in cell.significance.items()},
-        "base": _side(comparison, cell.base),
-        "new": _side(comparison, cell.new),
+        "base": _side(comparison, cell.base), "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
-        "packets": packets,
-        "packets_note": cell.packets_note,
-    }
+        "packets": packets, "packets_note": cell.packets_note,
+    }  # fmt: skip
     if comparison.kernels is not None:
         change = asdict(cell.change) | {"parts_at": first_packet(cell)} if cell.change else None
         document["word"], document["change"] = cell.word, change
@@ -214,13 +196,11 @@ def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
 def _case(comparison: Comparison, cell: CellFinding) -> Case:
     says = plain(sentence(comparison, cell))
     return Case(
-        name_cell(comparison, cell),
-        STATES[comparison.counted(cell)],
-        says,
+        name_cell(comparison, cell), STATES[comparison.counted(cell)], says,
         cell.direction or "changed",
         tuple(plain(line) for line in packet_lines(cell)) or (says,),
         says,
-    )
+    )  # fmt: skip
 
 
 def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:

@@ -83,12 +83,9 @@ def pair_trials(cells: tuple[Cell, Cell]) -> tuple[TrialPair, ...]:
 def pair_records(base: Record, new: Record, metric: Metric = PLT) -> TrialPair:
     """Pair the same trial of both folders; what a record does not have is not a number."""
     return TrialPair(
-        base.trial.seed,
-        base.trial.repetition,
-        _value(base, metric),
-        _value(new, metric),
+        base.trial.seed, base.trial.repetition, _value(base, metric), _value(new, metric),
         *(_same(base.artefacts.get(name), new.artefacts.get(name)) for name in KEPT),
-    )
+    )  # fmt: skip
 
 
 def _value(record: Record, metric: Metric) -> float:

@@ -111,26 +111,17 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
     if swapped:
         notes.append("The virtual kernel is BASE, whatever the order of the folders.")
     return Comparison(
-        base=str(base),
-        new=str(new),
-        kernel=kernel,
-        alpha=options.alpha,
-        min_effect_pct=least,
-        allow_faster=options.allow_faster,
-        parts=parts,
-        knobs=tested,
-        names=_names([*ours, *theirs], knobs),
-        cells=tuple(cells),
+        base=str(base), new=str(new), kernel=kernel, alpha=options.alpha, min_effect_pct=least,
+        allow_faster=options.allow_faster, parts=parts, knobs=tested,
+        names=_names([*ours, *theirs], knobs), cells=tuple(cells),
         added=tuple(match.axes for match in matches if match.base is None),
-        notes=tuple(notes),
-        kernels=kernels,
+        notes=tuple(notes), kernels=kernels,
         metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
-        kind=kind,
-        drawn=drawn is not None,
+        kind=kind, drawn=drawn is not None,
         gains=tuple(drawn.gains) if drawn else (),
         uniform=drawn.uniform if drawn else None,
         misses=clean(later.manifest.get("environment", {}).get("facts", {}).get(MISSES, "")),
-    )
+    )  # fmt: skip
 
 
 def _refuse_without_numbers(base: Sequence[Cell], new: Sequence[Cell]) -> None:

@@ -122,13 +122,10 @@ def overview_of(changes: Mapping[int, KernelChange]) -> Overview | None:
     values = [change.pct.value for change in changes.values()]
     partings = [change.parting for change in changes.values() if change.parting is not None]
     return Overview(
-        cells=len(values),
-        median=statistics.median(values),
-        low=min(values),
-        high=max(values),
+        cells=len(values), median=statistics.median(values), low=min(values), high=max(values),
         largest=max(changes, key=lambda place: abs(changes[place].pct.value)),
         partings={parting: partings.count(parting) for parting in dict.fromkeys(partings)},
-    )
+    )  # fmt: skip
 
 
 def savings_of(

@@ -55,15 +55,12 @@ def elsewhere(what: str, value: str) -> Record:
     return replace(other, trial=trial, trial_id=trial.id)
 
 
-@pytest.mark.parametrize(
-    ("what", "value"),
-    [
-        ("environment id", "ffff"),
-        ("kernel", "host"),
-        ("kernel version", "6.1"),
-        ("version of client chromium", "Chrome/1"),
-    ],
-)
+@pytest.mark.parametrize(("what", "value"), [
+    ("environment id", "ffff"),
+    ("kernel", "host"),
+    ("kernel version", "6.1"),
+    ("version of client chromium", "Chrome/1"),
+])  # fmt: skip
 def test_refuses_to_pool(good: Record, what: str, value: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_identity([good, elsewhere(what, value)])

@@ -90,12 +90,10 @@ def test_the_page_never_scrolls_sideways(
               "sweep": lambda: write_sweep(tmp_path / "sweep")}[content]()  # fmt: skip
     write_reports(folder)
     page = tmp_path / "probe.html"
-    page.write_text(
-        probe(
-            (folder / "report.html").read_text(),
-            "document.title=document.documentElement.scrollWidth+' '+innerWidth",
-        )
-    )
+    page.write_text(probe(
+        (folder / "report.html").read_text(),
+        "document.title=document.documentElement.scrollWidth+' '+innerWidth",
+    ))  # fmt: skip
     found = re.search(r"<title>(\d+) (\d+)</title>", dump(page, tmp_path / "profile", width))
     assert found is not None
     assert int(found[1]) <= int(found[2]) == width

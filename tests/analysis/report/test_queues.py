@@ -98,30 +98,25 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
     pages = [f"page{number}" for number in range(MAX_FIGURES + 3)]
     loads = [
         seen(
-            FQ_CODEL,
-            IDLE,
+            FQ_CODEL, IDLE,
             replace(
                 WAITED, peak_ms=2 + number / 1000, peaks_us=(2000 + number, *WAITED.peaks_us[1:])
             ),
-            1.0,
-            page,
+            1.0, page,
         )
         for number, page in enumerate(pages)
-    ]
+    ]  # fmt: skip
     panels = plan_waits(rows_of(table_of(tmp_path, loads)))
     assert [panel.title for panel in panels] == [f"{page}: up" for page in pages[3:]]
 
 
-@pytest.mark.parametrize(
-    ("told", "target_ms"),
-    [
-        (FQ_CODEL, 5.0),
-        ("codel limit 1000p target 500us interval 100ms", 0.5),
-        ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
-        ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None),
-        ("pfifo limit 100p", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("told", "target_ms"), [
+    (FQ_CODEL, 5.0),
+    ("codel limit 1000p target 500us interval 100ms", 0.5),
+    ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
+    ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None),
+    ("pfifo limit 100p", None),
+    ("", None),
+])  # fmt: skip
 def test_the_target_of_a_queue(told: str, target_ms: float | None) -> None:
     assert read_target_ms(told) == target_ms

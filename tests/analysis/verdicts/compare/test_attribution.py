@@ -77,15 +77,12 @@ def test_shifts_by_clock_reads_are_phase_only(
     assert found.other_packets is False
 
 
-@pytest.mark.parametrize(
-    ("by_ns", "new_ms", "verdict"),
-    [
-        ((0, CLOCK_READ_NS + 1), 1000.0, "other packets"),
-        ((0, 391 * CLOCK_READ_NS), 1000.0, "other packets"),
-        ((0, CLOCK_READ_NS), 1000.0 + PHASE_NS / 1e6, "slower"),
-        ((0, CLOCK_READ_NS), 1000.0 - PHASE_NS / 1e6, "faster"),
-    ],
-)
+@pytest.mark.parametrize(("by_ns", "new_ms", "verdict"), [
+    ((0, CLOCK_READ_NS + 1), 1000.0, "other packets"),
+    ((0, 391 * CLOCK_READ_NS), 1000.0, "other packets"),
+    ((0, CLOCK_READ_NS), 1000.0 + PHASE_NS / 1e6, "slower"),
+    ((0, CLOCK_READ_NS), 1000.0 - PHASE_NS / 1e6, "faster"),
+])  # fmt: skip
 def test_phase_is_strict(
     tmp_path: Path, by_ns: tuple[int, ...], new_ms: float, verdict: str
 ) -> None:

@@ -132,14 +132,11 @@ def test_lanes_and_places_without_results_are_refused(tmp_path: Path, base: Path
         compare_results(base, tmp_path / "lanes")
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (CompareOptions(alpha=0.0), "alpha 0"),
-        (CompareOptions(alpha=float("nan")), "alpha nan"),
-        (CompareOptions(min_effect_pct=-1.0), "minimum effect of -1 %"),
-    ],
-)
+@pytest.mark.parametrize(("options", "told"), [
+    (CompareOptions(alpha=0.0), "alpha 0"),
+    (CompareOptions(alpha=float("nan")), "alpha nan"),
+    (CompareOptions(min_effect_pct=-1.0), "minimum effect of -1 %"),
+])  # fmt: skip
 def test_numbers_that_make_no_sense(base: Path, options: CompareOptions, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         compare_results(base, base, options)

@@ -94,16 +94,13 @@ def test_without_captures_the_load_time_decides_and_that_is_told(tmp_path: Path)
     assert cell.verdict == "same" and "a capture was not kept" in cell.reason
 
 
-@pytest.mark.parametrize(
-    ("new", "verdict", "direction"),
-    [
-        ([1000.9, 2001.8], "same", None),
-        ([999.2, 1998.4], "same", None),
-        ([1001.0, 2002.0], "different", "slower"),
-        ([900.0, 1800.0], "different", "faster"),
-        ([1000.0, 2000.0], "same", None),
-    ],
-)
+@pytest.mark.parametrize(("new", "verdict", "direction"), [
+    ([1000.9, 2001.8], "same", None),
+    ([999.2, 1998.4], "same", None),
+    ([1001.0, 2002.0], "different", "slower"),
+    ([900.0, 1800.0], "different", "faster"),
+    ([1000.0, 2000.0], "same", None),
+])  # fmt: skip
 def test_across_something_the_minimum_effect_decides(
     tmp_path: Path, new: list[float], verdict: str, direction: str | None
 ) -> None:

@@ -64,16 +64,13 @@ def cross(one: Path, other: Path, min_effect_pct: float = 0.5) -> Comparison:
     return compare_results(one, other, CompareOptions(("kernel",), min_effect_pct=min_effect_pct))
 
 
-@pytest.mark.parametrize(
-    ("plt_ms", "verdict", "word", "percent"),
-    [
-        (1000.0, "same", "same", 0.0),
-        (1004.0, "same", "same", 0.4),
-        (996.0, "same", "same", -0.4),
-        (1006.0, "different", "slower", 0.6),
-        (950.0, "different", "faster", -5.0),
-    ],
-)
+@pytest.mark.parametrize(("plt_ms", "verdict", "word", "percent"), [
+    (1000.0, "same", "same", 0.0),
+    (1004.0, "same", "same", 0.4),
+    (996.0, "same", "same", -0.4),
+    (1006.0, "different", "slower", 0.6),
+    (950.0, "different", "faster", -5.0),
+])  # fmt: skip
 def test_directions(tmp_path: Path, plt_ms: float, verdict: str, word: str, percent: float) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [plt_ms]})
@@ -142,15 +139,12 @@ def test_what_changed_in_sentences(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("segments", "shown", "words"),
-    [
-        (OPENING, "-", "the captures are the same to the bit"),
-        (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
-        ((*OPENING[:2], replace(OPENING[2], window=600)), "(#3)", "window 502 in base and"),
-        ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
-    ],
-)
+@pytest.mark.parametrize(("segments", "shown", "words"), [
+    (OPENING, "-", "the captures are the same to the bit"),
+    (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
+    ((*OPENING[:2], replace(OPENING[2], window=600)), "(#3)", "window 502 in base and"),
+    ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
+])  # fmt: skip
 def test_the_first_packet_that_differs(
     tmp_path: Path, segments: Sequence[Sent], shown: str, words: str
 ) -> None:
@@ -174,17 +168,14 @@ def test_packets_are_shown_where_the_load_time_is_the_same(tmp_path: Path) -> No
     assert "The new capture ends before packet 3" in render_text(found)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "parting", "shown"),
-    [
-        ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", "-"),
-        ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
-        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
-        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
-        ((ASKED, ANSWERED), (ASKED, replace(ANSWERED, data=b"a longer one")), "other", "#5"),
-        ((ASKED, ANSWERED), (ASKED,), "other", "#5"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "parting", "shown"), [
+    ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", "-"),
+    ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
+    ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
+    ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
+    ((ASKED, ANSWERED), (ASKED, replace(ANSWERED, data=b"a longer one")), "other", "#5"),
+    ((ASKED, ANSWERED), (ASKED,), "other", "#5"),
+])  # fmt: skip
 def test_by_what_two_loads_part(
     tmp_path: Path, old: Sequence[Sent], new: Sequence[Sent], parting: str, shown: str
 ) -> None:
