@@ -98,9 +98,8 @@ def _load(kernel: Kernel, page: Path, number: int, work: Work) -> Load:
     Raises:
         TrialError: none of ``ATTEMPTS`` was proven.
     """
-    condition = Condition(
-        "forty", "chromium", LinkSpec(rtt_ms=20.0), TcpSpec(initcwnd_segments=3)
-    )  # fmt: skip
+    condition = Condition("forty", "chromium", LinkSpec(rtt_ms=20.0),
+                          TcpSpec(initcwnd_segments=3))  # fmt: skip
     trial = Trial(condition, number, 0, kernel.name, kernel.version)
     reason: str | None = None
     for attempt in range(1, ATTEMPTS + 1):

@@ -82,11 +82,10 @@ class LoadPair:
 
     def generate(self, seconds: float, **options: int | str) -> dict[str, Any]:
         """Run the generator on its processor for ``seconds`` and return its report."""
-        arguments: dict[str, int | str] = {
-            "target": f"{SERVER_ADDRESS}:{PORT}", "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
-            "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
-            "processor": self.client_processor,
-        }  # fmt: skip
+        arguments: dict[str, int | str] = {"target": f"{SERVER_ADDRESS}:{PORT}",
+                                           "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
+                                           "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
+                                           "processor": self.client_processor}  # fmt: skip
         arguments |= {name.replace("_", "-"): value for name, value in options.items()}
         argv = (*self.client.prefix, *_argv("load-generator", arguments))
         completed = proc.run(argv, check=False, timeout_s=seconds + GRACE_S)

@@ -82,10 +82,8 @@ def write_json(
     Raises:
         StorageError: the file cannot be written.
     """
-    document = {
-        "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "machine": machine.describe(), "quick": quick,
-        "results": [asdict(result) for result in results],
-    }  # fmt: skip
+    document = {"created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "machine": machine.describe(),
+                "quick": quick, "results": [asdict(result) for result in results]}  # fmt: skip
     texts = {path: json.dumps(document, indent=2) + "\n"} | {
         path.with_name(f"{path.stem}-{name}"): text
         for result in results

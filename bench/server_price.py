@@ -235,10 +235,8 @@ def price_file(
     hardware = read_hardware()
     known = {part: round(sample.median.value, 3) for part, sample in samples.items()}
     half = round(known["accept_and_close"] / 2, 3)
-    prices = {
-        "syn": known["syn"], "segment": known["segment"], "accept": half,
-        "request": known["request"], "close": half,
-    }  # fmt: skip
+    prices = {"syn": known["syn"], "segment": known["segment"], "accept": half,
+              "request": known["request"], "close": half}  # fmt: skip
     origin = (
         f"measured: {program} on {hardware['processor'].removeprefix('model name ')}, "
         f"Linux {platform.release()}, "

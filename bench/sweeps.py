@@ -50,10 +50,9 @@ def measure_notebooks(work: Work) -> Result:
     started = time.monotonic()
     completed = proc.run(argv, timeout_s=2 * NOTEBOOKS_LIMIT_S, cwd=places.ROOT, check=False)
     wall_s = time.monotonic() - started
-    return Result(
-        "notebooks", f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
-        f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
-        judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
-        len(list(Path(places.ROOT, "wings", "papers", "notebooks").glob("*.ipynb"))),
-        "every notebook executed on the samples, as the tests do it", real_time=True,
-    )  # fmt: skip
+    return Result("notebooks", f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
+                  f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
+                  judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
+                  len(list(Path(places.ROOT, "wings", "papers", "notebooks").glob("*.ipynb"))),
+                  "every notebook executed on the samples, as the tests do it",
+                  real_time=True)  # fmt: skip

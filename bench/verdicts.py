@@ -64,12 +64,10 @@ def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
         *("--name", kind, "--fail-on", "none", "-o", str(place / "results")),
     ]
     # Definitions are not the user's; builds and results stay in the cache.
-    environment = {
-        **os.environ, "XDG_DATA_HOME": str(place), "PYTHONPATH": str(places.ROOT),
-    }  # fmt: skip
-    completed = proc.run(
-        argv, timeout_s=TIMEOUT_S, cwd=places.ROOT, env=environment, check=False
-    )  # fmt: skip
+    environment = {**os.environ, "XDG_DATA_HOME": str(place),
+                   "PYTHONPATH": str(places.ROOT)}  # fmt: skip
+    completed = proc.run(argv, timeout_s=TIMEOUT_S, cwd=places.ROOT, env=environment,
+                         check=False)  # fmt: skip
     if completed.returncode not in (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCOMPLETE):
         said = completed.stderr.strip()[-800:]
         raise TestbedError(f"kernel try of {kind} ended with {completed.returncode}: {said}")

@@ -21,10 +21,8 @@ from analysis.words import is_setting
 from testbed.model import OpenedConnection, PageLoad, Record, RequestTiming, stored_kind
 
 _KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
-_OF_REQUEST = (
-    "seed", "url", "status", "start_ms", "end_ms", "latency_ms", "transfer_bytes", "connection",
-    "cold",
-)  # fmt: skip
+_OF_REQUEST = ("seed", "url", "status", "start_ms", "end_ms", "latency_ms", "transfer_bytes",
+               "connection", "cold")  # fmt: skip
 
 
 def trial_columns(kind: RecordKind) -> tuple[str, ...]:

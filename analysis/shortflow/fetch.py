@@ -115,12 +115,11 @@ def explain_fetch(
     window = Window(tcp.initcwnd_segments, HYSTART[tcp.congestion_control])
     response = Transfer(_packets(response_bytes, room), window, Receiver(room, opened_ms), down, up)
     arrived_ms = response.run(request)
-    return FetchParts(
-        handshake_ms=request.sent_ms, request_ms=request.arrives_ms - request.sent_ms,
-        response_ms=arrived_ms - request.arrives_ms, serialisation_ms=down.busy_ms - busy_before_ms,
-        rounds=window.rounds + 1, peak_buffer_bytes=down.peak_bytes,
-        overflows=down.overflowed or up.overflowed,
-    )  # fmt: skip
+    return FetchParts(handshake_ms=request.sent_ms, request_ms=request.arrives_ms - request.sent_ms,
+                      response_ms=arrived_ms - request.arrives_ms,
+                      serialisation_ms=down.busy_ms - busy_before_ms, rounds=window.rounds + 1,
+                      peak_buffer_bytes=down.peak_bytes,
+                      overflows=down.overflowed or up.overflowed)  # fmt: skip
 
 
 def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int) -> None:

@@ -96,9 +96,8 @@ def _estimate(numbers: tuple[float, ...]) -> Estimate:
     first, second = numpy.triu_indices(n)
     walsh = numpy.sort((values[first] + values[second]) / 2.0)
     drop = walsh_averages_outside(n)
-    interval = Interval(
-        float(walsh[drop]), float(walsh[-1 - drop]), min(LEVEL, level_of_range(n))
-    )  # fmt: skip
+    interval = Interval(float(walsh[drop]), float(walsh[-1 - drop]),
+                        min(LEVEL, level_of_range(n)))  # fmt: skip
     return Estimate(float(numpy.median(walsh)), interval)
 
 

@@ -30,10 +30,8 @@ SCHEMA_VERSION = 2
 MOST_TRIALS = 10_000
 """Of more the summary has cells alone: it would be half as large as the records themselves."""
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
-ASKED = (
-    "name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed", "kernel",
-    "kernel_version",
-)  # fmt: skip
+ASKED = ("name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed",
+         "kernel", "kernel_version")  # fmt: skip
 _Fields = dict[str, Any]
 """Of the class that it is annotated with, by name."""
 

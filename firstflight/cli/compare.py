@@ -65,10 +65,8 @@ def compare(
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
     if _VERDICTS and (new is None or any(each is not None for each in of_kernels.values())):
         _refuse_unused(options, html)
-        return _VERDICTS.compare(
-            base, new, metric, min_effect_pct, as_json=as_json, junit=junit, markdown=markdown,
-            **of_kernels,
-        )  # fmt: skip
+        return _VERDICTS.compare(base, new, metric, min_effect_pct, as_json=as_json, junit=junit,
+                                 markdown=markdown, **of_kernels)  # fmt: skip
     if new is None:
         raise ConfigurationError(["name two results folders, BASE and NEW"])
     compared = compare_results(base, new, options)

@@ -94,9 +94,8 @@ class Reports:
         from analysis.verdicts.compare.folders import compare_results
         from analysis.verdicts.compare.sentences import render_text
 
-        options = CompareOptions(
-            across=("all",), min_effect_pct=LANES_EFFECT_PCT, attribute=True
-        )  # fmt: skip
+        options = CompareOptions(across=("all",), min_effect_pct=LANES_EFFECT_PCT,
+                                 attribute=True)  # fmt: skip
         base, *further = (folder / name for name in lanes)
         comparisons = [compare_results(base, folder_new, options) for folder_new in further]
         remedy = f"make room or check the permissions of {folder}, then compare again"

@@ -206,10 +206,8 @@ def broken(good: Record, outcome: str) -> Record:
         first = replace(good.lab.measurements[0], measured=250.0)
         lab = replace(good.lab, measurements=(first, *good.lab.measurements[1:]))
         reason = "; ".join(lab.problems)
-        return replace(
-            good, outcome="lab_mismatch", reason=reason, lab=lab, measured=None, proof=None,
-            artefacts={},
-        )  # fmt: skip
+        return replace(good, outcome="lab_mismatch", reason=reason, lab=lab, measured=None,
+                       proof=None, artefacts={})  # fmt: skip
     reason = "no end after 120 s of wall time; the console's last lines:\n[  12.3] nginx: <up>"
     return replace(
         good, outcome="timeout", reason=reason, lab=None, measured=None, proof=None, artefacts={}

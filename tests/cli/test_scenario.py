@@ -13,10 +13,9 @@ from testbed.experiment.config import Catalogue
 from testbed.way.prepare import read_library
 
 FILES = read_library(SCENARIOS)
-CATALOGUE = Catalogue(
-    frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)},
-    {"scenario": FILES}, ("7.3", "6.1"),
-)  # fmt: skip
+CATALOGUE = Catalogue(frozenset(), frozenset(), frozenset(),
+                      {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)}, {"scenario": FILES},
+                      ("7.3", "6.1"))  # fmt: skip
 CACHED = choose_scenarios(["cached-cookie"], CATALOGUE)
 
 

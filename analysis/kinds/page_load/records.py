@@ -64,10 +64,8 @@ def _lack(record: Record) -> str | None:
 QUEUEING = ("median_ms", "p95_ms", "peak_ms", "dropped", "marked")
 """Of each queue before the line, as columns: ``up_peak_ms`` (``testbed.model.Queueing``)."""
 
-OPENING = (
-    "tcp", "quic", "hellos", "hello_bytes", "resumed", "early", "early_bytes", "early_requests",
-    "round_trips", "up_bytes", "down_bytes",
-)  # fmt: skip
+OPENING = ("tcp", "quic", "hellos", "hello_bytes", "resumed", "early", "early_bytes",
+           "early_requests", "round_trips", "up_bytes", "down_bytes")  # fmt: skip
 """Of the opening of the last visit's connections, as columns (``testbed.model.VisitProof``)."""
 
 

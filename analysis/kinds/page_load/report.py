@@ -40,10 +40,8 @@ def _waterfall_data(falls: Waterfalls, lines: list[TrialLine]) -> dict[str, Any]
         place, line = known[load["id"]]
         arm = ARMS.get(line.arm, "")
         verdict = "" if line.outcome == "ok" else f" ({line.outcome}: does not count)"
-        loads.append({
-            **load, "pair": f"{line.name}, seed {line.seed}", "arm": f"{arm}{verdict}".strip(),
-            "place": place,
-        })  # fmt: skip
+        loads.append({**load, "pair": f"{line.name}, seed {line.seed}",
+                      "arm": f"{arm}{verdict}".strip(), "place": place})  # fmt: skip
     return {"urls": falls.urls, "loads": loads}
 
 

@@ -22,10 +22,8 @@ from testbed.model import Outcome, Record, stored_kind
 
 State = Verdict | Outcome | Literal["not run"]
 """What became of a promise: its verdict where the scenario was performed and proven."""
-GRAVITY: tuple[State, ...] = (
-    "broken", "failed", "timeout", "unproven", "lab_mismatch", "not run", "unsupported", "changed",
-    "kept",
-)  # fmt: skip
+GRAVITY: tuple[State, ...] = ("broken", "failed", "timeout", "unproven", "lab_mismatch", "not run",
+                              "unsupported", "changed", "kept")  # fmt: skip
 """The gravest first: of several repetitions it counts."""
 SETTLED: tuple[State, ...] = ("kept", "changed", "unsupported", "broken")
 """What is an answer; all else is none, and to be run again."""

@@ -39,10 +39,9 @@ def _values(record: Record) -> dict[str, Any]:
     if result is None:
         return {}
     passages = result.performance.passages
-    return {
-        "verdict": result.verdict, "calls": len(result.performance.calls), "packets": len(passages),
-        "lost": sum(not passage.arrivals for passage in passages),
-    }  # fmt: skip
+    return {"verdict": result.verdict, "calls": len(result.performance.calls),
+            "packets": len(passages),
+            "lost": sum(not passage.arrivals for passage in passages)}  # fmt: skip
 
 
 DESCRIPTION = RecordKind(

@@ -13,9 +13,8 @@ from analysis.records.tested import tested_of
 
 JUNIT_CLASS = "firstflight.scenario"
 TOPIC = "promises"
-_STATES: dict[str, State] = {
-    "kept": "passed", "changed": "passed", "broken": "failed", "unsupported": "skipped",
-}  # fmt: skip
+_STATES: dict[str, State] = {"kept": "passed", "changed": "passed", "broken": "failed",
+                             "unsupported": "skipped"}  # fmt: skip
 """What becomes of a promise as of a test; whatever else it is has no answer."""
 
 

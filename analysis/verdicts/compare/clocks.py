@@ -70,10 +70,9 @@ def judge_by_tolerance(match: Match, tolerance_pct: float) -> CellFinding:
     computing = (clocks.cpu_ms or 0.0) if metric.unit == "ms" else 0.0
     word = _weigh(low, high, tolerance, computing)
     reason = REASONS[word].format(metric.words, tolerance_pct)
-    return CellFinding(
-        both.axes, VERDICTS[word], reason, *both.sides,
-        effect.direction if word == "differs" else None, effect, word=word, clocks=clocks,
-    )  # fmt: skip
+    return CellFinding(both.axes, VERDICTS[word], reason, *both.sides,
+                       effect.direction if word == "differs" else None, effect, word=word,
+                       clocks=clocks)  # fmt: skip
 
 
 def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:

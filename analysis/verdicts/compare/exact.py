@@ -58,10 +58,9 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
         reason += f"; {count(absent, 'trial')} of BASE {'is' if absent == 1 else 'are'} not in NEW"
     if verdict == "same" and absent and missing:
         verdict, reason = "inconclusive", f"so far {reason}: run the rest with --resume"
-    return CellFinding(
-        both.axes, verdict, reason, *both.sides, direction, effect,
-        more_runs=absent if verdict == "inconclusive" else None, trials=pairs,
-    )  # fmt: skip
+    return CellFinding(both.axes, verdict, reason, *both.sides, direction, effect,
+                       more_runs=absent if verdict == "inconclusive" else None,
+                       trials=pairs)  # fmt: skip
 
 
 def first_unequal(cell: CellFinding) -> TrialPair | None:

@@ -176,9 +176,8 @@ def _with_packets(
     captures, problem = read_captures(folders, records, name)
     packets, note = differ_on_the_wire(records, captures, problem, name)
     change = change_of(cells, records, captures, packets) if two and cell.has_numbers else None
-    return replace(
-        cell, packets=packets, packets_seed=pair.seed, packets_note=note, change=change
-    )  # fmt: skip
+    return replace(cell, packets=packets, packets_seed=pair.seed, packets_note=note,
+                   change=change)  # fmt: skip
 
 
 def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:

@@ -164,10 +164,9 @@ def test_the_table_has_the_counts_of_both_arms(tls: Path) -> None:
 def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     summary: dict[str, Any] = json.loads((tls / "summary.json").read_text())
     cell = summary["cells"][2]
-    assert cell["coverage"] == {
-        "exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1, "pinned": 0,
-        "sockets": 0, "due": 0, "due_bytes": 0, "made_bytes": 0, "made_up": 0, "made_up_bytes": 0,
-    }  # fmt: skip
+    assert cell["coverage"] == {"exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1,
+                                "pinned": 0, "sockets": 0, "due": 0, "due_bytes": 0,
+                                "made_bytes": 0, "made_up": 0, "made_up_bytes": 0}  # fmt: skip
     (trial,) = cell["trials"]
     assert trial["pinned"] is False
     assert [one["asked"][-6:] for one in trial["replay"]["inexact"]] == [

@@ -20,10 +20,8 @@ BROWSER = "chromium-headless-shell"
 
 def dump(page: Path, profile: Path, width: int) -> str:
     """The document after its scripts ran, in a window ``width`` pixels wide."""
-    argv = (
-        BROWSER, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
-        f"--window-size={width},900", "--dump-dom", page.as_uri(),
-    )  # fmt: skip
+    argv = (BROWSER, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+            f"--window-size={width},900", "--dump-dom", page.as_uri())  # fmt: skip
     return proc.run(argv, timeout_s=300).stdout
 
 

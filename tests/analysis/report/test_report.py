@@ -134,9 +134,8 @@ def test_summary_holds_exact_values_proofs_and_captures(summary: dict[str, Any])
     assert summary["identity"]["environment"] == ENVIRONMENT.id
     assert summary["identity"]["parts"] == ENVIRONMENT.parts
     assert "facts" not in summary["identity"]
-    assert summary["counts"] == {
-        "lab_mismatch": 1, "not run": 1, "ok": 116, "timeout": 1, "unproven": 1,
-    }  # fmt: skip
+    assert summary["counts"] == {"lab_mismatch": 1, "not run": 1, "ok": 116, "timeout": 1,
+                                 "unproven": 1}  # fmt: skip
 
 
 def test_summary_gives_no_number_for_an_unproven_trial(summary: dict[str, Any]) -> None:

@@ -37,9 +37,8 @@ def test_numbers_of_one_seed(tmp_path: Path) -> None:
         "page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
         "paper_plt_off_s", "paper_plt_on_s", "paper_improvement_pct",
     ]  # fmt: skip
-    assert list(row.values())[:8] == [
-        "amazon", "100", "2000", "1500.250004", "24.9875", "2.6", "2.34", "10",
-    ]  # fmt: skip
+    assert list(row.values())[:8] == ["amazon", "100", "2000", "1500.250004", "24.9875", "2.6",
+                                      "2.34", "10"]  # fmt: skip
     assert (row["n"], row["status"], row["problems"]) == ("1", "proven", "")
 
 

@@ -90,9 +90,8 @@ def test_other_kinds_of_trial_are_refused(tmp_path: Path) -> None:
 def test_a_terminal_shows_verdicts_and_why_they_are_not_kept(lanes: Path) -> None:
     text = render_promises(read_promises([lanes]), 120)
     heading, _, first, *_ = text.splitlines()
-    assert heading.split() == [
-        "scenario", "promise", "source", "virtual", "7.3", "virtual", "6.1",
-    ]  # fmt: skip
+    assert heading.split() == ["scenario", "promise", "source", "virtual", "7.3", "virtual",
+                               "6.1"]  # fmt: skip
     assert first.split("  ")[0] == "kept" and first.split()[-2:] == ["kept", "broken"]
     assert "kept on virtual 6.1: broken: line 3: lost" in text
     assert "broken on virtual 7.3 and virtual 6.1: broken: line 3: it has no data" in text

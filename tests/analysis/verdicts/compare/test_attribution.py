@@ -205,10 +205,9 @@ def test_counters_that_part() -> None:
         base.proof, client_counters={"TcpOutSegs": 10, "TcpInSegs": 9}, server_counters={}
     ))  # fmt: skip
     assert base.proof is not None
-    new = replace(base, proof=replace(
-        base.proof, client_counters={"TcpOutSegs": 12, "TcpInSegs": 9},
-        server_counters={"TcpExtTCPTimeouts": 5},
-    ))  # fmt: skip
+    new = replace(base, proof=replace(base.proof,
+                                      client_counters={"TcpOutSegs": 12, "TcpInSegs": 9},
+                                      server_counters={"TcpExtTCPTimeouts": 5}))  # fmt: skip
     found = [(one.end, one.name, one.base, one.new) for one in counters_that_part(base, new)]
     assert found == [("server", "TcpExtTCPTimeouts", 0, 5), ("client", "TcpOutSegs", 10, 12)]
     assert counters_that_part(base, replace(new, proof=None)) == ()

@@ -43,20 +43,17 @@ def lane(
         for seed, plt_ms in enumerate(values):
             one = record(condition, seed, plt_ms or 1.0)
             trial = replace(one.trial, kernel_version=version)
-            one = replace(
-                one, trial=trial, trial_id=trial.id, environment=environment.id, artefacts={},
-                measured=replace(load_of(one), client=condition.client),
-            )  # fmt: skip
+            one = replace(one, trial=trial, trial_id=trial.id, environment=environment.id,
+                          artefacts={},
+                          measured=replace(load_of(one), client=condition.client))  # fmt: skip
             if plt_ms is None:
                 one = replace(one, outcome="unproven", reason="no proof")
             if segments is not None:
                 path = folder / "trials" / trial.id / "client.pcap"
                 one = replace(one, artefacts={path.name: write_capture(path, segments)})
             records.append(one)
-    asked = experiment(
-        max(map(len, times.values())), conditions=tuple(times), reference=None,
-        kernel_version=version,
-    )  # fmt: skip
+    asked = experiment(max(map(len, times.values())), conditions=tuple(times), reference=None,
+                       kernel_version=version)  # fmt: skip
     return write_results(folder, records, asked, environment)
 
 

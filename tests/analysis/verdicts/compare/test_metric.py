@@ -111,9 +111,8 @@ def test_every_form_says_by_what_it_was_judged(tmp_path: Path) -> None:
     assert properties["metric"] == "fcp_ms"
     document = json.loads(json.dumps(describe_comparison(found)))
     assert document["metric"] == "fcp_ms"
-    assert document["cells"][0]["new"] == {
-        "outcomes": {"ok": 1}, "fcp_ms": [440.0], "median_ms": 440.0,
-    }  # fmt: skip
+    assert document["cells"][0]["new"] == {"outcomes": {"ok": 1}, "fcp_ms": [440.0],
+                                           "median_ms": 440.0}  # fmt: skip
 
 
 def test_nothing_is_said_of_the_load_time_which_is_meant_anyway(tmp_path: Path) -> None:
