@@ -63,46 +63,22 @@ CONFIG: Mapping[str, Any] = {
     "font": MEASURED_FONT,
     # A page without these fonts shows wider ones: labels at the edge need some air.
     "padding": {"left": 14, "right": 14, "top": 4, "bottom": 4},
-    "view": {
-        "stroke": None,
-        "continuousWidth": PANEL_WIDTH,
-        "continuousHeight": PANEL_HEIGHT,
-        "discreteWidth": PANEL_WIDTH,
-    },
-    "title": {
-        "anchor": "start",
-        "frame": "group",
-        "color": INK.light,
-        "fontSize": TITLE_PX,
-        "subtitleColor": SOFT.light,
-        "subtitleFontSize": TEXT_PX,
-        "offset": 10,
-    },
-    "axis": {
-        **_TEXT,
-        "domainColor": SOFT.light,
-        "gridColor": LINE.light,
-        "tickColor": SOFT.light,
-        "labelLimit": 230,
-        "titlePadding": 8,
-    },
+    "view": {"stroke": None, "continuousWidth": PANEL_WIDTH, "continuousHeight": PANEL_HEIGHT,
+             "discreteWidth": PANEL_WIDTH},
+    "title": {"anchor": "start", "frame": "group", "color": INK.light, "fontSize": TITLE_PX,
+              "subtitleColor": SOFT.light, "subtitleFontSize": TEXT_PX, "offset": 10},
+    "axis": {**_TEXT, "domainColor": SOFT.light, "gridColor": LINE.light, "tickColor": SOFT.light,
+             "labelLimit": 230, "titlePadding": 8},
     "axisY": {"domain": False, "ticks": False, "labelPadding": 6},
     "header": {**_TEXT, "labelFontWeight": "bold", "title": None, "labelAnchor": "start"},
-    "legend": {
-        **_TEXT,
-        "orient": "top",
-        "symbolStrokeWidth": 2,
-        "symbolSize": 70,
-        "labelLimit": 260,
-        "columnPadding": 14,
-        "offset": 8,
-    },
+    "legend": {**_TEXT, "orient": "top", "symbolStrokeWidth": 2, "symbolSize": 70,
+               "labelLimit": 260, "columnPadding": 14, "offset": 8},
     "line": {"strokeWidth": 2, "strokeJoin": "round"},
     "point": {"size": 38, "filled": True, "opacity": 1},
     "rule": {"color": INK.light, "strokeWidth": 1.5},
     "text": {"color": INK.light, "fontSize": TEXT_PX},
     "range": {"category": [colour.light for colour in SERIES], "symbol": list(SHAPES)},
-}
+}  # fmt: skip
 
 
 def style_sheet() -> str:

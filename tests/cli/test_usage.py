@@ -68,25 +68,17 @@ def test_the_options_are_read_as_they_are_declared(verb: str) -> None:
 
 
 @pytest.mark.parametrize("words", [
-    [],
-    ["run"],
-    ["run", "x.toml", "-n5", "--set", "--odd", "--only=page=a", "-o", "-", "y"],
-    ["run", "--", "--hepl"],
-    ["compare", "a", "b", "--min-effect", "-1", "--json"],
-    ["pages", "list", "--json"],
-    ["serve", "rnu"],
-    ["unpack", "x.zip", "--rerun", "-o", "y"],
+    [], ["run"], ["run", "x.toml", "-n5", "--set", "--odd", "--only=page=a", "-o", "-", "y"],
+    ["run", "--", "--hepl"], ["compare", "a", "b", "--min-effect", "-1", "--json"],
+    ["pages", "list", "--json"], ["serve", "rnu"], ["unpack", "x.zip", "--rerun", "-o", "y"],
 ])  # fmt: skip
 def test_what_may_go_on_is_not_answered(words: list[str]) -> None:
     assert answer(words, SECTIONS) is None
 
 
 @pytest.mark.parametrize(("words", "verb"), [
-    (["-h"], ""),
-    (["--help", "rnu"], ""),
-    (["run", "--help"], "run"),
-    (["run", "x.toml", "-n", "--help", "-h"], "run"),
-    (["pages", "--help"], "pages"),
+    (["-h"], ""), (["--help", "rnu"], ""), (["run", "--help"], "run"),
+    (["run", "x.toml", "-n", "--help", "-h"], "run"), (["pages", "--help"], "pages"),
     (["pages", "list", "-h"], "pages list"),
 ])  # fmt: skip
 def test_help(words: list[str], verb: str) -> None:

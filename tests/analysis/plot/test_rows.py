@@ -9,13 +9,9 @@ from analysis.plot.rows import column_title, decimals, panel_text, read_rows, va
 
 
 @pytest.mark.parametrize(("name", "title"), [
-    ("rtt_ms", "RTT (ms)"),
-    ("plt_ms", "Page load time (ms)"),
-    ("plt_s", "Page load time (s)"),
-    ("initcwnd_segments", "Initial window (segments)"),
-    ("down_kbit", "Down (kbit/s)"),
-    ("saved_by_reuse_pct", "Saved by reuse (%)"),
-    ("tfo", "Fast Open"),
+    ("rtt_ms", "RTT (ms)"), ("plt_ms", "Page load time (ms)"), ("plt_s", "Page load time (s)"),
+    ("initcwnd_segments", "Initial window (segments)"), ("down_kbit", "Down (kbit/s)"),
+    ("saved_by_reuse_pct", "Saved by reuse (%)"), ("tfo", "Fast Open"),
     ("connections", "Connections"),
     ("Latency without handshake (ms)", "Latency without handshake (ms)"),
 ])  # fmt: skip

@@ -64,10 +64,8 @@ def test_a_logarithmic_scale_ends_at_powers_of_ten(values: list[float], high: in
 
 
 @pytest.mark.parametrize(("values", "texts"), [
-    ((3.0, 2500.0), ["1", "10", "100", "1,000", "10,000"]),
-    ((0.02, 0.9), ["0.01", "0.1", "1"]),
-    ((2.0, 9.0), ["1", "2", "5", "10"]),
-    ((10.0,), ["10", "20", "50", "100"]),
+    ((3.0, 2500.0), ["1", "10", "100", "1,000", "10,000"]), ((0.02, 0.9), ["0.01", "0.1", "1"]),
+    ((2.0, 9.0), ["1", "2", "5", "10"]), ((10.0,), ["10", "20", "50", "100"]),
 ])  # fmt: skip
 def test_texts_of_a_logarithmic_scale(values: tuple[float, ...], texts: list[str]) -> None:
     scale = make_scale({"type": "log"}, values, 200.0, 0.0)

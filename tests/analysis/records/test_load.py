@@ -56,9 +56,7 @@ def elsewhere(what: str, value: str) -> Record:
 
 
 @pytest.mark.parametrize(("what", "value"), [
-    ("environment id", "ffff"),
-    ("kernel", "host"),
-    ("kernel version", "6.1"),
+    ("environment id", "ffff"), ("kernel", "host"), ("kernel version", "6.1"),
     ("version of client chromium", "Chrome/1"),
 ])  # fmt: skip
 def test_refuses_to_pool(good: Record, what: str, value: str) -> None:

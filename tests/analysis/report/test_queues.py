@@ -111,11 +111,9 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("told", "target_ms"), [
-    (FQ_CODEL, 5.0),
-    ("codel limit 1000p target 500us interval 100ms", 0.5),
+    (FQ_CODEL, 5.0), ("codel limit 1000p target 500us interval 100ms", 0.5),
     ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
-    ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None),
-    ("pfifo limit 100p", None),
+    ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None), ("pfifo limit 100p", None),
     ("", None),
 ])  # fmt: skip
 def test_the_target_of_a_queue(told: str, target_ms: float | None) -> None:

@@ -34,12 +34,10 @@ def test_every_promise_is_a_row_with_what_each_kernel_made_of_it(lanes: Path) ->
     table = read_promises([lanes])
     assert [lane.name for lane in table.lanes] == ["virtual 7.3", "virtual 6.1"]
     assert [(row.name, *(one.state for one in row.findings)) for row in table.rows] == [
-        ("kept", "kept", "broken"),
-        ("broken", "broken", "broken"),
-        ("changed", "changed", "changed"),
-        ("lacking", "unsupported", "unsupported"),
+        ("kept", "kept", "broken"), ("broken", "broken", "broken"),
+        ("changed", "changed", "changed"), ("lacking", "unsupported", "unsupported"),
         ("stuck", "timeout", "timeout"),
-    ]
+    ]  # fmt: skip
     assert table.counts[1] == {"broken": 2, "timeout": 1, "unsupported": 1, "changed": 1}
     assert table.title == "What is promised"
 

@@ -95,10 +95,8 @@ def test_without_captures_the_load_time_decides_and_that_is_told(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("new", "verdict", "direction"), [
-    ([1000.9, 2001.8], "same", None),
-    ([999.2, 1998.4], "same", None),
-    ([1001.0, 2002.0], "different", "slower"),
-    ([900.0, 1800.0], "different", "faster"),
+    ([1000.9, 2001.8], "same", None), ([999.2, 1998.4], "same", None),
+    ([1001.0, 2002.0], "different", "slower"), ([900.0, 1800.0], "different", "faster"),
     ([1000.0, 2000.0], "same", None),
 ])  # fmt: skip
 def test_across_something_the_minimum_effect_decides(

@@ -62,11 +62,8 @@ def cross(one: Path, other: Path, min_effect_pct: float = 0.5) -> Comparison:
 
 
 @pytest.mark.parametrize(("plt_ms", "verdict", "word", "percent"), [
-    (1000.0, "same", "same", 0.0),
-    (1004.0, "same", "same", 0.4),
-    (996.0, "same", "same", -0.4),
-    (1006.0, "different", "slower", 0.6),
-    (950.0, "different", "faster", -5.0),
+    (1000.0, "same", "same", 0.0), (1004.0, "same", "same", 0.4), (996.0, "same", "same", -0.4),
+    (1006.0, "different", "slower", 0.6), (950.0, "different", "faster", -5.0),
 ])  # fmt: skip
 def test_directions(tmp_path: Path, plt_ms: float, verdict: str, word: str, percent: float) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
