@@ -125,9 +125,7 @@ def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
         {prefix} if prefix in names else {name for name in names if name.startswith(prefix)}
         for prefix in only
     ]
-    return tuple(
-        name for name in names if not only or any(name in selection for selection in selections)
-    )
+    return tuple(name for name in names if not only or any(name in each for each in selections))
 
 
 def main() -> int:

@@ -70,9 +70,7 @@ def measure_goodput(work: Work) -> Result:
     """Measure a bulk transfer at 4 and at 20 Mbit/s."""
     seconds = 3.0 if work.quick else 10.0
     flows = [_transfer(spec, seconds) for spec in LINKS]
-    shares = "; ".join(
-        f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows
-    )
+    shares = "; ".join(f"{f.share:.4f} of {f.link.down_kbit / 1000:g} Mbit/s" for f in flows)
     return Result(
         "host-goodput",
         f"at least {LEAST_GOODPUT:g} of theory",

@@ -234,9 +234,7 @@ def read_exit_codes() -> dict[str, str]:
 
 def documents_in(hint: Any) -> Iterator[type]:
     """Yield each class with fields of its own that a value of the type ``hint`` may hold."""
-    named = [
-        annotation for annotation in getattr(hint, "__metadata__", ()) if is_document(annotation)
-    ]
+    named = [each for each in getattr(hint, "__metadata__", ()) if is_document(each)]
     if is_document(hint):
         yield hint
     elif named:
@@ -336,9 +334,7 @@ def _generic_words(hint: Any) -> str:
 
 def _table_csv() -> str:
     first, *others = KINDS
-    further = "".join(
-        f", of {tables_of(kind).trials} {_names(records_of(kind).axes)}" for kind in others
-    )
+    further = "".join(f", of {tables_of(k).trials} {_names(records_of(k).axes)}" for k in others)
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
         f"{_names(records_of(first).axes)} are always there{further}. "

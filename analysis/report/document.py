@@ -91,7 +91,9 @@ def render_html(
             findings=findings(table), trials=lines,
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
-            **_evidence(results, table), **{"waterfall_data": NO_WATERFALLS, **own},
+            calibrations=calibrations(results.records), hellos=hello_lines(table.cells),
+            ecns=ecn_lines(table), costs=cost_lines(table.cells), warm_ups=results.warm_ups,
+            **{"waterfall_data": NO_WATERFALLS, **own},
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest), command=command_of(results.manifest),
             origins=origins_of(results.manifest),
@@ -111,10 +113,3 @@ def _pages(table: ResultTable) -> list[str]:
     """Return the pages, by which long tables can be narrowed down."""
     names = (c.axes["page"] for c in table.cells if "page" in c.axes)
     return list(dict.fromkeys(words.axis_value("page", name) for name in names))
-
-
-def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
-    """Return the evidence for the numbers: the link, the packets and the cost."""
-    return {"calibrations": calibrations(results.records), "hellos": hello_lines(table.cells),
-            "ecns": ecn_lines(table), "costs": cost_lines(table.cells),
-            "warm_ups": results.warm_ups}  # fmt: skip

@@ -139,10 +139,15 @@ def summarise(results: Results, table: ResultTable) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
     with_trials = len(results.records) <= MOST_TRIALS
+    environment = results.manifest.get("environment")
+    known = environment if isinstance(environment, Mapping) else {}
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
-        "identity": {**asdict(results.identity), **_identity_facts(results.manifest)},
+        # What the environment id is the digest of; never the machine's own facts.
+        "identity": asdict(results.identity) | {
+            name: known.get(name, {}) for name in ("parts", "pages")
+        },
         "counts": _counts(table.cells), "warm_ups": results.warm_ups, "table": table_rows(table),
         "cells": [_cell(cell, with_trials) for cell in table.cells],
     }  # fmt: skip
@@ -164,13 +169,6 @@ def captures_of(record: Record) -> dict[str, str]:
         for name, sha256 in sorted(record.artefacts.items())
         if CAPTURE_SUFFIXES & set(PurePosixPath(name).suffixes)
     }
-
-
-def _identity_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the environment id is the digest of; never the machine's own facts."""
-    environment = manifest.get("environment")
-    known = environment if isinstance(environment, Mapping) else {}
-    return {name: known.get(name, {}) for name in ("parts", "pages")}
 
 
 def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
@@ -200,7 +198,7 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
     record = whole(record)
-    load = record.measured_as(PageLoad)
+    load, proof = record.measured_as(PageLoad), record.proof
     summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
@@ -215,16 +213,12 @@ def _trial(record: Record) -> _Fields:
         "failed": sorted(load.failed) if load is not None else None,
         "pinned": load.pinned if load is not None else None,
         "replay": replay_facts(record.replay),
-        "proof": _proof(record.proof),
+        "proof": None if proof is None else {**asdict(proof), "proven": proof.proven},
         "calibration": _calibration(record.lab),
         "knobs": record.lab.knobs if record.lab is not None else None,
         "captures_sha256": captures_of(record),
     }
     return {**summary, **(tables_of(record.trial.kind).of_trial(record) if outcome == "ok" else {})}
-
-
-def _proof(proof: Proof | None) -> dict[str, Any] | None:
-    return None if proof is None else {**asdict(proof), "proven": proof.proven}
 
 
 def _calibration(lab: LabReading | None) -> list[MeasurementSummary] | None:

@@ -207,9 +207,7 @@ def _refuse(
         names = Catalogue(packed.union(wanted), catalogue.clients, catalogue.references,
                           catalogue.kernels, catalogue.libraries,
                           roots=catalogue.roots.union(roots))  # fmt: skip
-        problems += [
-            f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)
-        ]
+        problems += [f"{lane}: {each}" for each in check_experiment(manifest.experiment, names)]
         problems += [
             f"{lane}: the pack has no page {page!a}: it was gone when the pack was made"
             for page in sorted(wanted - packed)

@@ -102,9 +102,7 @@ def _show_replay(replay: Replay, as_json: bool) -> None:
         f"{replay.exact} requests answered exactly, {len(replay.inexact)} inexactly, "
         f"{len(replay.missed)} missed"
     )
-    lines = [
-        f"inexact: {exchange.asked}\n     by: {exchange.answered}" for exchange in replay.inexact
-    ]
+    lines = [f"inexact: {each.asked}\n     by: {each.answered}" for each in replay.inexact]
     lines += [f"missed:  {request}" for request in replay.missed]
     for line in lines[:MOST_LINES]:
         click.echo(line)

@@ -212,10 +212,6 @@ def _latencies_ms(cell: Cell) -> list[float]:
     ]
 
 
-def _load_times_ms(cell: Cell) -> list[float]:
-    return list(cell.by_seed.values())
-
-
 def _bars_title(rows: Sequence[SweepRow]) -> str:
     gain = "Improvement of page load time by TCP Fast Open"
     return gain if rows[0].pair else "Page load time"
@@ -238,8 +234,8 @@ LOADS = FigureKind(
     "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
     "Wolfowitz); few loads leave it wide.",
     partial(
-        plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load", least=LEAST_LOADS,
-        banded=True,
+        plan_distributions, values=lambda cell: list(cell.by_seed.values()), heading=PLT_MS,
+        what="load", least=LEAST_LOADS, banded=True,
     ),
     small=True,
 )  # fmt: skip

@@ -117,7 +117,10 @@ def _rows(table: ResultTable) -> list[Row]:
     seen = further_metrics(table.cells)
     if table.paired:
         return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
-    return [_cell_row(cell, table.axes) | _cell_milestones(cell, seen) for cell in table.cells]
+    return [
+        _cell_row(cell, table.axes) | {m.name: median_of(cell.by(m).spread) for m in seen}
+        for cell in table.cells
+    ]
 
 
 def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
@@ -172,10 +175,6 @@ def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | No
         # Not every metric has a gain.
         values |= zip(_paired(metric), map(median_of, spreads), strict=False)
     return values
-
-
-def _cell_milestones(cell: Cell, seen: Sequence[Metric]) -> dict[str, float | None]:
-    return {metric.name: median_of(cell.by(metric).spread) for metric in seen}
 
 
 def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:

@@ -43,9 +43,7 @@ def summaries(table: PromiseTable) -> list[str]:
     """Return a sentence for each lane: how many promises came to what."""
     return [
         f"Kernel {lane.name}: of {count(len(table.rows), 'promise')} "
-        + ", ".join(
-            f"{number} {state.replace('_', ' ')}" for state, number in reversed(counts.items())
-        )
+        + ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in reversed(counts.items()))
         + "."
         for lane, counts in zip(table.lanes, table.counts, strict=True)
     ]

@@ -13,11 +13,6 @@ Pair = tuple[Capture, Capture]
 """Captures of one trial in the base and in the new results."""
 
 
-def capture_hash(record: Record, name: str = CAPTURE_FILE) -> str | None:
-    """SHA-256 of one of the record's captures; ``None`` where it has none."""
-    return record.artefacts.get(name)
-
-
 def read_captures(
     folders: tuple[Path, Path], records: tuple[Record, Record], name: str = CAPTURE_FILE
 ) -> tuple[Pair | None, str | None]:
@@ -40,7 +35,7 @@ def differ_on_the_wire(
 
     ``captures`` and ``problem`` are from ``read_captures`` of the same ``records``.
     """
-    base, new = (capture_hash(record, name) for record in records)
+    base, new = (record.artefacts.get(name) for record in records)
     if base == new and base is not None:
         return None, "the captures are the same to the bit"
     if captures is None:

@@ -15,7 +15,7 @@ from analysis.formats.lines import plain
 from analysis.formats.markdown import escape, escape_html, make_table
 from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
-from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
+from analysis.verdicts.compare.kernels import Kernels, Overview
 from analysis.verdicts.compare.schema import CellDocument, ComparisonDocument, KernelsDocument
 from analysis.verdicts.compare.sentences import (
     columns_of,
@@ -74,9 +74,7 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
         "metric": comparison.metric.name, "counts": comparison.counts,
         "under_test": {
             "environment": [asdict(part) for part in comparison.parts],
-            "knobs": {
-                name: {"base": base, "new": new} for name, (base, new) in comparison.knobs.items()
-            },
+            "knobs": {name: {"base": a, "new": b} for name, (a, b) in comparison.knobs.items()},
         },
         "cells": [_cell(comparison, cell) for cell in comparison.cells],
         "gains": [_cell(comparison, cell) for cell in comparison.gains],
@@ -152,16 +150,12 @@ def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
             client: _overview(comparison, client_overview)
             for client, client_overview in comparison.overviews.items()
         },
-        "savings": [_saving(saving) for saving in kernels.savings],
+        "savings": [{**asdict(one), "difference_ms": one.difference_ms} for one in kernels.savings],
     }  # fmt: skip
 
 
 def _overview(comparison: Comparison, overview: Overview) -> dict[str, Any]:
     return asdict(overview) | {"largest": comparison.cells[overview.largest].axes}
-
-
-def _saving(saving: Saving) -> dict[str, Any]:
-    return {**asdict(saving), "difference_ms": saving.difference_ms}
 
 
 def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:

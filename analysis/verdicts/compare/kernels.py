@@ -102,9 +102,7 @@ def change_of(
     if not blocks:
         return None
     later = {block: theirs[block] - ours[block] for block in blocks}
-    base_resent, new_resent = (
-        record.proof.retransmits if record.proof else 0 for record in records
-    )
+    base_resent, new_resent = (r.proof.retransmits if r.proof else 0 for r in records)
     return KernelChange(
         n=len(blocks),
         ms=estimate_paired_shift(later.values()),

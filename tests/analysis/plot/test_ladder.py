@@ -208,9 +208,7 @@ def any_exchange(seed: int) -> Exchange:
 
 
 def test_texts_never_overlap_whatever_happens() -> None:
-    assert {
-        seed: found for seed in range(25) if (found := overlaps(lay_out(any_exchange(seed))))
-    } == {}
+    assert {n: found for n in range(25) if (found := overlaps(lay_out(any_exchange(n))))} == {}
 
 
 def test_an_ordinary_ladder_has_no_arrow_through_its_text() -> None:

@@ -65,16 +65,13 @@ def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> 
     assert "What packets waited before the line" in report
 
 
-@pytest.mark.parametrize(
-    "quiet",
-    [
-        seen(FQ_CODEL.replace("5ms", "60ms"), IDLE, WAITED, 2680.0),  # the target is longer
-        seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
-        seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
-        seen(FIFO, IDLE, WAITED, 2680.0),
-        seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
-    ],
-)
+@pytest.mark.parametrize("quiet", [
+    seen(FQ_CODEL.replace("5ms", "60ms"), IDLE, WAITED, 2680.0),  # the target is longer
+    seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
+    seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
+    seen(FIFO, IDLE, WAITED, 2680.0),
+    seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
+])  # fmt: skip
 def test_what_needs_no_explanation(tmp_path: Path, quiet: Record) -> None:
     assert describe_queues(table_of(tmp_path, [quiet])) == []
 

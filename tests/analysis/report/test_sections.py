@@ -129,10 +129,7 @@ def test_times_far_apart_share_a_logarithmic_axis(
     tmp_path: Path, slowest_ms: float, ticks: tuple[str, ...]
 ) -> None:
     asked = sweep(rtts=map(float, range(10, 60, 10)))
-    loads = [
-        record(one, 0, plt_ms)
-        for one, plt_ms in zip(asked, [*[500.0] * 4, slowest_ms], strict=True)
-    ]
+    loads = [record(one, 0, ms) for one, ms in zip(asked, [*[500.0] * 4, slowest_ms], strict=True)]
     write_results(tmp_path, loads, experiment(1, conditions=tuple(asked), reference=None))
     table = make_table(cells_of(read_results(tmp_path)), None)
     drawn = next(one for one in make_sections(table) if one.anchor == "time-lines")

@@ -200,9 +200,7 @@ def test_within_one_percent_of_the_virtual_kernel(house: House) -> None:
 
 @pytest.mark.guest
 def test_small_objects_on_the_access_link(house: House) -> None:
-    pages = [
-        make_page(house.pages, name, size) for name, size in (("kb2", 2_000), ("kb20", 20_000))
-    ]
+    pages = [make_page(house.pages, name, n) for name, n in (("kb2", 2_000), ("kb20", 20_000))]
     knobs = {"rtt_ms": [20.0], "tfo": [False, True], "ip": ["4", "6"]}
     ran = house.run(page=pages, client="graph", dns="hosts", **knobs)
     assert len(ran.records) == 8

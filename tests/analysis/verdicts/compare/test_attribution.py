@@ -103,16 +103,13 @@ def test_other_packets_are_tcp_s(tmp_path: Path, segments: Sequence[Sent], clien
         assert found.pct.value == pytest.approx((new_ms - 1000.0) / 10.0)
 
 
-@pytest.mark.parametrize(
-    ("client", "said", "verdict"),
-    [
-        ("curl", (["curl"], ["curl"]), "slower"),
-        ("curl", (["curl"], []), "inconclusive"),  # both have to say so
-        ("curl", (None, None), "inconclusive"),  # results from before there was such a client
-        ("graph", (None, ["graph"]), "slower"),  # the base is older than what clients say
-        ("graph", ([], []), "inconclusive"),
-    ],
-)
+@pytest.mark.parametrize(("client", "said", "verdict"), [
+    ("curl", (["curl"], ["curl"]), "slower"),
+    ("curl", (["curl"], []), "inconclusive"),  # both have to say so
+    ("curl", (None, None), "inconclusive"),  # results from before there was such a client
+    ("graph", (None, ["graph"]), "slower"),  # the base is older than what clients say
+    ("graph", ([], []), "inconclusive"),
+])  # fmt: skip
 def test_results_say_which_client_is_tcp_alone(
     tmp_path: Path, client: str, said: tuple[list[str] | None, list[str] | None], verdict: str
 ) -> None:
@@ -128,17 +125,14 @@ def test_results_say_which_client_is_tcp_alone(
     assert cell.attribution.verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("client", "by_ns", "new_ms", "verdict"),
-    [
-        ("graph", 0, 1005.0, "slower"),
-        ("wget2", 0, 1005.0, "spread"),
-        ("wget2", CLOCK_READ_NS, 995.0, "spread"),
-        ("wget2", 0, 1000.0, "other packets"),
-        ("wget2", 0, 1000.0 + 10 * HARMLESS_THREADS_PCT + 1, "slower"),
-        ("wget2", 1000, 1005.0, "slower"),  # something else had moved a packet before
-    ],
-)
+@pytest.mark.parametrize(("client", "by_ns", "new_ms", "verdict"), [
+    ("graph", 0, 1005.0, "slower"),
+    ("wget2", 0, 1005.0, "spread"),
+    ("wget2", CLOCK_READ_NS, 995.0, "spread"),
+    ("wget2", 0, 1000.0, "other packets"),
+    ("wget2", 0, 1000.0 + 10 * HARMLESS_THREADS_PCT + 1, "slower"),
+    ("wget2", 1000, 1005.0, "slower"),  # something else had moved a packet before
+])  # fmt: skip
 def test_threads_in_another_order_ask_for_something_else_first(
     tmp_path: Path, client: str, by_ns: int, new_ms: float, verdict: str
 ) -> None:
@@ -157,16 +151,13 @@ def test_a_browser_needs_seeds(tmp_path: Path) -> None:
     assert f"{LEAST_SEEDS} are needed" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("new_ms", "verdict"),
-    [
-        ([1010.0] * 5, "spread"),  # not 0, and within what does nothing
-        ([1000.0 + 10 * HARMLESS_PCT] * 5, "spread"),
-        ([1030.0, 1031.0, 1032.0, 1033.0, 1034.0], "slower"),
-        ([970.0, 969.0, 968.0, 967.0, 966.0], "faster"),
-        ([950.0, 1200.0, 1000.0, 1300.0, 1100.0], "spread"),  # it holds 0
-    ],
-)
+@pytest.mark.parametrize(("new_ms", "verdict"), [
+    ([1010.0] * 5, "spread"),  # not 0, and within what does nothing
+    ([1000.0 + 10 * HARMLESS_PCT] * 5, "spread"),
+    ([1030.0, 1031.0, 1032.0, 1033.0, 1034.0], "slower"),
+    ([970.0, 969.0, 968.0, 967.0, 966.0], "faster"),
+    ([950.0, 1200.0, 1000.0, 1300.0, 1100.0], "spread"),  # it holds 0
+])  # fmt: skip
 def test_a_browser_s_loads_spread(tmp_path: Path, new_ms: list[float], verdict: str) -> None:
     found = attribute(tmp_path, new_ms, AGAIN, CHROMIUM)
     assert (found.verdict, found.seeds) == (verdict, 5)

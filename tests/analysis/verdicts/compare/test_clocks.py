@@ -81,19 +81,16 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     return write_results(folder, kept, asked, HOST if first.kernel == "host" else ENVIRONMENT)
 
 
-@pytest.mark.parametrize(
-    ("client", "plt_ms", "cpu_ms", "verdict", "code"),
-    [
-        ("graph", 1004.0, None, "agrees", 0),
-        ("graph", 1030.0, None, "differs", 1),
-        ("graph", 1010.0, None, "unclear", 5),  # the interval reaches over 1 %
-        ("graph", 960.0, None, "differs", 1),
-        ("chromium", 1004.0, 120.0, "agrees", 0),
-        ("chromium", 1080.0, 120.0, "explained", 0),
-        ("chromium", 1200.0, 120.0, "differs", 1),
-        ("chromium", 960.0, 120.0, "differs", 1),  # computing makes no load shorter
-    ],
-)
+@pytest.mark.parametrize(("client", "plt_ms", "cpu_ms", "verdict", "code"), [
+    ("graph", 1004.0, None, "agrees", 0),
+    ("graph", 1030.0, None, "differs", 1),
+    ("graph", 1010.0, None, "unclear", 5),  # the interval reaches over 1 %
+    ("graph", 960.0, None, "differs", 1),
+    ("chromium", 1004.0, 120.0, "agrees", 0),
+    ("chromium", 1080.0, 120.0, "explained", 0),
+    ("chromium", 1200.0, 120.0, "differs", 1),
+    ("chromium", 960.0, 120.0, "differs", 1),  # computing makes no load shorter
+])  # fmt: skip
 def test_verdicts(
     compare: Callable[..., Comparison], client: str, plt_ms: float, cpu_ms: float | None,
     verdict: str, code: int,

@@ -120,9 +120,7 @@ def test_other_bits_in_the_same_time_are_counted_in_the_headline(tmp_path: Path,
     base = [made(FIRST, 0, 1000.0), made(SECOND, 0, 2000.0)]
     new = [made(c, 0, t, environment=OTHER) for c, t in ((FIRST, 1000.0), (SECOND, 2000.0))]
     base = [replace(one, artefacts={name: "a" * 64}) for one in base]
-    new = [
-        replace(one, artefacts={name: letter * 64}) for one, letter in zip(new, "ab", strict=True)
-    ]
+    new = [replace(one, artefacts={name: x * 64}) for one, x in zip(new, "ab", strict=True)]
     found = compare_results(
         write_records_of(tmp_path / "base", base, [FIRST, SECOND]),
         write_records_of(tmp_path / "new", new, [FIRST, SECOND], environment=OTHER),

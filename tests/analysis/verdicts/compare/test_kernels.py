@@ -21,9 +21,7 @@ from tests.capture.conversation import Sent, write_capture
 from tests.capture.packets import ACK, SYN
 from tests.measured import load_of
 
-OFF, ON = (
-    Condition("amazon", "graph", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=tfo)) for tfo in (False, True)
-)
+OFF, ON = (Condition("amazon", "graph", LinkSpec(20.0), TcpSpec(tfo=tfo)) for tfo in (False, True))
 Times = Mapping[Condition, Sequence[float | None]]
 OPENING = (Sent(0, "client", SYN, window=64240),
            Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
