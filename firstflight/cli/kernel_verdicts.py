@@ -16,7 +16,6 @@ class KernelVerdicts(Protocol):
 
     def add_options(self, command: Any) -> Any:
         """Give ``compare`` the options that ``compare`` below takes as ``own``, by default None."""
-        ...
 
     def compare(
         self, base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
@@ -30,7 +29,6 @@ class KernelVerdicts(Protocol):
             ConfigurationError: they are not to be compared.
             StorageError: a folder cannot be read, or a file not be written.
         """
-        ...
 
     def write(
         self, folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
@@ -40,7 +38,6 @@ class KernelVerdicts(Protocol):
         Raises:
             StorageError: a file cannot be written.
         """
-        ...
 
 
 def find_kernel_verdicts() -> KernelVerdicts | None:
