@@ -74,11 +74,9 @@ def measure(work: Work) -> Result:
         measured=f"{mean:.2f} s ({page_costs})", verdict=judge(mean < LIMIT_S), n=runs,
         how=f"medians at 20 ms, one guest at a time. Of each load: {shares}; the rest is the page",
         real_time=True,
-        details={
-            "increments_cpu_s": parts,
-            "stages_cpu_s": {stage.name: list(stage.cpu_s) for stage in stages},
-            "pages_cpu_s": {page.name: list(page.cpu_s) for page in pages},
-        },
+        details={"increments_cpu_s": parts,
+                 "stages_cpu_s": {stage.name: list(stage.cpu_s) for stage in stages},
+                 "pages_cpu_s": {page.name: list(page.cpu_s) for page in pages}},
     )  # fmt: skip
 
 

@@ -31,10 +31,8 @@ def sweep(cells: int, seeds: int = SEEDS) -> Experiment:
     first = pattern.conditions_as(Condition)[0]
     knobs = product(WINDOWS, RTTS_MS, PAGES, (False, True))
     conditions = tuple(
-        replace(
-            first, page=page, link=replace(first.link, rtt_ms=rtt_ms),
-            tcp=replace(first.tcp, tfo=tfo, initcwnd_segments=window),
-        )
+        replace(first, page=page, link=replace(first.link, rtt_ms=rtt_ms),
+                tcp=replace(first.tcp, tfo=tfo, initcwnd_segments=window))
         for window, rtt_ms, page, tfo in islice(knobs, cells)
     )  # fmt: skip
     return replace(

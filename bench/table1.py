@@ -60,12 +60,10 @@ def measure_seeds(work: Work) -> Result:
     if work.full and not work.quick:
         run = run_table(work.folder(name), "chromium", ("-n", str(SEEDS)))
         complete = run.ok == CELLS * SEEDS
-        return Result(
-            name, target, f"{run.wall_s / 60:.1f} min; {run.ok} of {len(run.records)} ok",
-            judge(complete and run.wall_s < limit_s),
-            SEEDS, f"`run -n {SEEDS}`, start of Python and report included", real_time=True,
-            details=describe(run),
-        )  # fmt: skip
+        return Result(name, target, f"{run.wall_s / 60:.1f} min; {run.ok} of {len(run.records)} ok",
+                      judge(complete and run.wall_s < limit_s), SEEDS,
+                      f"`run -n {SEEDS}`, start of Python and report included", real_time=True,
+                      details=describe(run))  # fmt: skip
     run, scale = _run_cells(work, name, "chromium", 1)
     wall_s = run.wall_s * scale * SEEDS
     return Result(

@@ -76,8 +76,6 @@ def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
 
 def _describe(tried: Sequence[TriedChange]) -> dict[str, Any]:
     return {
-        each.name: {
-            "moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer,
-        }
+        each.name: {"moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer}
         for each in tried
     }  # fmt: skip

@@ -165,12 +165,10 @@ def _bars(
     places = decimals(rows_of.numbers(row[value] for row in known))
     low, high = ends or (value, value)
     return [
-        {
-            "label": value_text(label, row[label]), "value": row[value],
-            "low": row[value] if row[low] is None else row[low],
-            "high": row[value] if row[high] is None else row[high],
-            "color": value_text(by, row[by]), "text": number(float(row[value]), places),
-        }
+        {"label": value_text(label, row[label]), "value": row[value],
+         "low": row[value] if row[low] is None else row[low],
+         "high": row[value] if row[high] is None else row[high], "color": value_text(by, row[by]),
+         "text": number(float(row[value]), places)}
         for row in known
     ]  # fmt: skip
 

@@ -117,12 +117,10 @@ def count_record(record: Record) -> ReplayCoverage:
     not_made = Counter(load.missing if load is not None else ())
     if not_made:
         not_made -= Counter(each.answered.partition(" ")[2] for each in replay.inexact)
-    return ReplayCoverage(
-        exact=replay.exact, inexact=len(replay.inexact), missed=len(replay.missed),
-        not_made=not_made.total(), loads=1,
-        pinned=int(load is not None and load.pinned),
-        sockets=len(replay.sockets), **_of_page(replay.page),
-    )  # fmt: skip
+    return ReplayCoverage(exact=replay.exact, inexact=len(replay.inexact),
+                          missed=len(replay.missed), not_made=not_made.total(), loads=1,
+                          pinned=int(load is not None and load.pinned), sockets=len(replay.sockets),
+                          **_of_page(replay.page))  # fmt: skip
 
 
 def _of_page(page: PageCoverage | None) -> dict[str, int]:

@@ -97,10 +97,8 @@ def render_html(
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest), command=command_of(results.manifest),
             origins=origins_of(results.manifest),
-            citations=[
-                cite_tool(revision_of(results.manifest)),
-                *([reference.entry] if reference and reference.entry else []),
-            ],
+            citations=[cite_tool(revision_of(results.manifest)),
+                       *([reference.entry] if reference and reference.entry else [])],
             folder=words.clean(results.folder.resolve().name),
             style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
             script=script,

@@ -94,14 +94,12 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
     series = dict(_list_series(arrivals, first_ns, steps))
     return {
         "version": 3,
-        "metadata": {
-            "NAME": "tcp_bidirectional", "TITLE": title,
-            "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s", "TIME": began,
-            "T0": began, "LENGTH": length_s, "TOTAL_LENGTH": length_s, "STEP_SIZE": STEP_NS / 1e9,
-            "HOST": "server", "HOSTS": ["server"], "LOCAL_HOST": "client",
-            "IP_VERSION": 6 if link.ip == "6" else 4,
-            "TEST_PARAMETERS": {}, "DATA_FILENAME": f"{record.trial_id}{SUFFIX}",
-        },
+        "metadata": {"NAME": "tcp_bidirectional", "TITLE": title,
+                     "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s",
+                     "TIME": began, "T0": began, "LENGTH": length_s, "TOTAL_LENGTH": length_s,
+                     "STEP_SIZE": STEP_NS / 1e9, "HOST": "server", "HOSTS": ["server"],
+                     "LOCAL_HOST": "client", "IP_VERSION": 6 if link.ip == "6" else 4,
+                     "TEST_PARAMETERS": {}, "DATA_FILENAME": f"{record.trial_id}{SUFFIX}"},
         "x_values": times_s, "results": series,
         "raw_values": {
             name: [

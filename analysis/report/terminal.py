@@ -54,12 +54,9 @@ def render_table(
         return "\n".join([own_text(results, room).rstrip(), *wrapped, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
-    notes = [
-        *describe_absence(table.cells), *findings(table),
-        *(_claims(results) if metric == PLT else ()),
-        *_reasons(table), *_complaints(results), *origins_of(results.manifest),
-        _identity(results.identity, table.kind),
-    ]  # fmt: skip
+    notes = [*describe_absence(table.cells), *findings(table),
+             *(_claims(results) if metric == PLT else ()), *_reasons(table), *_complaints(results),
+             *origins_of(results.manifest), _identity(results.identity, table.kind)]  # fmt: skip
     if rows > MAX_ROWS:
         columns = [replace(column, cells=column.cells[:MAX_ROWS]) for column in columns]
         notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")

@@ -225,11 +225,9 @@ def _calibration(lab: LabReading | None) -> list[MeasurementSummary] | None:
     if lab is None:
         return None
     return [
-        {
-            "name": m.name, "unit": m.unit, "measured": finite(m.measured),
-            "theory": finite(m.theory), "error_pct": finite(m.error_pct),
-            "tolerance_pct": finite(m.tolerance_pct), "within": m.within,
-        }
+        {"name": m.name, "unit": m.unit, "measured": finite(m.measured), "theory": finite(m.theory),
+         "error_pct": finite(m.error_pct), "tolerance_pct": finite(m.tolerance_pct),
+         "within": m.within}
         for m in sorted(lab.measurements, key=lambda m: (m.name, m.unit))
     ]  # fmt: skip
 

@@ -43,13 +43,11 @@ PAGES = {"amazon": (1400.0, 6, 62), "nytimes": (3300.0, 9, 118), "wsj": (3900.0,
 RTTS = (20.0, 100.0, 200.0)
 VERSION = "HeadlessChrome/156.0.8000.1"
 ENVIRONMENT = Environment(
-    parts={
-        "architecture": "x86_64", "code.native": "5d" * 32, "code.testbed": "ab" * 32,
-        "kernel.build": "0f" * 32, "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
-        "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
-        "package.nginx": "1.22.1-9+deb12u2", "program.nginx": "nginx version: nginx/1.22.1",
-        "program.node": "v18.20.4",
-    },
+    parts={"architecture": "x86_64", "code.native": "5d" * 32, "code.testbed": "ab" * 32,
+           "kernel.build": "0f" * 32, "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
+           "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
+           "package.nginx": "1.22.1-9+deb12u2", "program.nginx": "nginx version: nginx/1.22.1",
+           "program.node": "v18.20.4"},
     pages={name: hashlib.sha256(name.encode()).hexdigest() for name in PAGES},
     facts={"git_revision": "12" * 20, "git_dirty": "no", "cores": "2", "user": "root"},
 )  # fmt: skip
@@ -97,23 +95,15 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
             ),
             {"client.net.ipv4.tcp_fastopen": "1" if tfo else "0", "offloads": "off"},
         ),
-        measured=PageLoad(
-            "chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)
-        ),
-        replay=Replay(
-            number, most_per_connection=3,
-            protocols={f"http://www.{condition.page}.test HTTP/1.1": number},
-        ),
-        proof=Proof(
-            connections=made, syns=made,
-            syns_with_payload=made if tfo else 0,
-            syn_payload_bytes=made * 471 if tfo else 0,
-            cookie_requests=0,
-            syn_data_acked=made if tfo else 0,
-            retransmits=0,
-            client_counters={"TCPFastOpenActive": made if tfo else 0},
-            server_counters={"TCPFastOpenPassive": made if tfo else 0},
-        ),
+        measured=PageLoad("chromium", VERSION, plt_ms,
+                          requests(condition.page, number, plt_ms, noise)),
+        replay=Replay(number, most_per_connection=3,
+                      protocols={f"http://www.{condition.page}.test HTTP/1.1": number}),
+        proof=Proof(connections=made, syns=made, syns_with_payload=made if tfo else 0,
+                    syn_payload_bytes=made * 471 if tfo else 0, cookie_requests=0,
+                    syn_data_acked=made if tfo else 0, retransmits=0,
+                    client_counters={"TCPFastOpenActive": made if tfo else 0},
+                    server_counters={"TCPFastOpenPassive": made if tfo else 0}),
         cost=Cost(2.1 + noise.random(), 3.2 + noise.random(), plt_ms / 1000 + 9.0),
         artefacts={"client.pcap": hashlib.sha256(trial.id.encode()).hexdigest()},
     )  # fmt: skip
@@ -153,10 +143,8 @@ def over_tls(good: Record) -> Record:
     condition, made = good.trial.condition_as(Condition), good.proof.connections
     size = 1893 if condition.tls_version == "1.3" else 395
     ridden = min(size, 1420) if condition.tcp.tfo else 0
-    proof = replace(
-        good.proof, syn_payload_bytes=made * ridden, tls_connections=made,
-        hello_bytes=made * size, syn_hello_bytes=made * ridden,
-    )  # fmt: skip
+    proof = replace(good.proof, syn_payload_bytes=made * ridden, tls_connections=made,
+                    hello_bytes=made * size, syn_hello_bytes=made * ridden)  # fmt: skip
     return replace(good, proof=proof)
 
 
@@ -228,10 +216,9 @@ def har(load: PageLoad) -> dict[str, Any]:
                 "startedDateTime": _stamp(request.start_ms),
                 "time": whole,
                 "request": {"method": "GET", "url": request.url, "headersSize": 400},
-                "response": {
-                    "status": request.status, "headersSize": 480,
-                    "bodySize": request.transfer_bytes, "_transferSize": request.transfer_bytes,
-                },
+                "response": {"status": request.status, "headersSize": 480,
+                             "bodySize": request.transfer_bytes,
+                             "_transferSize": request.transfer_bytes},
                 "cache": {},
                 "timings": {
                     name: share * whole if share >= 0 else -1

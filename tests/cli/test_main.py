@@ -34,9 +34,8 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 ) -> None:
     assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
-    assert {p.name for p in folder.iterdir()} == {
-        "costs.jsonl", "manifest.json", "records.jsonl", "report.html", "trials"
-    }  # fmt: skip
+    assert {p.name for p in folder.iterdir()} == {"costs.jsonl", "manifest.json", "records.jsonl",
+                                                  "report.html", "trials"}  # fmt: skip
     out, err = capsys.readouterr()
     assert out == "table of 2 records by plt_ms\n"
     assert "[2/2] ok" in err
@@ -199,11 +198,8 @@ def test_several_folders_are_reported_side_by_side(
     out, err = capsys.readouterr()
     page = Path(folders[0]) / "lanes.html"
     assert page.exists()
-    assert out.splitlines() == [
-        f"{folders[0]}:", "table of 2 records by plt_ms",
-        f"{folders[1]}:", "table of 2 records by plt_ms",
-        "2 in lanes.html",
-    ]  # fmt: skip
+    assert out.splitlines() == [f"{folders[0]}:", "table of 2 records by plt_ms", f"{folders[1]}:",
+                                "table of 2 records by plt_ms", "2 in lanes.html"]  # fmt: skip
     assert err.splitlines()[-1] == f"side by side: {page}"
 
 
@@ -280,10 +276,8 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(("checks", "differences", "code"), [
     ([MachineCheck("a", True, "here")], (), 0),
-    (
-        [MachineCheck("a", True, "here"), MachineCheck("b", False, "gone", "get it", needed=False)],
-        (), 0,
-    ),
+    ([MachineCheck("a", True, "here"), MachineCheck("b", False, "gone", "get it", needed=False)],
+     (), 0),
     ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
     ([MachineCheck("a", True, "here")], ("packet 7",), 1),
 ])  # fmt: skip
@@ -323,10 +317,9 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-@pytest.mark.parametrize("words", [
-    "compare {} {}", "compare {sample} {}", "report {}",
-    "baseline update {} --reason because-it-changed", "history add {}", "run --resume {}",
-])  # fmt: skip
+@pytest.mark.parametrize("words", ["compare {} {}", "compare {sample} {}", "report {}",
+                                   "baseline update {} --reason because-it-changed",
+                                   "history add {}", "run --resume {}"])  # fmt: skip
 def test_what_is_no_results_folder_is_a_wrong_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, words: str
 ) -> None:

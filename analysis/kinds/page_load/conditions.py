@@ -107,13 +107,10 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
         ours, paper = _result(row), row.pair.paper if row.pair else None
         interval = _interval(row)
         status = row.pair.status if row.pair else row.cells[0].status
-        bars.append({
-            CONDITION: label, SOURCE: OURS,
-            heading: ours.median if ours else None,
-            LOW: interval.low if interval else None,
-            HIGH: interval.high if interval else None,
-            NOTE: status.replace("_", " "),
-        })  # fmt: skip
+        bars.append({CONDITION: label, SOURCE: OURS, heading: ours.median if ours else None,
+                     LOW: interval.low if interval else None,
+                     HIGH: interval.high if interval else None,
+                     NOTE: status.replace("_", " ")})  # fmt: skip
         if paper:
             bars.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
     ends = (LOW, HIGH)
@@ -233,10 +230,8 @@ LOADS = FigureKind(
     f"The share of proven loads up to each time, where a cell has {LEAST_LOADS} of them. With 95 % "
     "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
     "Wolfowitz); few loads leave it wide.",
-    partial(
-        plan_distributions, values=lambda cell: list(cell.by_seed.values()), heading=PLT_MS,
-        what="load", least=LEAST_LOADS, banded=True,
-    ),
+    partial(plan_distributions, values=lambda cell: list(cell.by_seed.values()), heading=PLT_MS,
+            what="load", least=LEAST_LOADS, banded=True),
     small=True,
 )  # fmt: skip
 REQUESTS = FigureKind(
@@ -244,8 +239,6 @@ REQUESTS = FigureKind(
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "
     f"loads. Of more than {MAX_POINTS} values as many are drawn, at even distances.",
-    partial(
-        plan_distributions, values=_latencies_ms, heading=LATENCY_MS, what="request",
-        least=LEAST_REQUESTS, banded=False,
-    ),
+    partial(plan_distributions, values=_latencies_ms, heading=LATENCY_MS, what="request",
+            least=LEAST_REQUESTS, banded=False),
 )  # fmt: skip

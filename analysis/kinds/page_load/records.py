@@ -23,27 +23,17 @@ FIRST_FCP = Metric(
     absent="the page was visited once, or painted neither text nor a picture", places=0,
 )  # fmt: skip
 MILESTONES = (
-    Metric(
-        "ttfb_ms", "time to first byte", "first byte", 0.1,
-        absent="the browser did not tell when the page began to arrive",
-        labels="times to first byte",
-    ),
-    Metric(
-        "fp_ms", "first paint", "first paint", PAINT_GRAIN_MS, absent="the page painted nothing",
-        places=0,
-    ),
-    Metric(
-        "fcp_ms", "first contentful paint", "contentful paint", PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture", places=0,
-    ),
-    Metric(
-        "lcp_ms", "largest contentful paint", "largest paint", PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture that counts", places=0,
-    ),
-    Metric(
-        "cls", "layout shift", "layout shift", 0.0,
-        absent="the page did not answer when it was asked", places=4, better="smaller",
-    ),
+    Metric("ttfb_ms", "time to first byte", "first byte", 0.1,
+           absent="the browser did not tell when the page began to arrive",
+           labels="times to first byte"),
+    Metric("fp_ms", "first paint", "first paint", PAINT_GRAIN_MS, absent="the page painted nothing",
+           places=0),
+    Metric("fcp_ms", "first contentful paint", "contentful paint", PAINT_GRAIN_MS,
+           absent="the page painted neither text nor a picture", places=0),
+    Metric("lcp_ms", "largest contentful paint", "largest paint", PAINT_GRAIN_MS,
+           absent="the page painted neither text nor a picture that counts", places=0),
+    Metric("cls", "layout shift", "layout shift", 0.0,
+           absent="the page did not answer when it was asked", places=4, better="smaller"),
     FIRST_PLT,
     FIRST_FCP,
 )  # fmt: skip

@@ -156,15 +156,12 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
 
 def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
     plt = cell.spread
-    return {
-        **shown_axes(cell.axes, axes),
-        "plt_ms": plt.median if plt else None,
-        **_spread_columns("plt", "ms", plt), **_sample_columns("plt", cell.sample),
-        "ci_level_pct": _level(cell.sample.median if cell.sample else None),
-        "planned": cell.planned, "proven": len(cell.proven), **_waits("", cell),
-        **_coverage_columns(cell.coverage), "status": cell.status,
-        "problems": " | ".join(cell.problems),
-    }  # fmt: skip
+    return {**shown_axes(cell.axes, axes), "plt_ms": plt.median if plt else None,
+            **_spread_columns("plt", "ms", plt), **_sample_columns("plt", cell.sample),
+            "ci_level_pct": _level(cell.sample.median if cell.sample else None),
+            "planned": cell.planned, "proven": len(cell.proven), **_waits("", cell),
+            **_coverage_columns(cell.coverage), "status": cell.status,
+            "problems": " | ".join(cell.problems)}  # fmt: skip
 
 
 def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
@@ -244,9 +241,7 @@ def _of_trial(record: Record) -> Row:
 
 DESCRIPTION = TableKind(
     trials="page loads",
-    columns={
-        "With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
-        "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES},
-    },
+    columns={"With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
+             "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES}},
     rows=_rows, of_cell=_of_cell, of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial,
 )  # fmt: skip

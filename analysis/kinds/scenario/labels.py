@@ -19,10 +19,9 @@ from testbed.capture.packets import (
 from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
 
 End = tuple[bytes, int]
-OPTION_NAMES = {
-    "mss": "MSS", "scale": "window scale", "sack": "SACK", "timestamps": "timestamps",
-    "md5": "MD5", "fastopen": "Fast Open", "experimental": "experimental Fast Open",
-}  # fmt: skip
+OPTION_NAMES = {"mss": "MSS", "scale": "window scale", "sack": "SACK", "timestamps": "timestamps",
+                "md5": "MD5", "fastopen": "Fast Open",
+                "experimental": "experimental Fast Open"}  # fmt: skip
 _BY_KIND = {kind: OPTION_NAMES[name] for name, kind in OPTION_KINDS.items()}
 _COOKIE_BYTES = 8
 _SHOWN_BYTES = 2

@@ -12,10 +12,8 @@ from testbed.model import Record
 
 KIND = "scenario"
 METRICS = (
-    Metric(
-        "failed_checks", "number of failed checks", "failed checks", 0.0, places=0,
-        labels="numbers of failed checks", better="smaller",
-    ),
+    Metric("failed_checks", "number of failed checks", "failed checks", 0.0, places=0,
+           labels="numbers of failed checks", better="smaller"),
 )  # fmt: skip
 """Calls and packets that are not as promised."""
 GRAVITY: tuple[Verdict, ...] = ("broken", "changed", "kept")

@@ -47,7 +47,6 @@ def _worst_delay_us(records: Iterable[Record]) -> float | None:
 
 
 DESCRIPTION = ReportKind(
-    findings=_findings, parts=_parts,
+    findings=_findings, parts=_parts, trial="scenario", answer="verdict", spreads=False,
     text=lambda results, width: render_promises(make_promises([results]), width),
-    trial="scenario", answer="verdict", spreads=False,
 )  # fmt: skip

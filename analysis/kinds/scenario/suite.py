@@ -43,12 +43,10 @@ def suites_of(table: PromiseTable) -> list[Suite]:
 
 def _case(row: PromiseRow, finding: Finding) -> Case:
     changed = finding.state == "changed"
-    return Case(
-        row.name, _STATES.get(finding.state, "error"), row.says(finding), finding.state,
-        tuple(finding.evidence),
-        f"changed {row.says(finding)}" if changed else "",
-        _directive(finding), tuple(_diagnostics(row, finding)), _seconds(finding),
-    )  # fmt: skip
+    return Case(row.name, _STATES.get(finding.state, "error"), row.says(finding), finding.state,
+                tuple(finding.evidence), f"changed {row.says(finding)}" if changed else "",
+                _directive(finding), tuple(_diagnostics(row, finding)),
+                _seconds(finding))  # fmt: skip
 
 
 def _facts(lane: Lane) -> Iterator[tuple[str, str]]:

@@ -72,8 +72,6 @@ def _of_trial(record: Record) -> Row:
     }
 
 
-DESCRIPTION = TableKind(
-    trials="scenarios", columns={"Of scenarios: a row for each": COLUMNS}, rows=_rows,
-    of_cell=lambda cell: {"verdict": verdict_of(cell)},
-    of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial,
-)  # fmt: skip
+DESCRIPTION = TableKind(trials="scenarios", columns={"Of scenarios: a row for each": COLUMNS},
+                        rows=_rows, of_cell=lambda cell: {"verdict": verdict_of(cell)},
+                        of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial)  # fmt: skip

@@ -52,10 +52,8 @@ def summaries(table: PromiseTable) -> list[str]:
 def render_markdown(table: PromiseTable) -> str:
     """Return the table as GitHub Flavored Markdown, with what is not kept below it."""
     rows = (
-        (
-            f"`{row.name}`", escape(row.promise.title), escape(row.promise.source),
-            *(_marked(finding.words, finding.state) for finding in row.findings),
-        )
+        (f"`{row.name}`", escape(row.promise.title), escape(row.promise.source),
+         *(_marked(finding.words, finding.state) for finding in row.findings))
         for row in table.rows
     )  # fmt: skip
     lanes = (escape(lane.name) for lane in table.lanes)

@@ -84,11 +84,9 @@ def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:
         if ours.link.get(name) and theirs.link.get(name)
     ]
     load_ms = ours.plt_ms.median.value if ours.plt_ms else 0.0
-    return Clocks(
-        ours, theirs,
-        None if theirs.main_ms is None else theirs.main_ms - (ours.main_ms or 0.0),
-        max(0.0, *slowness, 0.0) * load_ms, theirs.requests * TIMER_SLACK_MS,
-    )  # fmt: skip
+    return Clocks(ours, theirs,
+                  None if theirs.main_ms is None else theirs.main_ms - (ours.main_ms or 0.0),
+                  max(0.0, *slowness, 0.0) * load_ms, theirs.requests * TIMER_SLACK_MS)  # fmt: skip
 
 
 def unwaited_ms(record: Record) -> float | None:

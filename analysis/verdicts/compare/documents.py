@@ -189,12 +189,9 @@ def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
 
 def _case(comparison: Comparison, cell: CellFinding) -> Case:
     says = plain(sentence(comparison, cell))
-    return Case(
-        name_cell(comparison, cell), STATES[comparison.counted(cell)], says,
-        cell.direction or "changed",
-        tuple(plain(line) for line in packet_lines(cell)) or (says,),
-        says,
-    )  # fmt: skip
+    return Case(name_cell(comparison, cell), STATES[comparison.counted(cell)], says,
+                cell.direction or "changed",
+                tuple(plain(line) for line in packet_lines(cell)) or (says,), says)  # fmt: skip
 
 
 def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:

@@ -165,13 +165,11 @@ def test_an_empty_interval_keeps_its_label() -> None:
     assert rows["wsj 20 ms"]["low"] == -4.0
 
 
-@pytest.mark.parametrize("draw", [
-    lambda: lines(SWEEP, "rtt", "plt"),
-    lambda: heatmap(SWEEP, "rtt", "tfo", "plt"),
-    lambda: cdf(SWEEP, "plt", "rtt"),
-    lambda: intervals(SAVED, "rtt", "plt", "low", "high"),
-    lambda: paired(SAVED, "cell", "plt", "rtt"),
-])  # fmt: skip
+@pytest.mark.parametrize("draw", [lambda: lines(SWEEP, "rtt", "plt"),
+                                  lambda: heatmap(SWEEP, "rtt", "tfo", "plt"),
+                                  lambda: cdf(SWEEP, "plt", "rtt"),
+                                  lambda: intervals(SAVED, "rtt", "plt", "low", "high"),
+                                  lambda: paired(SAVED, "cell", "plt", "rtt")])  # fmt: skip
 def test_all_missing_columns_are_named_at_once(draw: Callable[[], Plot]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         draw()

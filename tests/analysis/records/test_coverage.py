@@ -105,10 +105,8 @@ def test_all_loads_together(good: Record) -> None:
         "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
         "carry is no HTTP, and no replay has it.",
     ),
-    (
-        ReplayCoverage(97, 2, 1, 0, 4),
-        "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed.",
-    ),
+    (ReplayCoverage(97, 2, 1, 0, 4),
+     "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed."),
     (
         ReplayCoverage(10, 0, 0, 3, 1),
         "100.00 % of 10 requests were answered exactly; 0 inexactly, 0 missed, "

@@ -96,9 +96,8 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
     loads = [
         seen(
             FQ_CODEL, IDLE,
-            replace(
-                WAITED, peak_ms=2 + number / 1000, peaks_us=(2000 + number, *WAITED.peaks_us[1:])
-            ),
+            replace(WAITED, peak_ms=2 + number / 1000,
+                    peaks_us=(2000 + number, *WAITED.peaks_us[1:])),
             1.0, page,
         )
         for number, page in enumerate(pages)

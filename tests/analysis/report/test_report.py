@@ -193,9 +193,8 @@ def test_report_shows_the_table_with_differences(reported: Path) -> None:
     ]
     assert len(rows) == 12
     amazon = rows[1]
-    assert [cell[0] for cell in amazon[:9]] == [
-        "amazon", "100", "2.720", "2.60", "2.240", "2.34", "17.6", "10", "+7.6",
-    ]  # fmt: skip
+    assert [cell[0] for cell in amazon[:9]] == ["amazon", "100", "2.720", "2.60", "2.240", "2.34",
+                                                "17.6", "10", "+7.6"]  # fmt: skip
 
 
 def hostile(url: str, folder: Path, reason: str) -> Page:

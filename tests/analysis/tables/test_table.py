@@ -33,10 +33,9 @@ def rows_of(table: ResultTable) -> list[dict[str, str]]:
 def test_numbers_of_one_seed(tmp_path: Path) -> None:
     records = [record(OFF, 0, 2000.0000004), record(ON, 0, 1500.250004)]
     (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), 1))
-    assert list(row)[:8] == [
-        "page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
-        "paper_plt_off_s", "paper_plt_on_s", "paper_improvement_pct",
-    ]  # fmt: skip
+    assert list(row)[:8] == ["page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
+                             "paper_plt_off_s", "paper_plt_on_s",
+                             "paper_improvement_pct"]  # fmt: skip
     assert list(row.values())[:8] == ["amazon", "100", "2000", "1500.250004", "24.9875", "2.6",
                                       "2.34", "10"]  # fmt: skip
     assert (row["n"], row["status"], row["problems"]) == ("1", "proven", "")

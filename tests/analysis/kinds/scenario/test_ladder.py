@@ -25,9 +25,8 @@ def test_flags_are_in_tcpdump_s_words_and_numbers_count_from_the_first_byte(tmp_
         Sent("server", 60, PSH | ACK, seq=901, ack=106, payload=b"at once"),
         Sent("client", 110, FIN | ACK, seq=106, ack=908),
         Sent("server", 160, RST, seq=908),
-    ) == [
-        "SYN, cookie 0123…, data 5", "SYN-ACK 6", "ACK 1", "data 7, ACK 6", "FIN, ACK 8", "RST",
-    ]  # fmt: skip
+    ) == ["SYN, cookie 0123…, data 5", "SYN-ACK 6", "ACK 1", "data 7, ACK 6", "FIN, ACK 8",
+          "RST"]  # fmt: skip
 
 
 def test_a_cookie_is_asked_for_granted_and_cut(tmp_path: Path) -> None:

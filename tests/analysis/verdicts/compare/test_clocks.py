@@ -51,13 +51,11 @@ def host(
         rtt, *rest = one.lab.measurements
         rtt = replace(rtt, measured=rtt_ms, tolerance_pct=5.0)
         found.append(
-            replace(
-                one, trial=trial, trial_id=trial.id, environment=HOST.id,
-                measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
-                lab=replace(one.lab, measurements=(rtt, *rest)),
-                machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
-                artefacts={},
-            )
+            replace(one, trial=trial, trial_id=trial.id, environment=HOST.id,
+                    measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
+                    lab=replace(one.lab, measurements=(rtt, *rest)),
+                    machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
+                    artefacts={})
         )  # fmt: skip
     return found
 
@@ -74,10 +72,8 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     kept = list(records)
     first = kept[0].trial
     conditions = tuple(dict.fromkeys(one.trial.condition for one in kept))
-    asked = experiment(
-        len(NOISE_MS), conditions=conditions, reference=None,
-        kernel=first.kernel, kernel_version=first.kernel_version,
-    )  # fmt: skip
+    asked = experiment(len(NOISE_MS), conditions=conditions, reference=None, kernel=first.kernel,
+                       kernel_version=first.kernel_version)  # fmt: skip
     return write_results(folder, kept, asked, HOST if first.kernel == "host" else ENVIRONMENT)
 
 

@@ -47,9 +47,8 @@ def test_what_differs_is_named_and_what_can_move_loads_comes_first(
     other = changed(package__nginx="1.24.0-1", code__testbed="cd" * 32, code__bundle="1" * 64,
                     kernel__build="2" * 64, root="3" * 64, file__a="4" * 64)  # fmt: skip
     found = compare_results(base, write_times(tmp_path / "new", TIMES, environment=other))
-    assert [part.name for part in found.parts] == [
-        "root", "kernel.build", "code.bundle", "code.testbed", "package.nginx",
-    ]  # fmt: skip
+    assert [part.name for part in found.parts] == ["root", "kernel.build", "code.bundle",
+                                                   "code.testbed", "package.nginx"]  # fmt: skip
     assert found.verdict == "same" and found.drawn
     new = write_times(tmp_path / "bare", TIMES, environment=OTHER)
     for across in ((), ("code", "package.nginx"), ("all",)):
