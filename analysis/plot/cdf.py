@@ -44,15 +44,12 @@ def cdf(
             "x": field("x", "Q", title=named, scale=scale),
             "y": field("y", "Q", title="Share of values (%)", scale={"domain": [0, 100]}),
             "color": color_of("color", by, rows_of.texts(rows, by)),
-            "tooltip": [
-                hint("x", "Q", named, ",.1f"),
-                hint("y", "Q", "Share (%)", ".1f"),
-                *([hint("color", "N", column_title(by))] if by is not None else []),
-                hint("n", "Q", "Values"),
-            ],
+            "tooltip": [hint("x", "Q", named, ",.1f"), hint("y", "Q", "Share (%)", ".1f"),
+                        *([hint("color", "N", column_title(by))] if by is not None else []),
+                        hint("n", "Q", "Values")],
         },
         more={"interpolate": "step-after", "clip": True},
-    )
+    )  # fmt: skip
     layers = [line]
     steps = list(_steps(rows, value, by, start, end))
     if half_width_pct is not None:

@@ -180,13 +180,10 @@ def _across(rows: Sequence[Row], x: str) -> Spec:
 
 
 def _tooltip(rows: Sequence[Row], columns: Columns) -> list[Spec]:
-    return [
-        hint("x", "Q" if _is_scale(rows, columns.x) else "N", column_title(columns.x)),
-        hint("y", "Q", column_title(columns.y), ",.1f"),
-        *(hint(split, "N", column_title(name)) for split, name in columns.parts.items()),
-        hint("kind", "N", "Kind"),
-        hint("n", "Q", "Values"),
-    ]
+    return [hint("x", "Q" if _is_scale(rows, columns.x) else "N", column_title(columns.x)),
+            hint("y", "Q", column_title(columns.y), ",.1f"),
+            *(hint(split, "N", column_title(name)) for split, name in columns.parts.items()),
+            hint("kind", "N", "Kind"), hint("n", "Q", "Values")]  # fmt: skip
 
 
 def _text(split: str, name: str, value: Any) -> str:

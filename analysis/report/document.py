@@ -59,12 +59,9 @@ def _render(results: Results) -> dict[str, str]:
     reference = find_publication(results)
     table = make_table(cells_of(results), reference)
     rebuilt = rebuild(results)
-    return {
-        **(rebuilt.files if rebuilt else {}),
-        "table.csv": render_csv(table),
-        "summary.json": render_summary(summarise(results, table)),
-        "report.html": render_html(results, table, reference, rebuilt),
-    }
+    return {**(rebuilt.files if rebuilt else {}), "table.csv": render_csv(table),
+            "summary.json": render_summary(summarise(results, table)),
+            "report.html": render_html(results, table, reference, rebuilt)}  # fmt: skip
 
 
 def render_html(

@@ -86,14 +86,10 @@ def table_columns(table: ResultTable) -> list[Column]:
     """Return all columns of ``table``."""
     rows = table.pairs if table.paired else table.cells
     axes = [
-        Column(
-            axis_word(name),
-            [axis_value(name, row.axes.get(name)) for row in rows],
-            left=name in ("page", "mechanism"),
-            least=None if name == "page" else LEAST_VALUE,
-        )
+        Column(axis_word(name), [axis_value(name, row.axes.get(name)) for row in rows],
+               left=name in ("page", "mechanism"), least=None if name == "page" else LEAST_VALUE)
         for name in table.axes
-    ]
+    ]  # fmt: skip
     status = [row.status.replace("_", " ") for row in rows]
     measured = _pair_columns(table) if table.paired else _cell_columns(table)
     if not table.coverage.plain:
@@ -167,20 +163,16 @@ def _cell_columns(table: ResultTable) -> list[Column]:
     cells, metric = table.cells, table.metric
     medians = [cell.sample.median if cell.sample else None for cell in cells]
     return [
-        Column(
-            metric.with_unit(metric.short),
-            [number(m.value if m else None, metric.places) for m in medians],
-        ),
+        Column(metric.with_unit(metric.short),
+               [number(m.value if m else None, metric.places) for m in medians]),
         *([_interval_column(medians, metric.places, 2)] if table.repeated else []),
         *(
-            Column(
-                other.with_unit(other.short),
-                [number(_median(cell.by(other).spread), other.places) for cell in cells],
-            )
+            Column(other.with_unit(other.short),
+                   [number(_median(cell.by(other).spread), other.places) for cell in cells])
             for other in table.further
         ),
         Column("n", [f"{len(c.by_seed)}/{c.planned}" for c in cells], 1),
-    ]
+    ]  # fmt: skip
 
 
 def _interval_column(

@@ -157,11 +157,8 @@ def answered_inexactly(good: Record, times: int = 1) -> Record:
         Substitution(f"GET {pixel_url}{i}&t=17{i:04d}", f"GET {pixel_url}{i}&t=99")
         for i in range(times)
     )
-    load = replace(
-        load_of(good),
-        missing=tuple(f"{pixel_url}{i}&t=99" for i in range(times)),
-        extra=tuple(f"{pixel_url}{i}&t=17{i:04d}" for i in range(times)),
-    )
+    load = replace(load_of(good), missing=tuple(f"{pixel_url}{i}&t=99" for i in range(times)),
+                   extra=tuple(f"{pixel_url}{i}&t=17{i:04d}" for i in range(times)))  # fmt: skip
     replay = replace(good.replay, exact=good.replay.exact - times, inexact=swaps)
     return replace(good, measured=load, replay=replay)
 

@@ -93,20 +93,15 @@ DESCRIPTION = RecordKind(
     holds="page load time",
     knobs=tuple(leaves_of(asdict(Condition(page="", client="")))),
     axes=("page", "rtt_ms"),
-    columns=(
-        *COUNTED,
-        "requests",
-        *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING),
-        "call_p95_ms",
-        *OPENING,
-    ),
+    columns=(*COUNTED, "requests",
+             *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING), "call_p95_ms",
+             *OPENING),
     values=_values,
     lack=_lack,
     client=_client,
     paired=True,
     offered=f"{PLT.name}, or, of a browser's, {{}}",
-    unless_default=defaults_of(
-        Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
-    ),
+    unless_default=defaults_of(Condition, "protocol", "tls_version", "randomness", "allow_misses",
+                               "server_think_ms"),
     side_by_side=(FIRST_PLT,),  # what a visitor sees has a table of its own
-)
+)  # fmt: skip

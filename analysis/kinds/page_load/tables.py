@@ -185,11 +185,8 @@ def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, flo
     """Return the median's interval (it has a column itself), and the mean with its interval."""
     median = _estimate_columns(name, "ms", sample.median if sample else None)
     median.pop(f"{name}_ms")
-    return {
-        **median,
-        **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
-        f"{name}_outliers": sample.outliers if sample else None,
-    }
+    return {**median, **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
+            f"{name}_outliers": sample.outliers if sample else None}  # fmt: skip
 
 
 def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[str, float | None]:

@@ -54,11 +54,8 @@ class Waterfalls:
             numbers.setdefault(url, len(numbers))
         ended = record.measured_as(PageLoad)
         assert ended is not None  # noqa: S101 - `choose` yields loads only
-        load = {
-            "id": record.trial_id,
-            "plt": tenths(ended.plt_ms),
-            "rows": [[numbers[url], *values] for url, values in rows],
-        }
+        load = {"id": record.trial_id, "plt": tenths(ended.plt_ms),
+                "rows": [[numbers[url], *values] for url, values in rows]}  # fmt: skip
         size = len(json.dumps(load, separators=(",", ":")))
         size += sum(len(json.dumps(url)) + 1 for url in set(fresh))
         if self.data_bytes + size > MAX_DATA_BYTES:

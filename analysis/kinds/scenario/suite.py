@@ -30,15 +30,11 @@ def render_junit(table: PromiseTable) -> str:
 def suites_of(table: PromiseTable) -> list[Suite]:
     """Return the suites."""
     return [
-        Suite(
-            f"Kernel {lane.name}",
-            [_case(row, row.findings[place]) for row in table.rows],
-            dict(_facts(lane)),
-            topic=TOPIC,
-            tested=tested_of(lane.results.folder, lane.name, lane.results.manifest),
-        )
+        Suite(f"Kernel {lane.name}", [_case(row, row.findings[place]) for row in table.rows],
+              dict(_facts(lane)), topic=TOPIC,
+              tested=tested_of(lane.results.folder, lane.name, lane.results.manifest))
         for place, lane in enumerate(table.lanes)
-    ]
+    ]  # fmt: skip
 
 
 def _case(row: PromiseRow, finding: Finding) -> Case:

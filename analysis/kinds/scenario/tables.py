@@ -64,12 +64,9 @@ def _of_trial(record: Record) -> Row:
     if result is None:
         return {}
     return {
-        "scenario": {
-            "verdict": result.verdict,
-            "differences": list(result.differences),
-            "failed_checks": result.failed_checks,
-        }
-    }
+        "scenario": {"verdict": result.verdict, "differences": list(result.differences),
+                     "failed_checks": result.failed_checks}
+    }  # fmt: skip
 
 
 DESCRIPTION = TableKind(trials="scenarios", columns={"Of scenarios: a row for each": COLUMNS},
