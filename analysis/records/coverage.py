@@ -174,15 +174,9 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
     """Return a load's coverage for ``summary.json``, in an order that does not depend on time."""
     if replay is None:
         return None
-    return {
-        **asdict(replay),
-        "inexact": [
-            asdict(substitution)
-            for substitution in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
-        ],
-        "missed": sorted(replay.missed),
-        "sockets": sorted(replay.sockets),
-    }
+    inexact = sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
+    return {**asdict(replay), "inexact": [asdict(each) for each in inexact],
+            "missed": sorted(replay.missed), "sockets": sorted(replay.sockets)}  # fmt: skip
 
 
 def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:

@@ -141,14 +141,10 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
             if cell.axes.get("tfo"):
                 proofs.setdefault(str(cell.axes["tls_version"]), []).append(record.proof)
     return [
-        HelloLine(
-            clean(version),
-            sum(p.tls_connections for p in own),
-            sum(p.hello_bytes for p in own),
-            sum(p.syn_hello_bytes for p in own),
-        )
+        HelloLine(clean(version), sum(p.tls_connections for p in own),
+                  sum(p.hello_bytes for p in own), sum(p.syn_hello_bytes for p in own))
         for version, own in sorted(proofs.items())
-    ]
+    ]  # fmt: skip
 
 
 def ecn_lines(table: ResultTable) -> list[tuple[str, dict[str, int]]]:

@@ -150,10 +150,6 @@ def _list_series(
     for way in WAYS.values():
         moved[f"TCP {way}"]  # there, even if nothing came
     yield from moved.items()
-    yield (
-        "Ping (ms) ICMP",
-        [
-            (median(down) + median(up)) / 1e6 if down and up else None
-            for down, up in zip(delays["download"], delays["upload"], strict=True)
-        ],
-    )
+    ways = zip(delays["download"], delays["upload"], strict=True)
+    pings = [(median(down) + median(up)) / 1e6 if down and up else None for down, up in ways]
+    yield "Ping (ms) ICMP", pings

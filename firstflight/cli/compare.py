@@ -71,12 +71,10 @@ def compare(
         raise ConfigurationError(["name two results folders, BASE and NEW"])
     compared = compare_results(base, new, options)
     write_files(compared, junit, markdown, html)
-    text = (
-        json.dumps(describe_comparison(compared), indent=2)
-        if as_json
-        else render_text(compared, read_width())
-    )
-    click.echo(text.rstrip("\n"))
+    if as_json:
+        click.echo(json.dumps(describe_comparison(compared), indent=2))
+    else:
+        click.echo(render_text(compared, read_width()).rstrip("\n"))
     return compared.exit_code
 
 

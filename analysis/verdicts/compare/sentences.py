@@ -364,11 +364,8 @@ def attributed(comparison: Comparison) -> list[str]:
 
 def missed(comparison: Comparison) -> list[str]:
     """Return what of its patches the new kernel has not."""
-    return (
-        [f"The kernel in NEW has not all of what was changed: {comparison.misses}."]
-        if comparison.misses
-        else []
-    )
+    said = f"The kernel in NEW has not all of what was changed: {comparison.misses}."
+    return [said] if comparison.misses else []
 
 
 def _describe_client(comparison: Comparison, client: str, overview: Overview) -> str:
