@@ -42,16 +42,12 @@ def measure_fresh(work: Work) -> Result:
     environment = fresh_environment(os.environ, folder)
     wall_s = _time(clone, ("run", "configs/quick.toml"), environment, FRESH_TIMEOUT_S)
     return Result(
-        name="bootstrap-fresh",
-        asked=target,
-        measured=f"{wall_s / 60:.1f} min",
-        verdict=judge(wall_s < FRESH_S),
-        n=1,
+        name="bootstrap-fresh", asked=target, measured=f"{wall_s / 60:.1f} min",
+        verdict=judge(wall_s < FRESH_S), n=1,
         how="`./run.sh run configs/quick.toml` in a clone of the last commit with an empty cache: "
         "Python, root, toolchain, C programs and kernel, downloads included",
-        real_time=True,
-        details={"wall_s": wall_s},
-    )
+        real_time=True, details={"wall_s": wall_s},
+    )  # fmt: skip
 
 
 def fresh_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -72,16 +72,14 @@ def measure_goodput(work: Work) -> Result:
     flows = [_transfer(spec, seconds) for spec in LINKS]
     shares = "; ".join(f"{f.share:.4f} of {f.link.down_kbit / 1000:g} Mbit/s" for f in flows)
     return Result(
-        "host-goodput",
-        f"at least {LEAST_GOODPUT:g} of theory",
-        shares,
+        "host-goodput", f"at least {LEAST_GOODPUT:g} of theory", shares,
         judge(all(flow.share >= LEAST_GOODPUT for flow in flows), in_full=not work.quick),
         len(flows),
         f"one TCP connection for {seconds:g} s after {WARM_UP_S:g} s, payload at the client; "
         f"theory: segments of {SEGMENT_BYTES} in packets of {SEGMENT_IP_BYTES} bytes",
         real_time=True,
         details={f"{flow.link.down_kbit}": asdict(flow) for flow in flows},
-    )
+    )  # fmt: skip
 
 
 def _transfer(spec: LinkSpec, seconds: float) -> BulkTransfer:

@@ -86,13 +86,11 @@ def predict_fetch_ms(
     """
     parts = explain_fetch(link, tcp, request_bytes, response_bytes)
     if parts.overflows:
-        raise ConfigurationError(
-            [
-                f"the model of short flows holds without loss only: {response_bytes} bytes from a "
-                f"window of {tcp.initcwnd_segments} overflow the buffer of {link.buffer_bytes} "
-                "bytes; measure this cell, or raise buffer_bytes"
-            ]
-        )
+        raise ConfigurationError([
+            f"the model of short flows holds without loss only: {response_bytes} bytes from a "
+            f"window of {tcp.initcwnd_segments} overflow the buffer of {link.buffer_bytes} "
+            "bytes; measure this cell, or raise buffer_bytes"
+        ])  # fmt: skip
     return parts.fetch_ms
 
 

@@ -69,8 +69,7 @@ PAIR_COLUMNS: Columns = {
     "plt_on_max_ms": "Greatest load time with Fast Open.",
     "improvement_min_pct": "Least gain of a seed.",
     "improvement_max_pct": "Greatest gain of a seed.",
-    **_statistics("plt_off", "without Fast Open"),
-    **_statistics("plt_on", "with Fast Open"),
+    **_statistics("plt_off", "without Fast Open"), **_statistics("plt_on", "with Fast Open"),
     "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves; where the load times of "
     "an arm have two humps, the median over the seeds.",
     "saved_ci_low_ms": "Lower end of its confidence interval.",
@@ -83,11 +82,9 @@ PAIR_COLUMNS: Columns = {
     "planned_off": "Trials that were planned without Fast Open.",
     "planned_on": "Trials that were planned with Fast Open.",
     "proven_off": "Trials that are proven without Fast Open.",
-    "proven_on": "Trials that are proven with Fast Open.",
-    **_waiting("off"),
-    **_waiting("on"),
+    "proven_on": "Trials that are proven with Fast Open.", **_waiting("off"), **_waiting("on"),
     **_COVERED,
-}
+}  # fmt: skip
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
 CELL_MILESTONES: Columns = {
     metric.name: f"Median {metric.label} of the proven trials that have one."

@@ -16,10 +16,8 @@ COLUMNS: Columns = {
     "verdict": "What became of the promise: `kept`, `broken`, or `changed`: what kernels are known "
     "to do today; empty without a proven trial. Of several trials the gravest.",
     "failed_checks": "Calls and packets that are not as promised: the median of the proven trials.",
-    "first_difference": "The first sentence of what is not as promised.",
-    **COUNTS,
-    **ENDS,
-}
+    "first_difference": "The first sentence of what is not as promised.", **COUNTS, **ENDS,
+}  # fmt: skip
 """What each column of a row for one scenario holds, after its name."""
 
 
