@@ -16,7 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from analysis.records.cells import cells_of
+from analysis.records.results import read_results
 from analysis.report.document import write_reports
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import (
     Condition,
     Cost,
@@ -256,6 +259,13 @@ def write_results(
     )  # fmt: skip
     write_manifest(folder, manifest)
     return folder
+
+
+def tabled(folder: Path, records: Sequence[Record], seeds: int = 1) -> ResultTable:
+    """The table of a run of ``records``, beside nothing that was published."""
+    asked = tuple(dict.fromkeys(one.trial.condition for one in records))
+    write_results(folder, records, experiment(seeds, conditions=asked, reference=None))
+    return make_table(cells_of(read_results(folder)), None)
 
 
 def report_section(folder: Path, name: str, *records: Record) -> str:

@@ -15,13 +15,10 @@ from analysis.kinds.page_load.queues import (
     read_target_ms,
 )
 from analysis.plot import to_svg
-from analysis.records.cells import cells_of
-from analysis.records.results import read_results
 from analysis.report.document import write_reports
 from analysis.report.sections.sweep import rows_of
-from analysis.tables.table import ResultTable, make_table
 from testbed.model import FIFO, Condition, LinkSpec, Queueing, Record, TcpSpec
-from tests.analysis.sample import experiment, record, write_results
+from tests.analysis.sample import record, tabled
 
 FQ_CODEL = "fq_codel limit 10240p flows 1024 target 5ms interval 100ms"
 IDLE = Queueing(500, 0, 0, 0.0, 0.5, 0.9, None, 40.0, (900, *[0] * 63))
@@ -43,17 +40,11 @@ def seen(
                    proof=replace(made.proof, queueing={"down": down, "up": up}))  # fmt: skip
 
 
-def table_of(folder: Path, records: list[Record]) -> ResultTable:
-    asked = tuple(each.trial.condition_as(Condition) for each in records)
-    write_results(folder, records, experiment(conditions=asked, reference=None))
-    return make_table(cells_of(read_results(folder)), None)
-
-
 PAIR = [seen(FIFO, IDLE, IDLE, 2000.0), seen(FQ_CODEL, IDLE, WAITED, 2680.0)]
 
 
 def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> None:
-    table = table_of(tmp_path, PAIR)
+    table = tabled(tmp_path, PAIR)
     (said,) = describe_queues(table)
     assert "up the line a packet of 1,500 bytes takes 46.9 ms at 256 kbit/s" in said
     assert "longer than the target of fq_codel, 5.0 ms. It dropped 12 and marked 3 of 492" in said
@@ -73,11 +64,11 @@ def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> 
     seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
 ])  # fmt: skip
 def test_what_needs_no_explanation(tmp_path: Path, quiet: Record) -> None:
-    assert describe_queues(table_of(tmp_path, [quiet])) == []
+    assert describe_queues(tabled(tmp_path, [quiet])) == []
 
 
 def test_a_figure_has_a_line_for_each_queue(tmp_path: Path) -> None:
-    rows = rows_of(table_of(tmp_path, PAIR))
+    rows = rows_of(tabled(tmp_path, PAIR))
     (panel,) = plan_waits(rows)  # down nothing waits
     assert panel.title == "amazon: up"
     svg = to_svg(panel.draw())
@@ -87,7 +78,7 @@ def test_a_figure_has_a_line_for_each_queue(tmp_path: Path) -> None:
 
 def test_a_run_of_plain_fifos_has_a_few_of_them(tmp_path: Path) -> None:
     loads = [seen(FIFO, WAITED, WAITED, 2000.0, page) for page in ("amazon", "wsj", "wikipedia")]
-    rows = rows_of(table_of(tmp_path, loads))
+    rows = rows_of(tabled(tmp_path, loads))
     assert len(plan_waits(rows)) == MAX_PLAIN
 
 
@@ -102,7 +93,7 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
         )
         for number, page in enumerate(pages)
     ]  # fmt: skip
-    panels = plan_waits(rows_of(table_of(tmp_path, loads)))
+    panels = plan_waits(rows_of(tabled(tmp_path, loads)))
     assert [panel.title for panel in panels] == [f"{page}: up" for page in pages[3:]]
 
 
