@@ -13,12 +13,29 @@ from firstflight.cli.services import Services
 from testbed.base import places
 from testbed.base.wings import provided
 
-VERBS = {"baseline": "baseline", "clean": "machine", "compare": "compare",
-         "completion": "completion", "doctor": "machine", "exec": "exec", "import": "root",
-         "knobs": "knobs", "links": "links", "merge": "merge", "pack": "pack", "plan": "run",
-         "report": "run", "root": "root", "run": "run", "saturation": "saturation",
-         "scenario": "scenario", "serve": "serve", "shell": "shell", "store": "store",
-         "unpack": "pack"}  # fmt: skip
+VERBS = {
+    "baseline": "baseline",
+    "clean": "machine",
+    "compare": "compare",
+    "completion": "completion",
+    "doctor": "machine",
+    "exec": "exec",
+    "import": "root",
+    "knobs": "knobs",
+    "links": "links",
+    "merge": "merge",
+    "pack": "pack",
+    "plan": "run",
+    "report": "run",
+    "root": "root",
+    "run": "run",
+    "saturation": "saturation",
+    "scenario": "scenario",
+    "serve": "serve",
+    "shell": "shell",
+    "store": "store",
+    "unpack": "pack",
+}
 """The module of each verb or group of verbs that is no wing's."""
 
 
