@@ -42,12 +42,9 @@ def _promises(root: Path) -> str:
 
 
 ENDINGS: dict[str, Callable[[Path], str]] = {
-    "artifact": _rerun,
-    "nightly": _committed(_NIGHTLY),
-    "rerun": _rerun,
-    "scenarios": _promises,
+    "artifact": _rerun, "nightly": _committed(_NIGHTLY), "rerun": _rerun, "scenarios": _promises,
     "table1": _committed("analysis/baselines/paper-table1"),
-}
+}  # fmt: skip
 
 
 def render_status(text: str, root: Path = ROOT) -> str:

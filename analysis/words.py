@@ -15,22 +15,11 @@ MISSING = "\u2013"
 MINUS = "\u2212"
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document may hold, not even escaped (section 2.2)."""
-KNOBS: dict[str, Knob] = {
-    each.name: each.knob for kind in KINDS.values() for each in knobs_of(kind)
-}
+KNOBS: dict[str, Knob] = {each.name: each.knob for k in KINDS.values() for each in knobs_of(k)}
 COUNTED = "segments"
 """A number of them needs no unit in a table."""
-COLUMN_UNITS = {
-    "s": "s",
-    "ms": "ms",
-    "us": "µs",
-    "kbit": "kbit/s",
-    "mbit": "Mbit/s",
-    "bytes": "B",
-    "kib": "KiB",
-    "pct": "%",
-    "segments": COUNTED,
-}
+COLUMN_UNITS = {"s": "s", "ms": "ms", "us": "µs", "kbit": "kbit/s", "mbit": "Mbit/s", "bytes": "B",
+                "kib": "KiB", "pct": "%", "segments": COUNTED}  # fmt: skip
 """By the end of a column's name, of what is measured or derived; knobs declare theirs."""
 
 
@@ -88,9 +77,7 @@ def name_axes(
 ) -> str:
     """Return a condition in words, as ``amazon, RTT 20 ms``; values of ``bare`` axes come alone."""
     words = ((name, axis_value(name, axes.get(name))) for name in names)
-    return ", ".join(
-        value if name in bare else f"{axis_word(name)} {value}" for name, value in words
-    )
+    return ", ".join(value if n in bare else f"{axis_word(n)} {value}" for n, value in words)
 
 
 def number(value: float | None, places: int) -> str:

@@ -29,12 +29,7 @@ from bench.result import Result, all_met, table, write_json
 from bench.work import Work, read_machine
 from firstflight.cli.exits import run_command
 from testbed.base import log, places
-from testbed.base.errors import (
-    EXIT_OK,
-    EXIT_OUT_OF_TOLERANCE,
-    ConfigurationError,
-    TestbedError,
-)
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError, TestbedError
 from testbed.base.scratch import scratch_folder
 from testbed.base.suggest import did_you_mean
 
@@ -44,29 +39,17 @@ WIDTH = 150
 Measure = Callable[[Work], Result]
 
 MEASUREMENTS: dict[str, Measure] = {
-    "cost": cost.measure,
-    "visit-cost": visit_cost.measure,
-    "table1-graph": table1.measure_graph,
-    "table1-chromium": table1.measure_chromium,
-    "table1-default": table1.measure_default,
-    "table1-chromium-n20": table1.measure_seeds,
-    "host-lab": host_link.measure_lab,
-    "host-rtt": host_link.measure_round_trips,
-    "host-goodput": host_link.measure_goodput,
-    "host-load": host_load.measure,
-    "generator": generator.measure,
-    "server-price": server_price.measure,
-    "nginx-price": server_price.measure_nginx,
-    "report": reporting.measure,
-    "growth": growth.measure,
-    "sweeps": sweeps.measure,
-    "notebooks": sweeps.measure_notebooks,
-    "false-alarms": verdicts.measure_false_alarms,
-    "planted-regressions": verdicts.measure_plants,
-    "importing": importing.measure,
-    "bootstrap-again": bootstrap.measure_again,
-    "bootstrap-fresh": bootstrap.measure_fresh,
-}
+    "cost": cost.measure, "visit-cost": visit_cost.measure, "table1-graph": table1.measure_graph,
+    "table1-chromium": table1.measure_chromium, "table1-default": table1.measure_default,
+    "table1-chromium-n20": table1.measure_seeds, "host-lab": host_link.measure_lab,
+    "host-rtt": host_link.measure_round_trips, "host-goodput": host_link.measure_goodput,
+    "host-load": host_load.measure, "generator": generator.measure,
+    "server-price": server_price.measure, "nginx-price": server_price.measure_nginx,
+    "report": reporting.measure, "growth": growth.measure, "sweeps": sweeps.measure,
+    "notebooks": sweeps.measure_notebooks, "false-alarms": verdicts.measure_false_alarms,
+    "planted-regressions": verdicts.measure_plants, "importing": importing.measure,
+    "bootstrap-again": bootstrap.measure_again, "bootstrap-fresh": bootstrap.measure_fresh,
+}  # fmt: skip
 """Every measurement by its name, in the order in which they are made."""
 
 _log = log.logger("testbed.bench")
@@ -82,12 +65,7 @@ _log = log.logger("testbed.bench")
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="The JSON; default: results/bench-<UTC>.json.")  # fmt: skip
 def bench(
-    only: tuple[str, ...],
-    quick: bool,
-    full: bool,
-    fresh: bool,
-    listing: bool,
-    output: Path | None,
+    only: tuple[str, ...], quick: bool, full: bool, fresh: bool, listing: bool, output: Path | None
 ) -> int:
     """Measure the numbers to reach; exit status 1 when one is missed."""
     if listing:
@@ -147,9 +125,7 @@ def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
         {prefix} if prefix in names else {name for name in names if name.startswith(prefix)}
         for prefix in only
     ]
-    return tuple(
-        name for name in names if not only or any(name in selection for selection in selections)
-    )
+    return tuple(name for name in names if not only or any(name in each for each in selections))
 
 
 def main() -> int:

@@ -23,47 +23,31 @@ def measure_again(work: Work) -> Result:
     _time(places.ROOT, ("--help",), os.environ, 600.0)
     runs = [_time(places.ROOT, ("--help",), os.environ, 600.0) for _ in range(AGAIN_RUNS)]
     median = statistics.median(runs)
-    return Result(
-        name="bootstrap-again",
-        asked=f"under {AGAIN_S:g} s",
-        measured=f"{median:.2f} s (from {min(runs):.2f} to {max(runs):.2f})",
-        verdict=judge(median < AGAIN_S),
-        n=len(runs),
-        how="median of `./run.sh --help` when everything is built",
-        real_time=True,
-        details={"runs_s": runs},
-    )
+    return Result(name="bootstrap-again", asked=f"under {AGAIN_S:g} s",
+                  measured=f"{median:.2f} s (from {min(runs):.2f} to {max(runs):.2f})",
+                  verdict=judge(median < AGAIN_S), n=len(runs),
+                  how="median of `./run.sh --help` when everything is built", real_time=True,
+                  details={"runs_s": runs})  # fmt: skip
 
 
 def measure_fresh(work: Work) -> Result:
     """Measure a first run, only with ``--fresh``: a clone, an empty cache, everything built."""
     target = f"under {FRESH_S / 60:g} min"
     if not work.fresh:
-        return Result(
-            "bootstrap-fresh",
-            target,
-            "not measured",
-            "reported",
-            0,
-            "--fresh measures",
-            real_time=True,
-        )
+        return Result("bootstrap-fresh", target, "not measured", "reported", 0, "--fresh measures",
+                      real_time=True)  # fmt: skip
     folder = work.folder("fresh")
     clone = folder / "clone"
     proc.run(("git", "clone", "--quiet", "--no-hardlinks", str(places.ROOT), str(clone)))
     environment = fresh_environment(os.environ, folder)
     wall_s = _time(clone, ("run", "configs/quick.toml"), environment, FRESH_TIMEOUT_S)
     return Result(
-        name="bootstrap-fresh",
-        asked=target,
-        measured=f"{wall_s / 60:.1f} min",
-        verdict=judge(wall_s < FRESH_S),
-        n=1,
+        name="bootstrap-fresh", asked=target, measured=f"{wall_s / 60:.1f} min",
+        verdict=judge(wall_s < FRESH_S), n=1,
         how="`./run.sh run configs/quick.toml` in a clone of the last commit with an empty cache: "
         "Python, root, toolchain, C programs and kernel, downloads included",
-        real_time=True,
-        details={"wall_s": wall_s},
-    )
+        real_time=True, details={"wall_s": wall_s},
+    )  # fmt: skip
 
 
 def fresh_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

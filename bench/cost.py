@@ -27,11 +27,8 @@ from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.way.judge import conclude
 from testbed.way.prepare import built_page
 
-STAGES = {
-    "image": "going on from an image, and halting",
-    "lab": "link, knobs, calibration",
-    "server": "nginx, names, cookies, capture",
-}
+STAGES = {"image": "going on from an image, and halting", "lab": "link, knobs, calibration",
+          "server": "nginx, names, cookies, capture"}  # fmt: skip
 BROWSER = "one object, the browser's end"
 PAGES = ("wikipedia", "amazon", "wsj", "nytimes")
 LIMIT_S = 5.0
@@ -73,19 +70,14 @@ def measure(work: Work) -> Result:
     shares = ", ".join(f"{name} {cpu_s:.2f}" for name, cpu_s in parts.items())
     page_costs = ", ".join(f"{page.name} {page.typical_s:.2f}" for page in pages)
     return Result(
-        name="cost",
-        asked=f"under {LIMIT_S:g} CPU s a load, mean of four pages",
-        measured=f"{mean:.2f} s ({page_costs})",
-        verdict=judge(mean < LIMIT_S),
-        n=runs,
+        name="cost", asked=f"under {LIMIT_S:g} CPU s a load, mean of four pages",
+        measured=f"{mean:.2f} s ({page_costs})", verdict=judge(mean < LIMIT_S), n=runs,
         how=f"medians at 20 ms, one guest at a time. Of each load: {shares}; the rest is the page",
         real_time=True,
-        details={
-            "increments_cpu_s": parts,
-            "stages_cpu_s": {stage.name: list(stage.cpu_s) for stage in stages},
-            "pages_cpu_s": {page.name: list(page.cpu_s) for page in pages},
-        },
-    )
+        details={"increments_cpu_s": parts,
+                 "stages_cpu_s": {stage.name: list(stage.cpu_s) for stage in stages},
+                 "pages_cpu_s": {page.name: list(page.cpu_s) for page in pages}},
+    )  # fmt: skip
 
 
 def increments(stages: Sequence[TrialStage]) -> dict[str, float]:

@@ -49,14 +49,9 @@ def _measure(pair: LoadPair, work: Work, rate: int, seconds: float) -> Held:
     with pair.serving(log, "event-server", 900):
         # A limit of its own would end it with another status, and say no more.
         report = pair.generate(seconds, rate=rate, warm_up_ms=500, close="rst")
-    return Held(
-        rate,
-        report["started_per_s"],
-        report["completed_per_s"],
-        report["lateness_us"]["p99"],
-        report["processor_us_per_connection"],
-        tuple(report["own_limits"]),
-    )
+    return Held(rate, report["started_per_s"], report["completed_per_s"],
+                report["lateness_us"]["p99"], report["processor_us_per_connection"],
+                tuple(report["own_limits"]))  # fmt: skip
 
 
 def judge_rates(measured: list[Held], *, in_full: bool) -> Result:

@@ -66,16 +66,14 @@ def measure(work: Work) -> Result:
     )
     limits = ", ".join(f"{verb} {limit_s:g} s" for verb, limit_s in LIMITS_S.items())
     return Result(
-        name="growth",
-        asked=f"100,000 trials: {limits}, {LIMIT_BYTES / 1e9:g} GB",
-        measured=f"{trials}: {measured}",
-        verdict=judge(within, in_full=full),
+        name="growth", asked=f"100,000 trials: {limits}, {LIMIT_BYTES / 1e9:g} GB",
+        measured=f"{trials}: {measured}", verdict=judge(within, in_full=full),
         n=1 if full or work.quick else RUNS,
         how=f"invented loads, {SEEDS} of each condition; processor time, in multiples of what "
         f"{used['plan'][-2].trials:,} take: {ratios}",
         real_time=True,
         details={verb: [asdict(size) for size in sizes] for verb, sizes in used.items()},
-    )
+    )  # fmt: skip
 
 
 def _measure_size(folder: Path, windows: int, rtts: int, runs: int) -> Iterator[tuple[str, Used]]:

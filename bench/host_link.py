@@ -70,20 +70,16 @@ def measure_goodput(work: Work) -> Result:
     """Measure a bulk transfer at 4 and at 20 Mbit/s."""
     seconds = 3.0 if work.quick else 10.0
     flows = [_transfer(spec, seconds) for spec in LINKS]
-    shares = "; ".join(
-        f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows
-    )
+    shares = "; ".join(f"{f.share:.4f} of {f.link.down_kbit / 1000:g} Mbit/s" for f in flows)
     return Result(
-        "host-goodput",
-        f"at least {LEAST_GOODPUT:g} of theory",
-        shares,
+        "host-goodput", f"at least {LEAST_GOODPUT:g} of theory", shares,
         judge(all(flow.share >= LEAST_GOODPUT for flow in flows), in_full=not work.quick),
         len(flows),
         f"one TCP connection for {seconds:g} s after {WARM_UP_S:g} s, payload at the client; "
         f"theory: segments of {SEGMENT_BYTES} in packets of {SEGMENT_IP_BYTES} bytes",
         real_time=True,
         details={f"{flow.link.down_kbit}": asdict(flow) for flow in flows},
-    )
+    )  # fmt: skip
 
 
 def _transfer(spec: LinkSpec, seconds: float) -> BulkTransfer:
@@ -161,11 +157,9 @@ def measure_round_trips(work: Work) -> Result:
 def _summarise(errors_ms: list[float]) -> dict[str, float]:
     if not errors_ms:
         return {"mean_ms": float("inf"), "p99_ms": float("inf"), "worst_ms": float("inf")}
-    return {
-        "mean_ms": statistics.fmean(errors_ms),
-        "p99_ms": errors_ms[int(0.99 * (len(errors_ms) - 1))],
-        "worst_ms": errors_ms[-1],
-    }
+    return {"mean_ms": statistics.fmean(errors_ms),
+            "p99_ms": errors_ms[int(0.99 * (len(errors_ms) - 1))],
+            "worst_ms": errors_ms[-1]}  # fmt: skip
 
 
 def measure_lab(work: Work) -> Result:
@@ -175,16 +169,11 @@ def measure_lab(work: Work) -> Result:
     bare_s = [_time_bare(chosen) for _ in range(times)]
     whole_s = [_time_whole() for _ in range(times)]
     median_s = statistics.median(bare_s)
-    return Result(
-        "host-lab",
-        f"under {MOST_LAB_S:g} s",
-        f"{median_s:.3f} s; {statistics.median(whole_s):.3f} s with the calibration",
-        judge(median_s < MOST_LAB_S, in_full=not work.quick),
-        times,
-        f"up and down, {chosen.name} link at RTT 20 ms, knobs set; median",
-        real_time=True,
-        details={"bare_s": bare_s, "calibrated_s": whole_s},
-    )
+    return Result("host-lab", f"under {MOST_LAB_S:g} s",
+                  f"{median_s:.3f} s; {statistics.median(whole_s):.3f} s with the calibration",
+                  judge(median_s < MOST_LAB_S, in_full=not work.quick), times,
+                  f"up and down, {chosen.name} link at RTT 20 ms, knobs set; median",
+                  real_time=True, details={"bare_s": bare_s, "calibrated_s": whole_s})  # fmt: skip
 
 
 def _time_bare(chosen: LinkBackend) -> float:

@@ -74,13 +74,9 @@ def judge_loads(loads: Sequence[Load], *, in_full: bool) -> Result:
         f"that does not count; medians: launch {parts['launch_s']:.2f}, close "
         f"{parts['close_s']:.2f}, driver {parts['rest_s']:.2f} s",
         real_time=True,
-        details={
-            "plt_ms": times,
-            "cv_pct": cv_pct,
-            "beyond_s": [load.beyond_s for load in loads],
-            "medians_s": parts,
-        },
-    )
+        details={"plt_ms": times, "cv_pct": cv_pct, "beyond_s": [load.beyond_s for load in loads],
+                 "medians_s": parts},
+    )  # fmt: skip
 
 
 def build_forty_objects(folder: Path) -> Path:
@@ -98,9 +94,8 @@ def _load(kernel: Kernel, page: Path, number: int, work: Work) -> Load:
     Raises:
         TrialError: none of ``ATTEMPTS`` was proven.
     """
-    condition = Condition(
-        "forty", "chromium", LinkSpec(rtt_ms=20.0), TcpSpec(initcwnd_segments=3)
-    )  # fmt: skip
+    condition = Condition("forty", "chromium", LinkSpec(rtt_ms=20.0),
+                          TcpSpec(initcwnd_segments=3))  # fmt: skip
     trial = Trial(condition, number, 0, kernel.name, kernel.version)
     reason: str | None = None
     for attempt in range(1, ATTEMPTS + 1):

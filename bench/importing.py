@@ -105,17 +105,10 @@ def _entry(index: int, mime: str, size: int, chance: random.Random, coding: str)
         "time": 30,
         "_initiator": {"type": "parser", "url": "https://h0.bench.example/0"},
         "request": {"method": "GET", "url": url, "headers": [], "bodySize": 0},
-        "response": {
-            "status": 200,
-            "httpVersion": "h2",
-            "headers": headers,
-            "content": content,
-            "redirectURL": "",
-            "headersSize": -1,
-            "bodySize": -1,
-            "_transferSize": len(body) + 60,
-        },
-    }
+        "response": {"status": 200, "httpVersion": "h2", "headers": headers, "content": content,
+                     "redirectURL": "", "headersSize": -1, "bodySize": -1,
+                     "_transferSize": len(body) + 60},
+    }  # fmt: skip
 
 
 def _text(size: int, chance: random.Random) -> str:

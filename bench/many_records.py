@@ -31,14 +31,10 @@ def sweep(cells: int, seeds: int = SEEDS) -> Experiment:
     first = pattern.conditions_as(Condition)[0]
     knobs = product(WINDOWS, RTTS_MS, PAGES, (False, True))
     conditions = tuple(
-        replace(
-            first,
-            page=page,
-            link=replace(first.link, rtt_ms=rtt_ms),
-            tcp=replace(first.tcp, tfo=tfo, initcwnd_segments=window),
-        )
+        replace(first, page=page, link=replace(first.link, rtt_ms=rtt_ms),
+                tcp=replace(first.tcp, tfo=tfo, initcwnd_segments=window))
         for window, rtt_ms, page, tfo in islice(knobs, cells)
-    )
+    )  # fmt: skip
     return replace(
         pattern, name="growth", title="Growth", conditions=conditions, repetitions=seeds, roots=()
     )
@@ -46,15 +42,9 @@ def sweep(cells: int, seeds: int = SEEDS) -> Experiment:
 
 def write_config(path: Path, windows: int, rtts: int, seeds: int = SEEDS) -> None:
     """Write the experiment file of a sweep over so many initial windows and round-trip times."""
-    lines = (
-        'client = "graph"',
-        f"repetitions = {seeds}",
-        "[sweep]",
-        f"initcwnd_segments = {list(WINDOWS[:windows])}",
-        f"rtt_ms = {list(RTTS_MS[:rtts])}",
-        f"page = {json.dumps(PAGES)}",
-        "tfo = [false, true]",
-    )
+    lines = ('client = "graph"', f"repetitions = {seeds}", "[sweep]",
+             f"initcwnd_segments = {list(WINDOWS[:windows])}", f"rtt_ms = {list(RTTS_MS[:rtts])}",
+             f"page = {json.dumps(PAGES)}", "tfo = [false, true]")  # fmt: skip
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -70,8 +60,7 @@ def write_many(folder: Path, plan: Experiment, another: str = "") -> Path:
     environment = Environment(parts, pages, manifest.environment.facts)
     trials = plan_trials(plan)
     write_manifest(
-        folder,
-        Manifest(plan, environment, tuple(t.id for t in trials), manifest.created_utc),
+        folder, Manifest(plan, environment, tuple(t.id for t in trials), manifest.created_utc)
     )
     pattern = next(read_lines(PATTERN)).plain
     har = _har(pattern["load"]["requests"])
@@ -103,12 +92,9 @@ def _vary(pattern: dict[str, Any], trial: Trial, another: str) -> dict[str, Any]
         for each in load["requests"]
     ]
     capture = hashlib.sha256(f"{trial.id} {another}".encode()).hexdigest()
-    return pattern | {
-        "trial": asdict(trial),
-        "trial_id": trial.id,
-        "load": load | {"plt_ms": plt_ms, "requests": requests},
-        "artefacts": pattern["artefacts"] | {CAPTURE_FILE: capture},
-    }
+    return pattern | {"trial": asdict(trial), "trial_id": trial.id,
+                      "load": load | {"plt_ms": plt_ms, "requests": requests},
+                      "artefacts": pattern["artefacts"] | {CAPTURE_FILE: capture}}  # fmt: skip
 
 
 def _har(requests: list[dict[str, Any]]) -> bytes:

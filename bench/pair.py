@@ -82,11 +82,10 @@ class LoadPair:
 
     def generate(self, seconds: float, **options: int | str) -> dict[str, Any]:
         """Run the generator on its processor for ``seconds`` and return its report."""
-        arguments: dict[str, int | str] = {
-            "target": f"{SERVER_ADDRESS}:{PORT}", "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
-            "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
-            "processor": self.client_processor,
-        }  # fmt: skip
+        arguments: dict[str, int | str] = {"target": f"{SERVER_ADDRESS}:{PORT}",
+                                           "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
+                                           "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
+                                           "processor": self.client_processor}  # fmt: skip
         arguments |= {name.replace("_", "-"): value for name, value in options.items()}
         argv = (*self.client.prefix, *_argv("load-generator", arguments))
         completed = proc.run(argv, check=False, timeout_s=seconds + GRACE_S)
@@ -128,11 +127,7 @@ def open_pair(tag: str, *, card: bool = False) -> Iterator[LoadPair]:
             undo.enter_context(new_namespace(f"{tag}{role}")) for role in ("server", "client")
         )
         device_name = f"s{os.getpid()}"  # its threads have its name, whatever namespace it is in
-        with (
-            server.opened() as server_fd,
-            client.opened() as client_fd,
-            open_control() as control,
-        ):
+        with server.opened() as server_fd, client.opened() as client_fd, open_control() as control:
             ends = End(device_name, _mac(1), server_fd), End("c0", _mac(2), client_fd)
             add_wire(control, *ends, MTU_BYTES)
         clients = [f"{NETWORK}.{number}" for number in range(2, 2 + CLIENTS)]

@@ -58,14 +58,10 @@ def _sweep() -> tuple[Condition, ...]:
     """Return a condition for each record: pages, RTTs, windows, reuse, and both arms."""
     rtts, windows, reuse = (10.0, 20.0, 50.0, 100.0, 200.0), (2, 4, 10, 16, 20), (1, 2, 6, 20, None)
     return tuple(
-        Condition(
-            page,
-            "graph",
-            LinkSpec(rtt_ms=rtt),
-            TcpSpec(tfo=tfo, initcwnd_segments=window, requests_per_connection=most),
-        )
+        Condition(page, "graph", LinkSpec(rtt_ms=rtt),
+                  TcpSpec(tfo=tfo, initcwnd_segments=window, requests_per_connection=most))
         for page, rtt, window, most, tfo in product(PAGES, rtts, windows, reuse, (False, True))
-    )
+    )  # fmt: skip
 
 
 def _write_sweep(folder: Path) -> Path:

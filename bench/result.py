@@ -59,12 +59,9 @@ def table(results: Sequence[Result], machine: Machine) -> Table:
     for heading in ("what", "asked", "measured", "", "n", "how"):
         shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
     for result in results:
-        shown.add_row(
-            *map(Text, (result.name, result.asked, result.measured)),
-            Text(result.verdict, STYLES[result.verdict]),
-            Text(str(result.n)),
-            Text(result.how),
-        )
+        shown.add_row(*map(Text, (result.name, result.asked, result.measured)),
+                      Text(result.verdict, STYLES[result.verdict]), Text(str(result.n)),
+                      Text(result.how))  # fmt: skip
     return shown
 
 
@@ -85,12 +82,8 @@ def write_json(
     Raises:
         StorageError: the file cannot be written.
     """
-    document = {
-        "created": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "machine": machine.describe(),
-        "quick": quick,
-        "results": [asdict(result) for result in results],
-    }
+    document = {"created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "machine": machine.describe(),
+                "quick": quick, "results": [asdict(result) for result in results]}  # fmt: skip
     texts = {path: json.dumps(document, indent=2) + "\n"} | {
         path.with_name(f"{path.stem}-{name}"): text
         for result in results

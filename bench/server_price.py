@@ -60,14 +60,11 @@ class PricedLoad:
     served: bool = True
 
 
-LOADS = (
-    PricedLoad("one request"),
-    PricedLoad("ended by RST", {"close": "rst"}),
-    PricedLoad("five requests", {"requests": 5}),
-    PricedLoad("a response of 12 KiB", {}, 12_288),
-    PricedLoad("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
-    PricedLoad("refused", served=False),
-)
+LOADS = (PricedLoad("one request"), PricedLoad("ended by RST", {"close": "rst"}),
+         PricedLoad("five requests", {"requests": 5}),
+         PricedLoad("a response of 12 KiB", {}, 12_288),
+         PricedLoad("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
+         PricedLoad("refused", served=False))  # fmt: skip
 """Each part of a connection is in some of them more often than in others."""
 
 
@@ -157,16 +154,10 @@ def _read(
     ticks = after["ticks"] - before["ticks"] - idle * seconds
     counted = grown(before, after)
     segments = counted["TcpInSegs"] + counted["TcpOutSegs"]
-    return SpentTime(
-        load.name,
-        max(0.0, ticks) * TICK_US / started,
-        {
-            "syn": 1.0,
-            "segment": segments / started - 1.0,
-            "accept_and_close": float(load.served),
-            "request": report["requests"] / started,
-        },
-    )
+    return SpentTime(load.name, max(0.0, ticks) * TICK_US / started, {
+        "syn": 1.0, "segment": segments / started - 1.0, "accept_and_close": float(load.served),
+        "request": report["requests"] / started,
+    })  # fmt: skip
 
 
 def fit_prices(loads: Sequence[SpentTime]) -> dict[str, float]:
@@ -231,28 +222,21 @@ def judge_prices(
 def chosen_prices() -> dict[str, float]:
     """Return the list that virtual time charges, in microseconds, by the parts measured here."""
     server = ServerSpec()
-    return {
-        "syn": server.price_syn_us,
-        "segment": server.price_segment_us,
-        "accept_and_close": server.price_accept_us + server.price_close_us,
-        "request": server.price_request_us,
-    }
+    return {"syn": server.price_syn_us, "segment": server.price_segment_us,
+            "accept_and_close": server.price_accept_us + server.price_close_us,
+            "request": server.price_request_us}  # fmt: skip
 
 
 def price_file(
-    samples: Mapping[str, SampleStatistics],
-    fits: Sequence[Mapping[str, float]],
-    machine: Machine,
+    samples: Mapping[str, SampleStatistics], fits: Sequence[Mapping[str, float]], machine: Machine,
     program: Program,
-) -> str:
+) -> str:  # fmt: skip
     """Return the list as a part of an experiment file, with where it is from."""
     hardware = read_hardware()
     known = {part: round(sample.median.value, 3) for part, sample in samples.items()}
     half = round(known["accept_and_close"] / 2, 3)
-    prices = {
-        "syn": known["syn"], "segment": known["segment"], "accept": half,
-        "request": known["request"], "close": half,
-    }  # fmt: skip
+    prices = {"syn": known["syn"], "segment": known["segment"], "accept": half,
+              "request": known["request"], "close": half}  # fmt: skip
     origin = (
         f"measured: {program} on {hardware['processor'].removeprefix('model name ')}, "
         f"Linux {platform.release()}, "
@@ -270,22 +254,16 @@ def price_file(
         shlex.quote(f"prices_from={json.dumps(origin)}"),
     ]
     sets = " ".join(f"--set {option}" for option in options)
-    return "\n".join(
-        [
-            "# Price list of a server's work in virtual time, by the bench's server-price: a part",
-            f"# of an experiment file.  In us, over {len(fits)} rounds: medians with intervals of",
-            "# 95 %, and the range:",
-            *spreads,
-            "# Only the sum of accept and close is known; each has a half of it.  A greater price",
-            "# keeps the proportions, and trials short.  The same as options:",
-            f"#   {sets}",
-            f"prices_from = {json.dumps(origin)}",
-            "",
-            "[server]",
-            *(f"{name} = {value:g}" for name, value in knobs),
-            "",
-        ]
-    )
+    return "\n".join([
+        "# Price list of a server's work in virtual time, by the bench's server-price: a part",
+        f"# of an experiment file.  In us, over {len(fits)} rounds: medians with intervals of",
+        "# 95 %, and the range:", *spreads,
+        "# Only the sum of accept and close is known; each has a half of it.  A greater price",
+        "# keeps the proportions, and trials short.  The same as options:", f"#   {sets}",
+        f"prices_from = {json.dumps(origin)}", "", "[server]",
+        *(f"{name} = {value:g}" for name, value in knobs),
+        "",
+    ])  # fmt: skip
 
 
 def _interval(sample: SampleStatistics) -> str:

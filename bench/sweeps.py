@@ -36,15 +36,11 @@ def measure(work: Work) -> Result:
     whole_s = sum(walls.values())
     scaled = "" if full else "; cs244-reuse: one run of its twelve, times twelve; --full measures"
     return Result(
-        "sweeps",
-        f"under {LIMIT_S / 60:g} min",
-        f"{whole_s / 60:.1f} min; {proven} of {loads} ok",
+        "sweeps", f"under {LIMIT_S / 60:g} min", f"{whole_s / 60:.1f} min; {proven} of {loads} ok",
         judge(proven == loads and whole_s < LIMIT_S, in_full=full),
-        1,
-        f"`run` of {', '.join(SWEEPS)} on {work.machine.cores} cores, reports included{scaled}",
-        real_time=True,
-        details={"wall_s": walls},
-    )
+        1, f"`run` of {', '.join(SWEEPS)} on {work.machine.cores} cores, reports included{scaled}",
+        real_time=True, details={"wall_s": walls},
+    )  # fmt: skip
 
 
 def measure_notebooks(work: Work) -> Result:
@@ -54,12 +50,9 @@ def measure_notebooks(work: Work) -> Result:
     started = time.monotonic()
     completed = proc.run(argv, timeout_s=2 * NOTEBOOKS_LIMIT_S, cwd=places.ROOT, check=False)
     wall_s = time.monotonic() - started
-    return Result(
-        "notebooks",
-        f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
-        f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
-        judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
-        len(list(Path(places.ROOT, "wings", "papers", "notebooks").glob("*.ipynb"))),
-        "every notebook executed on the samples, as the tests do it",
-        real_time=True,
-    )
+    return Result("notebooks", f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
+                  f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
+                  judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
+                  len(list(Path(places.ROOT, "wings", "papers", "notebooks").glob("*.ipynb"))),
+                  "every notebook executed on the samples, as the tests do it",
+                  real_time=True)  # fmt: skip

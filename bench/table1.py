@@ -60,29 +60,18 @@ def measure_seeds(work: Work) -> Result:
     if work.full and not work.quick:
         run = run_table(work.folder(name), "chromium", ("-n", str(SEEDS)))
         complete = run.ok == CELLS * SEEDS
-        return Result(
-            name,
-            target,
-            f"{run.wall_s / 60:.1f} min; {run.ok} of {len(run.records)} ok",
-            judge(complete and run.wall_s < limit_s),
-            SEEDS,
-            f"`run -n {SEEDS}`, start of Python and report included",
-            real_time=True,
-            details=describe(run),
-        )
+        return Result(name, target, f"{run.wall_s / 60:.1f} min; {run.ok} of {len(run.records)} ok",
+                      judge(complete and run.wall_s < limit_s), SEEDS,
+                      f"`run -n {SEEDS}`, start of Python and report included", real_time=True,
+                      details=describe(run))  # fmt: skip
     run, scale = _run_cells(work, name, "chromium", 1)
     wall_s = run.wall_s * scale * SEEDS
     return Result(
-        name,
-        target,
-        f"about {wall_s / 60:.1f} min, extrapolated",
-        "reported",
-        1,
+        name, target, f"about {wall_s / 60:.1f} min, extrapolated", "reported", 1,
         f"{len(run.records)} loads of one seed took {run.wall_s:.1f} s; "
         f"times {scale * SEEDS:g}, as loads are independent. --full measures",
-        real_time=True,
-        details=describe(run),
-    )
+        real_time=True, details=describe(run),
+    )  # fmt: skip
 
 
 def _measure_cells(work: Work, name: str, client: str, limit_s: float, seeds: int = 1) -> Result:
@@ -92,17 +81,14 @@ def _measure_cells(work: Work, name: str, client: str, limit_s: float, seeds: in
     costs = describe(run)
     share = "" if scale == 1 else f"; only {QUICK_ONLY}, scaled from {len(run.records)} loads"
     return Result(
-        name,
-        f"{f'{CELLS} cells' if seeds == 1 else f'{CELLS * seeds} loads'} under {limit_s:g} s",
+        name, f"{f'{CELLS} cells' if seeds == 1 else f'{CELLS * seeds} loads'} under {limit_s:g} s",
         f"{wall_s:.1f} s; {run.ok} of {len(run.records)} ok; CPU s a trial: "
         f"median {costs['cpu_s_median']:.2f}, most {costs['cpu_s_max']:.2f}; "
         f"{costs['virtual_s_per_wall_s']:.1f} virtual s a wall s",
         judge(complete and wall_s < limit_s, in_full=scale == 1),
-        seeds,
-        f"`run` on {work.machine.cores} cores, start of Python and report included{share}",
-        real_time=True,
-        details={**costs, "wall_s_of_24": wall_s},
-    )
+        seeds, f"`run` on {work.machine.cores} cores, start of Python and report included{share}",
+        real_time=True, details={**costs, "wall_s_of_24": wall_s},
+    )  # fmt: skip
 
 
 def _run_cells(work: Work, name: str, client: str, seeds: int) -> tuple[TimedRun, float]:
@@ -129,13 +115,9 @@ def run_config(config: Path, folder: Path, options: Sequence[str]) -> TimedRun:
         *("--no-store", "-o", str(folder)),
     )
     started = time.monotonic()
-    completed = proc.run(
-        (*argv, *options),
-        timeout_s=2 * 3600,
-        cwd=places.ROOT,
-        env={**os.environ, "PYTHONPATH": str(places.ROOT)},
-        check=False,
-    )
+    completed = proc.run((*argv, *options), timeout_s=2 * 3600, cwd=places.ROOT,
+                         env={**os.environ, "PYTHONPATH": str(places.ROOT)},
+                         check=False)  # fmt: skip
     wall_s = time.monotonic() - started
     if completed.returncode not in (EXIT_OK, EXIT_INCOMPLETE):
         raise TestbedError(
@@ -156,13 +138,7 @@ def describe(run: TimedRun) -> dict[str, float]:
         raise TestbedError("no trial of the run ended, so there is no cost to report")
     cpu_s = [cost.cpu_s for cost in costs]
     virtual_s = sum(cost.virtual_s for cost in costs)
-    return {
-        "trials": len(run.records),
-        "ok": run.ok,
-        "wall_s": run.wall_s,
-        "cpu_s_median": statistics.median(cpu_s),
-        "cpu_s_mean": statistics.mean(cpu_s),
-        "cpu_s_max": max(cpu_s),
-        "virtual_s": virtual_s,
-        "virtual_s_per_wall_s": virtual_s / run.wall_s,
-    }
+    return {"trials": len(run.records), "ok": run.ok, "wall_s": run.wall_s,
+            "cpu_s_median": statistics.median(cpu_s), "cpu_s_mean": statistics.mean(cpu_s),
+            "cpu_s_max": max(cpu_s), "virtual_s": virtual_s,
+            "virtual_s_per_wall_s": virtual_s / run.wall_s}  # fmt: skip

@@ -32,14 +32,12 @@ def measure_false_alarms(work: Work) -> Result:
     false = sum(max(each.moved, each.found) for each in tried)
     cells = sum(sum(each.counts.values()) for each in tried)
     return Result(
-        "false-alarms",
-        f"at most {MOST_FALSE} of {of} patches' cells",
+        "false-alarms", f"at most {MOST_FALSE} of {of} patches' cells",
         f"{false} of {cells} cells; {sum(e.found for e in tried)} of {len(tried)} patches",
-        judge(false <= MOST_FALSE, in_full=len(tried) == of),
-        len(tried),
+        judge(false <= MOST_FALSE, in_full=len(tried) == of), len(tried),
         "`kernel try` of comments, unused fields, functions elsewhere, other optimisation",
         details=_describe(tried),
-    )
+    )  # fmt: skip
 
 
 def measure_plants(work: Work) -> Result:
@@ -48,14 +46,12 @@ def measure_plants(work: Work) -> Result:
     large = [each for each in tried if abs(each.extreme_pct) >= LEAST_PCT]
     found = sum(each.found for each in large)
     return Result(
-        "planted-regressions",
-        f"all of {LEAST_PCT:g} % or more in some cell",
+        "planted-regressions", f"all of {LEAST_PCT:g} % or more in some cell",
         f"{found} of {len(large)}; of {len(tried)} planted {sum(e.found for e in tried)} found",
-        judge(found == len(large), in_full=len(tried) == of),
-        len(tried),
+        judge(found == len(large), in_full=len(tried) == of), len(tried),
         "`kernel try` of slow start, recovery, probes, time-outs and acknowledgements made worse",
         details=_describe(tried),
-    )
+    )  # fmt: skip
 
 
 def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
@@ -68,12 +64,10 @@ def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
         *("--name", kind, "--fail-on", "none", "-o", str(place / "results")),
     ]
     # Definitions are not the user's; builds and results stay in the cache.
-    environment = {
-        **os.environ, "XDG_DATA_HOME": str(place), "PYTHONPATH": str(places.ROOT),
-    }  # fmt: skip
-    completed = proc.run(
-        argv, timeout_s=TIMEOUT_S, cwd=places.ROOT, env=environment, check=False
-    )  # fmt: skip
+    environment = {**os.environ, "XDG_DATA_HOME": str(place),
+                   "PYTHONPATH": str(places.ROOT)}  # fmt: skip
+    completed = proc.run(argv, timeout_s=TIMEOUT_S, cwd=places.ROOT, env=environment,
+                         check=False)  # fmt: skip
     if completed.returncode not in (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCOMPLETE):
         said = completed.stderr.strip()[-800:]
         raise TestbedError(f"kernel try of {kind} ended with {completed.returncode}: {said}")
@@ -82,8 +76,6 @@ def _try(work: Work, kind: str) -> tuple[list[TriedChange], int]:
 
 def _describe(tried: Sequence[TriedChange]) -> dict[str, Any]:
     return {
-        each.name: {
-            "moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer,
-        }
+        each.name: {"moved": each.moved, "extreme_pct": each.extreme_pct, "answer": each.answer}
         for each in tried
     }  # fmt: skip

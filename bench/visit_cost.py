@@ -39,15 +39,12 @@ def measure(work: Work) -> Result:
     twice, quic = (ratios(records, sort, ONE) for sort in (TWO, HTTP3))
     ratio = statistics.median(twice)
     return Result(
-        name="visit-cost",
-        asked=f"two visits at most {MOST:g} times one",
+        name="visit-cost", asked=f"two visits at most {MOST:g} times one",
         measured=f"{ratio:.2f} times; HTTP/3 {statistics.median(quic):.2f} times HTTP/2",
-        verdict=judge(ratio <= MOST, in_full=blocks == BLOCKS),
-        n=blocks,
+        verdict=judge(ratio <= MOST, in_full=blocks == BLOCKS), n=blocks,
         how="CPU time of wikipedia-h2 at 100 ms by Chromium; medians of ratios of the same seed",
-        real_time=True,
-        details={"two_visits": twice, "http3": quic},
-    )
+        real_time=True, details={"two_visits": twice, "http3": quic},
+    )  # fmt: skip
 
 
 def ratios(records: Sequence[Record], sort: tuple[str, int], other: tuple[str, int]) -> list[float]:

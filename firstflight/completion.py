@@ -27,15 +27,11 @@ OPTION_PLACES: Mapping[str, Places] = {
     "--link": Places("profiles", ".toml"),
 }
 ARGUMENT_PLACES: Mapping[str, Places] = {
-    "baseline show": Places("analysis/baselines"),
-    "links show": Places("profiles", ".toml"),
-    "pages build": Places("pages"),
-    "pages export": Places("pages"),
-    "pages show": Places("pages"),
-    "pages verify": Places("pages"),
-    "scenario": Places("scenarios", ".toml"),
+    "baseline show": Places("analysis/baselines"), "links show": Places("profiles", ".toml"),
+    "pages build": Places("pages"), "pages export": Places("pages"), "pages show": Places("pages"),
+    "pages verify": Places("pages"), "scenario": Places("scenarios", ".toml"),
     "serve": Places("pages"),
-}
+}  # fmt: skip
 """Where the names are that a verb takes; others take files, which the shell completes itself."""
 
 

@@ -31,12 +31,8 @@ from testbed.lab.link.protocol import LinkReport
 from testbed.model import LinkSpec, Measurement
 from testbed.model.knob import declared
 
-OF_TCLINK = {
-    "bw": "down_kbit and up_kbit",
-    "delay": "rtt_ms, for both directions together",
-    "loss": "loss_pct",
-    "max_queue_size": "buffer_bytes",
-}
+OF_TCLINK = {"bw": "down_kbit and up_kbit", "delay": "rtt_ms, for both directions together",
+             "loss": "loss_pct", "max_queue_size": "buffer_bytes"}  # fmt: skip
 """What does here what a parameter of Mininet's own TCLink does there."""
 LINK_KNOBS = tuple(
     each.name

@@ -55,15 +55,8 @@ from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
 
 RESULTS_REFERENCE = ROOT / "docs" / "results.md"
-UNITS = {
-    "ns": "ns",
-    "ms": "ms",
-    "us": "µs",
-    "s": "s",
-    "pct": "%",
-    "bytes": "B",
-    "segments": "segments",
-}
+UNITS = {"ns": "ns", "ms": "ms", "us": "µs", "s": "s", "pct": "%", "bytes": "B",
+         "segments": "segments"}  # fmt: skip
 """The unit of a value by the end of its name."""
 _SPECS = tuple(kind.spec for kind in KINDS.values())
 KNOBS = {kind.spec: "[knobs](knobs.md)" for kind in KINDS.values() if not kind.library} | {
@@ -241,9 +234,7 @@ def read_exit_codes() -> dict[str, str]:
 
 def documents_in(hint: Any) -> Iterator[type]:
     """Yield each class with fields of its own that a value of the type ``hint`` may hold."""
-    named = [
-        annotation for annotation in getattr(hint, "__metadata__", ()) if is_document(annotation)
-    ]
+    named = [each for each in getattr(hint, "__metadata__", ()) if is_document(each)]
     if is_document(hint):
         yield hint
     elif named:
@@ -343,9 +334,7 @@ def _generic_words(hint: Any) -> str:
 
 def _table_csv() -> str:
     first, *others = KINDS
-    further = "".join(
-        f", of {tables_of(kind).trials} {_names(records_of(kind).axes)}" for kind in others
-    )
+    further = "".join(f", of {tables_of(k).trials} {_names(records_of(k).axes)}" for k in others)
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
         f"{_names(records_of(first).axes)} are always there{further}. "

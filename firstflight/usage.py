@@ -92,7 +92,9 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
         else:
             longer = f"{verb} {word}".strip()
             if longer not in sections:
-                return _wrong(verb, f"no such verb: {longer}", word, _verbs(verb, sections))
+                beside = (name.rpartition(" ") for name in sections if name)
+                names = [last for group, _, last in beside if group == verb]
+                return _wrong(verb, f"no such verb: {longer}", word, names)
             verb, section = longer, sections[longer]
     if verb == COMPLETION:
         return _complete(verb, [*given, *rest])
@@ -115,11 +117,6 @@ def render_completion(root: Path = ROOT) -> str:
         "@ANSWERS@": root / "firstflight" / "completion.py",
     }
     return re.sub("@[A-Z]+@", lambda match: shlex.quote(str(places[match[0]])), _SCRIPT)
-
-
-def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:
-    """Return the last words of the verbs in ``group``."""
-    return [name.split()[-1] for name in sections if name and name.rpartition(" ")[0] == group]
 
 
 def _wrong(verb: str, problem: str, word: str, valid: Iterable[str]) -> Answer:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-_PLAIN = str.maketrans({
-    "\u2212": "-", "\u2013": "-", "\u2026": "...", "\u00b1": "+-",
-    "\u201c": '"', "\u201d": '"', "\u00a0": " ",
-})  # fmt: skip
+_PLAIN = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2026": "...", "\u00b1": "+-",
+                        "\u201c": '"', "\u201d": '"', "\u00a0": " "})  # fmt: skip
 
 
 def plain(text: str) -> str:

@@ -31,14 +31,9 @@ TICK = {"size": 12, "thickness": 2, "opacity": 0.7}
 
 
 def paired(
-    data: Data,
-    label: str,
-    value: str,
-    by: str,
-    title: str = "",
-    ends: tuple[str, str] | None = None,
-    note: str | None = None,
-) -> Plot:
+    data: Data, label: str, value: str, by: str, title: str = "",
+    ends: tuple[str, str] | None = None, note: str | None = None,
+) -> Plot:  # fmt: skip
     """Draw column ``value`` as horizontal bars from zero, one for each value of ``by``.
 
     Args:
@@ -92,15 +87,9 @@ def paired(
 
 
 def intervals(
-    data: Data,
-    label: str,
-    value: str,
-    low: str,
-    high: str,
-    color: str | None = None,
-    title: str = "",
-    every: str | None = None,
-) -> Plot:
+    data: Data, label: str, value: str, low: str, high: str, color: str | None = None,
+    title: str = "", every: str | None = None,
+) -> Plot:  # fmt: skip
     """Draw column ``value`` as a point and ``low`` to ``high`` as a line, one row for each label.
 
     Args:
@@ -176,16 +165,12 @@ def _bars(
     places = decimals(rows_of.numbers(row[value] for row in known))
     low, high = ends or (value, value)
     return [
-        {
-            "label": value_text(label, row[label]),
-            "value": row[value],
-            "low": row[value] if row[low] is None else row[low],
-            "high": row[value] if row[high] is None else row[high],
-            "color": value_text(by, row[by]),
-            "text": number(float(row[value]), places),
-        }
+        {"label": value_text(label, row[label]), "value": row[value],
+         "low": row[value] if row[low] is None else row[low],
+         "high": row[value] if row[high] is None else row[high], "color": value_text(by, row[by]),
+         "text": number(float(row[value]), places)}
         for row in known
-    ]
+    ]  # fmt: skip
 
 
 def _intervals(

@@ -14,14 +14,9 @@ STEPS = 500
 
 
 def cdf(
-    data: Data,
-    value: str,
-    by: str | None = None,
-    title: str = "",
-    x_max: float | None = None,
-    x_min: float | None = None,
-    half_width_pct: Callable[[int], float] | None = None,
-) -> Plot:
+    data: Data, value: str, by: str | None = None, title: str = "", x_max: float | None = None,
+    x_min: float | None = None, half_width_pct: Callable[[int], float] | None = None,
+) -> Plot:  # fmt: skip
     """Draw the empirical distribution of column ``value`` as steps from 0 to 100 %.
 
     Args:
@@ -49,15 +44,12 @@ def cdf(
             "x": field("x", "Q", title=named, scale=scale),
             "y": field("y", "Q", title="Share of values (%)", scale={"domain": [0, 100]}),
             "color": color_of("color", by, rows_of.texts(rows, by)),
-            "tooltip": [
-                hint("x", "Q", named, ",.1f"),
-                hint("y", "Q", "Share (%)", ".1f"),
-                *([hint("color", "N", column_title(by))] if by is not None else []),
-                hint("n", "Q", "Values"),
-            ],
+            "tooltip": [hint("x", "Q", named, ",.1f"), hint("y", "Q", "Share (%)", ".1f"),
+                        *([hint("color", "N", column_title(by))] if by is not None else []),
+                        hint("n", "Q", "Values")],
         },
         more={"interpolate": "step-after", "clip": True},
-    )
+    )  # fmt: skip
     layers = [line]
     steps = list(_steps(rows, value, by, start, end))
     if half_width_pct is not None:
@@ -68,11 +60,8 @@ def cdf(
         edges = {"y": {**channels["y"], "field": "low"}, "y2": {"field": "high"}}
         edges |= {name: channels[name] for name in ("x", "color")}
         layers.insert(0, mark("area", edges, more={"interpolate": "step-after", "opacity": 0.16}))
-    properties = {
-        **inline(steps),
-        **describe(value, None, rows_of.given(by), len(everything)),
-        **heading(title, _beyond(everything, value, end)),
-    }
+    properties = {**inline(steps), **describe(value, None, rows_of.given(by), len(everything)),
+                  **heading(title, _beyond(everything, value, end))}  # fmt: skip
     return Plot(tuple(layers), properties, zoomable=True)
 
 

@@ -62,20 +62,14 @@ class Plot:
         if not self.panels:
             return {**top, "layer": layers}
         width, height = self.panel_px
-        return {
-            **top,
-            "facet": {**field("facet", "N"), "title": None, "sort": list(self.panels)},
-            "columns": FACET_COLUMNS if width <= FACET_WIDTH else 1,
-            "spec": {"layer": layers, "width": width, "height": height},
-        }
+        return {**top, "facet": {**field("facet", "N"), "title": None, "sort": list(self.panels)},
+                "columns": FACET_COLUMNS if width <= FACET_WIDTH else 1,
+                "spec": {"layer": layers, "width": width, "height": height}}  # fmt: skip
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return what a notebook may show: to turn about, and still; nothing is fetched."""
-        return {
-            MIME: self.to_dict(),
-            "image/svg+xml": draw(self),
-            "text/plain": str(self.properties["description"]),
-        }
+        return {MIME: self.to_dict(), "image/svg+xml": draw(self),
+                "text/plain": str(self.properties["description"])}  # fmt: skip
 
 
 def draw(plot: Plot) -> str:

@@ -21,14 +21,9 @@ FLAT = {"labelAngle": 0, "grid": False, "domain": False, "ticks": False}
 
 
 def heatmap(
-    data: Data,
-    x: str,
-    y: str,
-    value: str,
-    facet: str | None = None,
-    title: str = "",
+    data: Data, x: str, y: str, value: str, facet: str | None = None, title: str = "",
     diverging: bool = False,
-) -> Plot:
+) -> Plot:  # fmt: skip
     """Draw column ``value`` (the median of equal cells) over the columns ``x`` and ``y``.
 
     Args:
@@ -60,21 +55,14 @@ def heatmap(
             hint("n", "Q", "Values"),
         ],
     }
-    fields = mark(
-        "rect",
-        {
-            **shared,
-            "fill": field("hue", "N", scale=None, legend=None),
-            "fillOpacity": field("strength", "Q", scale=None, legend=None),
-        },
-    )
+    fields = mark("rect", {
+        **shared, "fill": field("hue", "N", scale=None, legend=None),
+        "fillOpacity": field("strength", "Q", scale=None, legend=None),
+    })  # fmt: skip
     words = mark("text", {**shared, "text": field("text", "N")}, more={"baseline": "middle"})
     size = (_step(len(wide), paired=len(panels) > 1) * len(wide), ROW_PX * len(high))
-    properties = {
-        **inline(cells),
-        **describe(value, None, rows_of.given(x, y, facet), len(cells)),
-        **heading(title, _legend(value, y, diverging)),
-    }
+    properties = {**inline(cells), **describe(value, None, rows_of.given(x, y, facet), len(cells)),
+                  **heading(title, _legend(value, y, diverging))}  # fmt: skip
     if not panels:
         properties |= {"width": size[0], "height": size[1]}
     return Plot((fields, words), properties, panels, size)

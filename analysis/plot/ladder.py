@@ -137,8 +137,6 @@ def _words(text: Text) -> str:
         attributes += f' paint-order="stroke" stroke="{PAPER.light}" stroke-width="3"'
     if text.kind in ("rule", "fold"):
         attributes += ' font-style="italic"'
-    return write(
-        text.x, text.y, text.text, anchor="" if text.anchor == "start" else text.anchor,
-        fill=SOFT.light if text.kind in ("time", "address", "fold") else "",
-        weight="bold" if text.bold else "", more=attributes,
-    )  # fmt: skip
+    return write(text.x, text.y, text.text, anchor="" if text.anchor == "start" else text.anchor,
+                 fill=SOFT.light if text.kind in ("time", "address", "fold") else "",
+                 weight="bold" if text.bold else "", more=attributes)  # fmt: skip

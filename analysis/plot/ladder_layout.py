@@ -179,11 +179,9 @@ class _Drawing:
         self._write_labels(strokes)
         for y, passed_ms in heights.folds:
             self._write_fold(y, passed_ms, strokes)
-        return Layout(
-            self.width, heights.bottom + PAD_PX, PAD_PX + HEAD_PX, self.lanes,
-            self.middle if exchange.touched else None, tuple(strokes), tuple(self.texts),
-            tuple(y for y, _ in heights.folds), tuple(leaders),
-        )  # fmt: skip
+        return Layout(self.width, heights.bottom + PAD_PX, PAD_PX + HEAD_PX, self.lanes,
+                      self.middle if exchange.touched else None, tuple(strokes), tuple(self.texts),
+                      tuple(y for y, _ in heights.folds), tuple(leaders))  # fmt: skip
 
     def _write_heads(self) -> None:
         names = dict(self.lanes)

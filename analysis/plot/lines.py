@@ -51,16 +51,9 @@ class Columns:
 
 
 def lines(
-    data: Data,
-    x: str,
-    y: str,
-    color: str | None = None,
-    dash: str | None = None,
-    facet: str | None = None,
-    title: str = "",
-    model: Data | None = None,
-    log: bool = False,
-) -> Plot:
+    data: Data, x: str, y: str, color: str | None = None, dash: str | None = None,
+    facet: str | None = None, title: str = "", model: Data | None = None, log: bool = False,
+) -> Plot:  # fmt: skip
     """Draw column ``y`` over column ``x``: the median of equal points, and their range if any.
 
     Args:
@@ -87,11 +80,9 @@ def lines(
         points += _model_points(rows, model, columns)
     if log and (least := min(row["low"] for row in points)) <= 0:
         raise ConfigurationError([f"lines: {y} is {least:g}, which a logarithmic axis cannot show"])
-    properties = {
-        **inline(points),
-        **describe(y, x, rows_of.given(color, dash, facet), len(points)),
-        **heading(title),
-    }
+    properties = {**inline(points),
+                  **describe(y, x, rows_of.given(color, dash, facet), len(points)),
+                  **heading(title)}  # fmt: skip
     layers = tuple(_layers(rows, columns, points, drawn_model=model is not None, log=log))
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     return Plot(layers, properties, panels, zoomable=_is_scale(rows, x))
@@ -145,19 +136,11 @@ def _points(
         if not values:
             continue
         words = {split: _text(split, name, known[name]) for split, name in parts.items()}
-        points.append(
-            {
-                "kind": kind,
-                "x": _place(known[columns.x], columns.x),
-                "y": statistics.median(values),
-                "low": min(values),
-                "high": max(values),
-                "n": len(values),
-                **fixed,
-                **words,
-                "pattern": words.get("dash", MEASURED) if kind == MEASURED else kind,
-            }
-        )
+        points.append({
+            "kind": kind, "x": _place(known[columns.x], columns.x), "y": statistics.median(values),
+            "low": min(values), "high": max(values), "n": len(values), **fixed, **words,
+            "pattern": words.get("dash", MEASURED) if kind == MEASURED else kind,
+        })  # fmt: skip
     return points
 
 
@@ -197,13 +180,10 @@ def _across(rows: Sequence[Row], x: str) -> Spec:
 
 
 def _tooltip(rows: Sequence[Row], columns: Columns) -> list[Spec]:
-    return [
-        hint("x", "Q" if _is_scale(rows, columns.x) else "N", column_title(columns.x)),
-        hint("y", "Q", column_title(columns.y), ",.1f"),
-        *(hint(split, "N", column_title(name)) for split, name in columns.parts.items()),
-        hint("kind", "N", "Kind"),
-        hint("n", "Q", "Values"),
-    ]
+    return [hint("x", "Q" if _is_scale(rows, columns.x) else "N", column_title(columns.x)),
+            hint("y", "Q", column_title(columns.y), ",.1f"),
+            *(hint(split, "N", column_title(name)) for split, name in columns.parts.items()),
+            hint("kind", "N", "Kind"), hint("n", "Q", "Values")]  # fmt: skip
 
 
 def _text(split: str, name: str, value: Any) -> str:

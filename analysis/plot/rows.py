@@ -21,16 +21,11 @@ Data: TypeAlias = "pd.DataFrame | Sequence[Mapping[str, Any]]"
 
 # Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
 # themselves, so that a good column name is enough.
-MEASURED_NAMES = {
-    **{metric.name: capitalised(metric.label) for metric in all_metrics()},
-    "plt_s": "Page load time",
-    "latency_ms": "Request latency",
-    "start_ms": "Start of request",
-    "end_ms": "End of request",
-    "transfer_bytes": "Transferred",
-    "syns_with_payload": "SYNs with data",
-    "handshake_pct": "Handshake's share of latency",
-}
+MEASURED_NAMES = {**{metric.name: capitalised(metric.label) for metric in all_metrics()},
+                  "plt_s": "Page load time", "latency_ms": "Request latency",
+                  "start_ms": "Start of request", "end_ms": "End of request",
+                  "transfer_bytes": "Transferred", "syns_with_payload": "SYNs with data",
+                  "handshake_pct": "Handshake's share of latency"}  # fmt: skip
 
 
 def read_rows(data: Data, names: Iterable[str | None], figure: str) -> list[Row]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from analysis.plot.marks import as_document, as_element, line, px, rectangle, write
@@ -38,14 +39,8 @@ LEAST_WIDTH_PX = 240
 POINT_PX = 3.5
 LANE_GAP_PX = 8
 CONDITION = re.compile(r"datum\.(\w+) (==|!=|>=|<=|>|<) (?:datum\.(\w+)|'([^']*)'|(\S+))")
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-}
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, ">=": ge, "<=": le, ">": gt,
+                                                  "<": lt}  # fmt: skip
 # Around (0, 0), for a radius of 1.
 SHAPES = {
     "square": "-.9,-.9 .9,-.9 .9,.9 -.9,.9",

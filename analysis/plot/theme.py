@@ -42,16 +42,11 @@ SOFT = Colour("soft", "#54606e", "#a3afbd")
 LINE = Colour("line", "#d9dfe7", "#303a46")
 MORE = Colour("heat-more", "#2166ad", "#4f97e6")
 LESS = Colour("heat-less", "#c2570c", "#e8884a")
-SERIES = (
-    Colour("series-1", "#0b62a8", "#5ba6ee"),
-    Colour("series-2", "#cf5a06", "#f08c42"),
-    Colour("series-3", "#178a72", "#3fc7a8"),
-    Colour("series-4", "#a3478f", "#d98ac6"),
-    Colour("series-5", "#9a7400", "#d8b13c"),
-    Colour("series-6", "#3d4754", "#b9c4d0"),
-    Colour("series-7", "#4690c9", "#9bd0f5"),
-    Colour("series-8", "#8c2f1f", "#e5705c"),
-)
+SERIES = (Colour("series-1", "#0b62a8", "#5ba6ee"), Colour("series-2", "#cf5a06", "#f08c42"),
+          Colour("series-3", "#178a72", "#3fc7a8"), Colour("series-4", "#a3478f", "#d98ac6"),
+          Colour("series-5", "#9a7400", "#d8b13c"), Colour("series-6", "#3d4754", "#b9c4d0"),
+          Colour("series-7", "#4690c9", "#9bd0f5"),
+          Colour("series-8", "#8c2f1f", "#e5705c"))  # fmt: skip
 GOOD = Colour("good", "#14692f", "#7fdc9a")
 BAD = Colour("bad", "#a01c2b", "#ff9aa5")
 WARN = Colour("warn", "#7a4b00", "#f1c376")
@@ -59,59 +54,31 @@ COLOURS = (PAPER, INK, SOFT, LINE, MORE, LESS, *SERIES)
 VERDICTS = (GOOD, BAD, WARN)
 """As in ``report.css``, which is on every page that shows verdicts."""
 
-_TEXT: Mapping[str, Any] = {
-    "labelColor": INK.light,
-    "labelFontSize": TEXT_PX,
-    "titleColor": SOFT.light,
-    "titleFontSize": TEXT_PX,
-    "titleFontWeight": "normal",
-}
+_TEXT: Mapping[str, Any] = {"labelColor": INK.light, "labelFontSize": TEXT_PX,
+                            "titleColor": SOFT.light, "titleFontSize": TEXT_PX,
+                            "titleFontWeight": "normal"}  # fmt: skip
 CONFIG: Mapping[str, Any] = {
     "aria": False,  # the drawing as a whole is named; see analysis.plot.svg
     "background": PAPER.light,
     "font": MEASURED_FONT,
     # A page without these fonts shows wider ones: labels at the edge need some air.
     "padding": {"left": 14, "right": 14, "top": 4, "bottom": 4},
-    "view": {
-        "stroke": None,
-        "continuousWidth": PANEL_WIDTH,
-        "continuousHeight": PANEL_HEIGHT,
-        "discreteWidth": PANEL_WIDTH,
-    },
-    "title": {
-        "anchor": "start",
-        "frame": "group",
-        "color": INK.light,
-        "fontSize": TITLE_PX,
-        "subtitleColor": SOFT.light,
-        "subtitleFontSize": TEXT_PX,
-        "offset": 10,
-    },
-    "axis": {
-        **_TEXT,
-        "domainColor": SOFT.light,
-        "gridColor": LINE.light,
-        "tickColor": SOFT.light,
-        "labelLimit": 230,
-        "titlePadding": 8,
-    },
+    "view": {"stroke": None, "continuousWidth": PANEL_WIDTH, "continuousHeight": PANEL_HEIGHT,
+             "discreteWidth": PANEL_WIDTH},
+    "title": {"anchor": "start", "frame": "group", "color": INK.light, "fontSize": TITLE_PX,
+              "subtitleColor": SOFT.light, "subtitleFontSize": TEXT_PX, "offset": 10},
+    "axis": {**_TEXT, "domainColor": SOFT.light, "gridColor": LINE.light, "tickColor": SOFT.light,
+             "labelLimit": 230, "titlePadding": 8},
     "axisY": {"domain": False, "ticks": False, "labelPadding": 6},
     "header": {**_TEXT, "labelFontWeight": "bold", "title": None, "labelAnchor": "start"},
-    "legend": {
-        **_TEXT,
-        "orient": "top",
-        "symbolStrokeWidth": 2,
-        "symbolSize": 70,
-        "labelLimit": 260,
-        "columnPadding": 14,
-        "offset": 8,
-    },
+    "legend": {**_TEXT, "orient": "top", "symbolStrokeWidth": 2, "symbolSize": 70,
+               "labelLimit": 260, "columnPadding": 14, "offset": 8},
     "line": {"strokeWidth": 2, "strokeJoin": "round"},
     "point": {"size": 38, "filled": True, "opacity": 1},
     "rule": {"color": INK.light, "strokeWidth": 1.5},
     "text": {"color": INK.light, "fontSize": TEXT_PX},
     "range": {"category": [colour.light for colour in SERIES], "symbol": list(SHAPES)},
-}
+}  # fmt: skip
 
 
 def style_sheet() -> str:

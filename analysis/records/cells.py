@@ -268,18 +268,13 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     axes_by_key.update(sorted(unplanned.items(), key=_natural))
     once = results.manifest.get("once", ())
     metric = metric_for(stored_kind(next(iter(axes_by_key.values()), {})), metric)
-    return tuple(
-        Cell(
-            axes,
-            tuple(sorted(members.get(key, ()), key=_by_seed)),
-            max(
-                _planned(members.get(key, ()), repetitions, once) if key in planned else 0,
-                len(members.get(key, ())),
-            ),
-            metric,
-        )
-        for key, axes in axes_by_key.items()
-    )
+    cells = []
+    for key, axes in axes_by_key.items():
+        own = members.get(key, ())
+        known = sorted(own, key=lambda r: (r.trial.seed, r.trial.repetition, r.trial_id))
+        asked = _planned(own, repetitions, once) if key in planned else 0
+        cells.append(Cell(axes, tuple(known), max(asked, len(own)), metric))
+    return tuple(cells)
 
 
 def _planned(records: Sequence[Record], repetitions: int, once: Collection[str]) -> int:
@@ -359,7 +354,3 @@ def _natural(item: tuple[Key, Axes]) -> list[tuple[bool, float, str]]:
         (isinstance(value, str), 0.0 if isinstance(value, str) else float(value or 0), str(value))
         for value in item[1].values()
     ]
-
-
-def _by_seed(record: Record) -> tuple[int, int, str]:
-    return record.trial.seed, record.trial.repetition, record.trial_id

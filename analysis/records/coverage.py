@@ -117,16 +117,10 @@ def count_record(record: Record) -> ReplayCoverage:
     not_made = Counter(load.missing if load is not None else ())
     if not_made:
         not_made -= Counter(each.answered.partition(" ")[2] for each in replay.inexact)
-    return ReplayCoverage(
-        exact=replay.exact,
-        inexact=len(replay.inexact),
-        missed=len(replay.missed),
-        not_made=not_made.total(),
-        loads=1,
-        pinned=int(load is not None and load.pinned),
-        sockets=len(replay.sockets),
-        **_of_page(replay.page),
-    )
+    return ReplayCoverage(exact=replay.exact, inexact=len(replay.inexact),
+                          missed=len(replay.missed), not_made=not_made.total(), loads=1,
+                          pinned=int(load is not None and load.pinned), sockets=len(replay.sockets),
+                          **_of_page(replay.page))  # fmt: skip
 
 
 def _of_page(page: PageCoverage | None) -> dict[str, int]:
@@ -180,15 +174,9 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
     """Return a load's coverage for ``summary.json``, in an order that does not depend on time."""
     if replay is None:
         return None
-    return {
-        **asdict(replay),
-        "inexact": [
-            asdict(substitution)
-            for substitution in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
-        ],
-        "missed": sorted(replay.missed),
-        "sockets": sorted(replay.sockets),
-    }
+    inexact = sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
+    return {**asdict(replay), "inexact": [asdict(each) for each in inexact],
+            "missed": sorted(replay.missed), "sockets": sorted(replay.sockets)}  # fmt: skip
 
 
 def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:

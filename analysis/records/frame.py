@@ -21,10 +21,8 @@ from analysis.words import is_setting
 from testbed.model import OpenedConnection, PageLoad, Record, RequestTiming, stored_kind
 
 _KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
-_OF_REQUEST = (
-    "seed", "url", "status", "start_ms", "end_ms", "latency_ms", "transfer_bytes", "connection",
-    "cold",
-)  # fmt: skip
+_OF_REQUEST = ("seed", "url", "status", "start_ms", "end_ms", "latency_ms", "transfer_bytes",
+               "connection", "cold")  # fmt: skip
 
 
 def trial_columns(kind: RecordKind) -> tuple[str, ...]:
@@ -130,17 +128,10 @@ def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
         known |= {name: getattr(record.measured, name, None) for name in names if name not in known}
         known |= records_of(trial.kind).values(record)
         measured |= {name: value for name, value in known.items() if value is not None}
-    return {
-        "trial_id": record.trial_id,
-        **flatten(trial.condition),
-        "kernel": trial.kernel,
-        "kernel_version": trial.kernel_version,
-        "seed": trial.seed,
-        "repetition": trial.repetition,
-        "position": record.position,
-        "outcome": outcome,
-        **measured,
-    }
+    return {"trial_id": record.trial_id, **flatten(trial.condition), "kernel": trial.kernel,
+            "kernel_version": trial.kernel_version, "seed": trial.seed,
+            "repetition": trial.repetition, "position": record.position, "outcome": outcome,
+            **measured}  # fmt: skip
 
 
 def _request_row(request: RequestTiming, used: set[str]) -> dict[str, Any]:
@@ -148,13 +139,7 @@ def _request_row(request: RequestTiming, used: set[str]) -> dict[str, Any]:
     cold = None if request.connection is None else request.connection not in used
     if request.connection is not None:
         used.add(request.connection)
-    return {
-        "url": request.url,
-        "status": request.status,
-        "start_ms": request.start_ms,
-        "end_ms": request.end_ms,
-        "latency_ms": request.end_ms - request.start_ms,
-        "transfer_bytes": request.transfer_bytes,
-        "connection": request.connection,
-        "cold": cold,
-    }
+    return {"url": request.url, "status": request.status, "start_ms": request.start_ms,
+            "end_ms": request.end_ms, "latency_ms": request.end_ms - request.start_ms,
+            "transfer_bytes": request.transfer_bytes, "connection": request.connection,
+            "cold": cold}  # fmt: skip

@@ -24,14 +24,6 @@ ReadClient = Callable[[Record], tuple[str, str] | None]
 """From a record to its client and the client's version."""
 
 
-def _nothing(_record: Record) -> None:
-    return None
-
-
-def _no_values(_record: Record) -> dict[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class RecordKind:
     """What records of a kind hold.
@@ -64,9 +56,9 @@ class RecordKind:
     axes: tuple[str, ...]
     columns: tuple[str, ...] = COUNTED
     words: tuple[str, ...] = ()
-    values: Callable[[Record], dict[str, Any]] = _no_values
-    lack: Callable[[Record], str | None] = _nothing
-    client: ReadClient = _nothing
+    values: Callable[[Record], dict[str, Any]] = lambda _record: {}
+    lack: Callable[[Record], str | None] = lambda _record: None
+    client: ReadClient = lambda _record: None
     unshown: tuple[str, ...] = ()
     tcp_alone: bool = False
     paired: bool = False

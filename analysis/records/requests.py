@@ -90,12 +90,10 @@ def har_rows(log: dict[str, Any]) -> list[tuple[str, list[int]]]:
         start = tenths(((stamp if stamp is not None else zero) - zero) * 1000.0)
         response = _mapping(entry, "response")
         url = str(_mapping(entry, "request").get("url", ""))
-        rows.append(
-            (
-                clean(url[:MAX_URL_CHARS]) + ("…" if len(url) > MAX_URL_CHARS else ""),
-                [start, *phases, _count(response.get("status")) or 0, _transferred(response)],
-            )
-        )
+        rows.append((
+            clean(url[:MAX_URL_CHARS]) + ("…" if len(url) > MAX_URL_CHARS else ""),
+            [start, *phases, _count(response.get("status")) or 0, _transferred(response)],
+        ))  # fmt: skip
     return sorted(rows, key=lambda row: row[1][0])
 
 

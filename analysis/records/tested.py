@@ -30,6 +30,5 @@ def tested_of(folder: Path, name: str, manifest: dict[str, Any]) -> Tested:
         ended = began
     else:
         ended = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
-    return Tested(
-        name, str(folder), began, ended, environment["parts"], str(environment["id"])
-    )  # fmt: skip
+    return Tested(name, str(folder), began, ended, environment["parts"],
+                  str(environment["id"]))  # fmt: skip

@@ -59,19 +59,13 @@ def _render(results: Results) -> dict[str, str]:
     reference = find_publication(results)
     table = make_table(cells_of(results), reference)
     rebuilt = rebuild(results)
-    return {
-        **(rebuilt.files if rebuilt else {}),
-        "table.csv": render_csv(table),
-        "summary.json": render_summary(summarise(results, table)),
-        "report.html": render_html(results, table, reference, rebuilt),
-    }
+    return {**(rebuilt.files if rebuilt else {}), "table.csv": render_csv(table),
+            "summary.json": render_summary(summarise(results, table)),
+            "report.html": render_html(results, table, reference, rebuilt)}  # fmt: skip
 
 
 def render_html(
-    results: Results,
-    table: ResultTable,
-    reference: Publication | None,
-    rebuilt: Rebuilt | None,
+    results: Results, table: ResultTable, reference: Publication | None, rebuilt: Rebuilt | None
 ) -> str:
     """Return the report as one page without external resources; equal records, equal page."""
     lines = trial_lines(table)
@@ -89,48 +83,28 @@ def render_html(
         .get_template(f"{table.kind}/report.html.jinja")
         .render(
             title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
-            experiment=experiment,
-            identity=results.identity,
-            table=table,
-            pages=_pages(table),
-            reference=reference,
-            rebuilt=rebuilt,
-            figures=figures,
-            sections=sections,
-            findings=findings(table),
-            trials=lines,
+            experiment=experiment, identity=results.identity, table=table, pages=_pages(table),
+            reference=reference, rebuilt=rebuilt, figures=figures, sections=sections,
+            findings=findings(table), trials=lines,
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
-            **_evidence(results, table),
+            calibrations=calibrations(results.records), hellos=hello_lines(table.cells),
+            ecns=ecn_lines(table), costs=cost_lines(table.cells), warm_ups=results.warm_ups,
             **{"waterfall_data": NO_WATERFALLS, **own},
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
-            manifest=manifest_sections(results.manifest),
-            command=command_of(results.manifest),
+            manifest=manifest_sections(results.manifest), command=command_of(results.manifest),
             origins=origins_of(results.manifest),
-            citations=[
-                cite_tool(revision_of(results.manifest)),
-                *([reference.entry] if reference and reference.entry else []),
-            ],
+            citations=[cite_tool(revision_of(results.manifest)),
+                       *([reference.entry] if reference and reference.entry else [])],
             folder=words.clean(results.folder.resolve().name),
             style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
-    )
+    )  # fmt: skip
 
 
 def _pages(table: ResultTable) -> list[str]:
     """Return the pages, by which long tables can be narrowed down."""
     names = (c.axes["page"] for c in table.cells if "page" in c.axes)
     return list(dict.fromkeys(words.axis_value("page", name) for name in names))
-
-
-def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
-    """Return the evidence for the numbers: the link, the packets and the cost."""
-    return {
-        "calibrations": calibrations(results.records),
-        "hellos": hello_lines(table.cells),
-        "ecns": ecn_lines(table),
-        "costs": cost_lines(table.cells),
-        "warm_ups": results.warm_ups,
-    }

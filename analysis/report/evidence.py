@@ -141,14 +141,10 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
             if cell.axes.get("tfo"):
                 proofs.setdefault(str(cell.axes["tls_version"]), []).append(record.proof)
     return [
-        HelloLine(
-            clean(version),
-            sum(p.tls_connections for p in own),
-            sum(p.hello_bytes for p in own),
-            sum(p.syn_hello_bytes for p in own),
-        )
+        HelloLine(clean(version), sum(p.tls_connections for p in own),
+                  sum(p.hello_bytes for p in own), sum(p.syn_hello_bytes for p in own))
         for version, own in sorted(proofs.items())
-    ]
+    ]  # fmt: skip
 
 
 def ecn_lines(table: ResultTable) -> list[tuple[str, dict[str, int]]]:
@@ -196,15 +192,9 @@ def _cost(client: str, costs: list[Cost]) -> CostLine:
     # Sums are rounded before they are shown, so the order of addition does not matter.
     wall_total = sum(sorted(c.wall_s for c in costs))
     virtual_total = sum(sorted(c.virtual_s for c in costs))
-    return CostLine(
-        client=clean(client),
-        trials=len(costs),
-        cpu_s=cpu,
-        wall_s=wall,
-        virtual_s=virtual,
-        speed=virtual_total / wall_total if wall_total > 0 else None,
-        total_cpu_s=sum(sorted(c.cpu_s for c in costs)),
-    )
+    return CostLine(client=clean(client), trials=len(costs), cpu_s=cpu, wall_s=wall,
+                    virtual_s=virtual, speed=virtual_total / wall_total if wall_total > 0 else None,
+                    total_cpu_s=sum(sorted(c.cpu_s for c in costs)))  # fmt: skip
 
 
 def _gather(link: LinkSpec, name: str, unit: str, measurements: list[Measurement]) -> Calibration:
@@ -212,13 +202,7 @@ def _gather(link: LinkSpec, name: str, unit: str, measurements: list[Measurement
     measured = spread_of(m.measured for m in measurements)
     theory = spread_of(m.theory for m in measurements)
     assert measured is not None and theory is not None  # noqa: S101 - a group is never empty
-    return Calibration(
-        link=link,
-        name=name,
-        unit=unit,
-        theory=theory,
-        measured=measured,
-        worst_error_pct=max(errors, key=lambda error: (abs(error), error)),
-        tolerance_pct=min(m.tolerance_pct for m in measurements),
-        outside=sum(not m.within for m in measurements),
-    )
+    return Calibration(link=link, name=name, unit=unit, theory=theory, measured=measured,
+                       worst_error_pct=max(errors, key=lambda error: (abs(error), error)),
+                       tolerance_pct=min(m.tolerance_pct for m in measurements),
+                       outside=sum(not m.within for m in measurements))  # fmt: skip

@@ -94,24 +94,13 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
     series = dict(_list_series(arrivals, first_ns, steps))
     return {
         "version": 3,
-        "metadata": {
-            "NAME": "tcp_bidirectional",
-            "TITLE": title,
-            "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s",
-            "TIME": began,
-            "T0": began,
-            "LENGTH": length_s,
-            "TOTAL_LENGTH": length_s,
-            "STEP_SIZE": STEP_NS / 1e9,
-            "HOST": "server",
-            "HOSTS": ["server"],
-            "LOCAL_HOST": "client",
-            "IP_VERSION": 6 if link.ip == "6" else 4,
-            "TEST_PARAMETERS": {},
-            "DATA_FILENAME": f"{record.trial_id}{SUFFIX}",
-        },
-        "x_values": times_s,
-        "results": series,
+        "metadata": {"NAME": "tcp_bidirectional", "TITLE": title,
+                     "NOTE": f"the page begins at {(load_ns - first_ns) / 1e9:.3f} s",
+                     "TIME": began, "T0": began, "LENGTH": length_s, "TOTAL_LENGTH": length_s,
+                     "STEP_SIZE": STEP_NS / 1e9, "HOST": "server", "HOSTS": ["server"],
+                     "LOCAL_HOST": "client", "IP_VERSION": 6 if link.ip == "6" else 4,
+                     "TEST_PARAMETERS": {}, "DATA_FILENAME": f"{record.trial_id}{SUFFIX}"},
+        "x_values": times_s, "results": series,
         "raw_values": {
             name: [
                 {"t": first_ns / 1e9 + time_s, "val": value}
@@ -120,7 +109,7 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
             ]
             for name, values in series.items()
         },
-    }
+    }  # fmt: skip
 
 
 def _list_arrivals(
@@ -161,10 +150,6 @@ def _list_series(
     for way in WAYS.values():
         moved[f"TCP {way}"]  # there, even if nothing came
     yield from moved.items()
-    yield (
-        "Ping (ms) ICMP",
-        [
-            (median(down) + median(up)) / 1e6 if down and up else None
-            for down, up in zip(delays["download"], delays["upload"], strict=True)
-        ],
-    )
+    ways = zip(delays["download"], delays["upload"], strict=True)
+    pings = [(median(down) + median(up)) / 1e6 if down and up else None for down, up in ways]
+    yield "Ping (ms) ICMP", pings

@@ -20,14 +20,6 @@ Parts = dict[str, Any]
 """What a template shows, by name."""
 
 
-def _no_findings(_table: ResultTable) -> list[str]:
-    return []
-
-
-def _no_parts(_results: Results, _table: ResultTable, _lines: list[TrialLine]) -> Parts:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class ReportKind:
     """What a report of a kind shows beside what all reports do.
@@ -44,8 +36,8 @@ class ReportKind:
     """
 
     figures: tuple[FigureKind, ...] = ()
-    findings: Callable[[ResultTable], list[str]] = _no_findings
-    parts: Callable[[Results, ResultTable, list[TrialLine]], Parts] = _no_parts
+    findings: Callable[[ResultTable], list[str]] = lambda _table: []
+    parts: Callable[[Results, ResultTable, list[TrialLine]], Parts] = lambda *_of: {}
     text: Callable[[Results, int], str] | None = None
     trial: str = "load"
     answer: str = "number"

@@ -52,24 +52,18 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
         goodput = median(each.goodput_kbit for each in same)
         record, _ = loads[0]
         r_factor = _median([each.r_factor for each in same])
-        yield FlowLine(
-            cell,
-            flow,
-            goodput,
-            _share_pct(record, flow.way, goodput),
-            _median([_fairness(flows, flow) for _, flows in loads]),
-            _median([each.retransmits for each in same]),
-            _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
-            _median([each.delay_p50_ms for each in same]),
-            _median([each.delay_p95_ms for each in same]),
-            _median([each.delay_max_ms for each in same]),
-            _median([each.jitter_ms for each in same]),
-            r_factor,
-            None if r_factor is None else opinion_of(r_factor),
-            _median([each.fetches for each in same]),
-            _median([each.fetch_p50_ms for each in same]),
-            _median([each.plt_ms for each in same]),
-        )
+        yield FlowLine(cell, flow, goodput, _share_pct(record, flow.way, goodput),
+                       _median([_fairness(flows, flow) for _, flows in loads]),
+                       _median([each.retransmits for each in same]),
+                       _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
+                       _median([each.delay_p50_ms for each in same]),
+                       _median([each.delay_p95_ms for each in same]),
+                       _median([each.delay_max_ms for each in same]),
+                       _median([each.jitter_ms for each in same]), r_factor,
+                       None if r_factor is None else opinion_of(r_factor),
+                       _median([each.fetches for each in same]),
+                       _median([each.fetch_p50_ms for each in same]),
+                       _median([each.plt_ms for each in same]))  # fmt: skip
 
 
 def _share_pct(record: Record, way: str, goodput_kbit: float) -> float | None:

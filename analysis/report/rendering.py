@@ -15,17 +15,8 @@ from analysis.words import MINUS, MISSING, clean
 TEMPLATES = Path(__file__).parent / "templates"
 OF_KINDS = Path(__file__).parents[1] / "kinds"
 """Templates of kinds of trial: ``KIND/report.html.jinja`` and its parts."""
-FILTERS = (
-    "axis_name",
-    "axis_value",
-    "number",
-    "signed",
-    "seconds",
-    "significant",
-    "clean",
-    "count",
-    "capitalised",
-)
+FILTERS = ("axis_name", "axis_value", "number", "signed", "seconds", "significant", "clean",
+           "count", "capitalised")  # fmt: skip
 MOST_ROWS = 2_000
 """Of a table in a page; with more it would be of megabytes that nobody reads."""
 DIGITS = 5
@@ -37,13 +28,9 @@ def open_templates(*folders: Path) -> Environment:
 
     ``folders`` have further ones.
     """
-    environment = Environment(
-        loader=FileSystemLoader((TEMPLATES, OF_KINDS, *folders)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = Environment(loader=FileSystemLoader((TEMPLATES, OF_KINDS, *folders)),
+                              autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True)  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {name: getattr(words, name) for name in FILTERS}
     environment.filters["fields"] = format_grid

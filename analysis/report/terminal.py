@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from analysis.records.cells import Spread, cells_of, describe_absence
+from analysis.records.cells import cells_of, describe_absence
 from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import default_beside, is_default
 from analysis.records.metric import PLT, Metric
@@ -19,6 +19,7 @@ from analysis.report.publications import find_publication, rebuild
 from analysis.report.verdict import findings
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.columns import Column, render_columns
+from analysis.tables.rows import median_of
 from analysis.tables.table import Pair, ResultTable, make_table
 from analysis.words import MISSING, axis_value, axis_word, capitalised, clean, count, number, signed
 from testbed.model import Experiment, Record
@@ -54,15 +55,9 @@ def render_table(
         return "\n".join([own_text(results, room).rstrip(), *wrapped, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
-    notes = [
-        *describe_absence(table.cells),
-        *findings(table),
-        *(_claims(results) if metric == PLT else ()),
-        *_reasons(table),
-        *_complaints(results),
-        *origins_of(results.manifest),
-        _identity(results.identity, table.kind),
-    ]
+    notes = [*describe_absence(table.cells), *findings(table),
+             *(_claims(results) if metric == PLT else ()), *_reasons(table), *_complaints(results),
+             *origins_of(results.manifest), _identity(results.identity, table.kind)]  # fmt: skip
     if rows > MAX_ROWS:
         columns = [replace(column, cells=column.cells[:MAX_ROWS]) for column in columns]
         notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")
@@ -92,14 +87,10 @@ def table_columns(table: ResultTable) -> list[Column]:
     """Return all columns of ``table``."""
     rows = table.pairs if table.paired else table.cells
     axes = [
-        Column(
-            axis_word(name),
-            [axis_value(name, row.axes.get(name)) for row in rows],
-            left=name in ("page", "mechanism"),
-            least=None if name == "page" else LEAST_VALUE,
-        )
+        Column(axis_word(name), [axis_value(name, row.axes.get(name)) for row in rows],
+               left=name in ("page", "mechanism"), least=None if name == "page" else LEAST_VALUE)
         for name in table.axes
-    ]
+    ]  # fmt: skip
     status = [row.status.replace("_", " ") for row in rows]
     measured = _pair_columns(table) if table.paired else _cell_columns(table)
     if not table.coverage.plain:
@@ -140,18 +131,13 @@ def _pair_columns(table: ResultTable) -> list[Column]:
     unit, per, places = (" s", 1000.0, 3) if metric.is_time else ("", 1.0, metric.places)
     samples = [pair.samples for pair in pairs]
     gains = [pair.shift.percent if pair.shift else None for pair in pairs]
-    arms = [
-        (
-            Column(
-                f"{name}{unit}",
-                [number(sample.median.value / per if sample else None, places) for sample in own],
-            ),
-            _interval_column([sample.median if sample else None for sample in own], places, 3, per),
-        )
-        for name, own in zip(("off", "on"), zip(*samples, strict=True), strict=True)
-    ]
+    arms = []
+    for name, own in zip(("off", "on"), zip(*samples, strict=True), strict=True):
+        medians = [sample.median if sample else None for sample in own]
+        times = [number(median.value / per if median else None, places) for median in medians]
+        arms.append((Column(f"{name}{unit}", times), _interval_column(medians, places, 3, per)))
     gain = (
-        Column("gain %", [number(_median(p.improvement_pct), 1) for p in pairs]),
+        Column("gain %", [number(median_of(p.improvement_pct), 1) for p in pairs]),
         _interval_column(gains, 1, 1),
     )
     groups = (*arms, gain) if metric.unit else arms  # of almost nothing a share says nothing
@@ -173,20 +159,16 @@ def _cell_columns(table: ResultTable) -> list[Column]:
     cells, metric = table.cells, table.metric
     medians = [cell.sample.median if cell.sample else None for cell in cells]
     return [
-        Column(
-            metric.with_unit(metric.short),
-            [number(m.value if m else None, metric.places) for m in medians],
-        ),
+        Column(metric.with_unit(metric.short),
+               [number(m.value if m else None, metric.places) for m in medians]),
         *([_interval_column(medians, metric.places, 2)] if table.repeated else []),
         *(
-            Column(
-                other.with_unit(other.short),
-                [number(_median(cell.by(other).spread), other.places) for cell in cells],
-            )
+            Column(other.with_unit(other.short),
+                   [number(median_of(cell.by(other).spread), other.places) for cell in cells])
             for other in table.further
         ),
         Column("n", [f"{len(c.by_seed)}/{c.planned}" for c in cells], 1),
-    ]
+    ]  # fmt: skip
 
 
 def _interval_column(
@@ -202,10 +184,6 @@ def _interval_column(
         for interval in intervals
     ]
     return Column("range" if levels and max(levels) < LEVEL else "interval", cells, rank)
-
-
-def _median(spread: Spread | None) -> float | None:
-    return spread.median if spread else None
 
 
 def _difference(pair: Pair) -> float | None:

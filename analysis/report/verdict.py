@@ -52,19 +52,10 @@ def _proven(table: ResultTable, kind: ReportKind) -> str:
 
 def _stacks(table: ResultTable) -> list[str]:
     """Say what answered by QUIC: unlike TCP it is the web server's own."""
-    stacks = sorted(
-        {
-            record.replay.quic
-            for cell in table.cells
-            for record in cell.proven
-            if record.replay is not None and record.replay.quic
-        }
-    )
-    return (
-        [f"By QUIC answered {clean('; '.join(stacks))} (initial window, algorithm)."]
-        if stacks
-        else []
-    )
+    replays = (record.replay for cell in table.cells for record in cell.proven)
+    stacks = sorted({replay.quic for replay in replays if replay is not None and replay.quic})
+    said = f"By QUIC answered {clean('; '.join(stacks))} (initial window, algorithm)."
+    return [said] if stacks else []
 
 
 def _lost(table: ResultTable) -> list[str]:

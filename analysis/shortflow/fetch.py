@@ -86,13 +86,11 @@ def predict_fetch_ms(
     """
     parts = explain_fetch(link, tcp, request_bytes, response_bytes)
     if parts.overflows:
-        raise ConfigurationError(
-            [
-                f"the model of short flows holds without loss only: {response_bytes} bytes from a "
-                f"window of {tcp.initcwnd_segments} overflow the buffer of {link.buffer_bytes} "
-                "bytes; measure this cell, or raise buffer_bytes"
-            ]
-        )
+        raise ConfigurationError([
+            f"the model of short flows holds without loss only: {response_bytes} bytes from a "
+            f"window of {tcp.initcwnd_segments} overflow the buffer of {link.buffer_bytes} "
+            "bytes; measure this cell, or raise buffer_bytes"
+        ])  # fmt: skip
     return parts.fetch_ms
 
 
@@ -115,15 +113,11 @@ def explain_fetch(
     window = Window(tcp.initcwnd_segments, HYSTART[tcp.congestion_control])
     response = Transfer(_packets(response_bytes, room), window, Receiver(room, opened_ms), down, up)
     arrived_ms = response.run(request)
-    return FetchParts(
-        handshake_ms=request.sent_ms,
-        request_ms=request.arrives_ms - request.sent_ms,
-        response_ms=arrived_ms - request.arrives_ms,
-        serialisation_ms=down.busy_ms - busy_before_ms,
-        rounds=window.rounds + 1,
-        peak_buffer_bytes=down.peak_bytes,
-        overflows=down.overflowed or up.overflowed,
-    )
+    return FetchParts(handshake_ms=request.sent_ms, request_ms=request.arrives_ms - request.sent_ms,
+                      response_ms=arrived_ms - request.arrives_ms,
+                      serialisation_ms=down.busy_ms - busy_before_ms, rounds=window.rounds + 1,
+                      peak_buffer_bytes=down.peak_bytes,
+                      overflows=down.overflowed or up.overflowed)  # fmt: skip
 
 
 def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int) -> None:

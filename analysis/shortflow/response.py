@@ -224,10 +224,8 @@ class Transfer:
             self.window.acknowledge(
                 at_ms=last.arrives_ms,
                 round_trip_ms=last.arrives_ms - self._sent_ms[last.segments - 1],
-                newly=last.segments - before.segments,
-                acked=last.segments,
-                sent=len(self._sent_ms),
-            )
+                newly=last.segments - before.segments, acked=last.segments, sent=len(self._sent_ms),
+            )  # fmt: skip
 
     def _send(self, last: Ack) -> Iterator[Ack]:
         """Send what ``last`` allows, burst by burst; yield the immediate acknowledgements."""

@@ -54,11 +54,8 @@ def shift_between(first: Mapping[Block, float], second: Mapping[Block, float]) -
     saved = [first[block] - second[block] for block in blocks]
     percent = [s / first[block] * 100.0 for s, block in zip(saved, blocks, strict=True)]
     humped = any(two_humps(arm[block] for block in blocks) for arm in (first, second))
-    return Shift(
-        len(blocks),
-        estimate_paired_shift(saved, humped=humped),
-        estimate_paired_shift(percent, humped=humped),
-    )
+    return Shift(len(blocks), estimate_paired_shift(saved, humped=humped),
+                 estimate_paired_shift(percent, humped=humped))  # fmt: skip
 
 
 def without_interval(shift: Shift) -> Shift:
@@ -99,9 +96,8 @@ def _estimate(numbers: tuple[float, ...]) -> Estimate:
     first, second = numpy.triu_indices(n)
     walsh = numpy.sort((values[first] + values[second]) / 2.0)
     drop = walsh_averages_outside(n)
-    interval = Interval(
-        float(walsh[drop]), float(walsh[-1 - drop]), min(LEVEL, level_of_range(n))
-    )  # fmt: skip
+    interval = Interval(float(walsh[drop]), float(walsh[-1 - drop]),
+                        min(LEVEL, level_of_range(n)))  # fmt: skip
     return Estimate(float(numpy.median(walsh)), interval)
 
 

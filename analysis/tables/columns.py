@@ -86,9 +86,7 @@ def align(columns: Sequence[Column]) -> list[str]:
     padded = [
         [
             cell.ljust(column.width) if column.left else cell.rjust(column.width)
-            for cell in (
-                *[""] * (deepest - len(head)), *head, "-" * column.width, *column.cells
-            )
+            for cell in (*[""] * (deepest - len(head)), *head, "-" * column.width, *column.cells)
         ]
         for head, column in zip(heads, columns, strict=True)
     ]  # fmt: skip

@@ -20,10 +20,6 @@ Columns = Mapping[str, str]
 """What each column of a row holds, after those of its axes."""
 
 
-def _no_part(_of: Cell | Record) -> Row:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class TableKind:
     """What tables and summaries of a kind show.
@@ -45,8 +41,8 @@ class TableKind:
     rows: Callable[[ResultTable], list[Row]] | None = None
     performer: str = ""
     on_one_page: bool = False
-    of_cell: Callable[[Cell], Row] = _no_part
-    of_trial: Callable[[Record], Row] = _no_part
+    of_cell: Callable[[Cell], Row] = lambda _cell: {}
+    of_trial: Callable[[Record], Row] = lambda _record: {}
     cell_fields: type | None = None
     trial_fields: type | None = None
 

@@ -49,14 +49,9 @@ def table_rows(table: ResultTable) -> list[Row]:
 
 def row_of(cell: Cell, axes: Sequence[str], values: Mapping[str, Any]) -> Row:
     """Return the row of a cell: its axes, ``values``, and what became of its trials."""
-    return {
-        **shown_axes(cell.axes, axes),
-        **values,
-        "planned": cell.planned,
-        "proven": len(cell.proven),
-        "status": cell.status,
-        "problems": " | ".join(cell.problems),
-    }
+    return {**shown_axes(cell.axes, axes), **values, "planned": cell.planned,
+            "proven": len(cell.proven), "status": cell.status,
+            "problems": " | ".join(cell.problems)}  # fmt: skip
 
 
 def shown_axes(axes: Axes, names: Sequence[str]) -> Row:

@@ -30,10 +30,8 @@ SCHEMA_VERSION = 2
 MOST_TRIALS = 10_000
 """Of more the summary has cells alone: it would be half as large as the records themselves."""
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
-ASKED = (
-    "name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed", "kernel",
-    "kernel_version",
-)  # fmt: skip
+ASKED = ("name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed",
+         "kernel", "kernel_version")  # fmt: skip
 _Fields = dict[str, Any]
 """Of the class that it is annotated with, by name."""
 
@@ -141,15 +139,18 @@ def summarise(results: Results, table: ResultTable) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
     with_trials = len(results.records) <= MOST_TRIALS
+    environment = results.manifest.get("environment")
+    known = environment if isinstance(environment, Mapping) else {}
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
-        "identity": {**asdict(results.identity), **_identity_facts(results.manifest)},
-        "counts": _counts(table.cells),
-        "warm_ups": results.warm_ups,
-        "table": table_rows(table),
+        # What the environment id is the digest of; never the machine's own facts.
+        "identity": asdict(results.identity) | {
+            name: known.get(name, {}) for name in ("parts", "pages")
+        },
+        "counts": _counts(table.cells), "warm_ups": results.warm_ups, "table": table_rows(table),
         "cells": [_cell(cell, with_trials) for cell in table.cells],
-    }
+    }  # fmt: skip
 
 
 def render_summary(summary: Mapping[str, Any]) -> str:
@@ -170,28 +171,17 @@ def captures_of(record: Record) -> dict[str, str]:
     }
 
 
-def _identity_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the environment id is the digest of; never the machine's own facts."""
-    environment = manifest.get("environment")
-    known = environment if isinstance(environment, Mapping) else {}
-    return {name: known.get(name, {}) for name in ("parts", "pages")}
-
-
 def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
     return dict(sum((Counter(cell.outcomes) for cell in cells), Counter()))
 
 
 def _cell(cell: Cell, with_trials: bool) -> _Fields:
     summary: CellSummary = {
-        "condition": cell.axes,
-        "status": cell.status,
-        "planned": cell.planned,
-        "outcomes": cell.outcomes,
-        "plt_ms": _fields(cell.by(PLT).spread),
-        "sample_ms": _fields(cell.by(PLT).sample),
-        "coverage": asdict(cell.coverage),
+        "condition": cell.axes, "status": cell.status, "planned": cell.planned,
+        "outcomes": cell.outcomes, "plt_ms": _fields(cell.by(PLT).spread),
+        "sample_ms": _fields(cell.by(PLT).sample), "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records if with_trials],
-    }
+    }  # fmt: skip
     return {**summary, **tables_of(cell.kind).of_cell(cell)}
 
 
@@ -208,7 +198,7 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
     record = whole(record)
-    load = record.measured_as(PageLoad)
+    load, proof = record.measured_as(PageLoad), record.proof
     summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
@@ -223,7 +213,7 @@ def _trial(record: Record) -> _Fields:
         "failed": sorted(load.failed) if load is not None else None,
         "pinned": load.pinned if load is not None else None,
         "replay": replay_facts(record.replay),
-        "proof": _proof(record.proof),
+        "proof": None if proof is None else {**asdict(proof), "proven": proof.proven},
         "calibration": _calibration(record.lab),
         "knobs": record.lab.knobs if record.lab is not None else None,
         "captures_sha256": captures_of(record),
@@ -231,25 +221,15 @@ def _trial(record: Record) -> _Fields:
     return {**summary, **(tables_of(record.trial.kind).of_trial(record) if outcome == "ok" else {})}
 
 
-def _proof(proof: Proof | None) -> dict[str, Any] | None:
-    return None if proof is None else {**asdict(proof), "proven": proof.proven}
-
-
 def _calibration(lab: LabReading | None) -> list[MeasurementSummary] | None:
     if lab is None:
         return None
     return [
-        {
-            "name": m.name,
-            "unit": m.unit,
-            "measured": finite(m.measured),
-            "theory": finite(m.theory),
-            "error_pct": finite(m.error_pct),
-            "tolerance_pct": finite(m.tolerance_pct),
-            "within": m.within,
-        }
+        {"name": m.name, "unit": m.unit, "measured": finite(m.measured), "theory": finite(m.theory),
+         "error_pct": finite(m.error_pct), "tolerance_pct": finite(m.tolerance_pct),
+         "within": m.within}
         for m in sorted(lab.measurements, key=lambda m: (m.name, m.unit))
-    ]
+    ]  # fmt: skip
 
 
 def finite(value: float) -> float | None:

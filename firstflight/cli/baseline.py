@@ -73,12 +73,10 @@ def show(services: Services, /, name: str) -> int:
     """Show what the baseline NAME is, and the reason of its last update."""
     folder = services.baselines / _checked_name(name)
     if not (folder / REASONS_FILE).is_file():
-        raise ConfigurationError(
-            [
-                f"there is no baseline {name} in {services.baselines}; "
-                "./run.sh baseline list names all"
-            ]
-        )
+        raise ConfigurationError([
+            f"there is no baseline {name} in {services.baselines}; "
+            "./run.sh baseline list names all"
+        ])  # fmt: skip
     click.echo(describe_baseline(folder))
     click.echo((folder / REASONS_FILE).read_text(encoding="utf-8").partition("\n\n")[2].rstrip())
     return EXIT_OK

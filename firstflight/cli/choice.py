@@ -74,17 +74,12 @@ _LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     *_LAB_OPTIONS[8:],
 )  # fmt: skip
 
-_KNOBS = {
-    "kernel": ("--kernel", "kernel.name"),
-    "kernel_version": ("--kernel-version", "kernel.version"),
-    "client": ("--client", "client"),
-    "link": ("--link", "link"),
-    "protocol": ("--protocol", "protocol"),
-    "repetitions": ("-n", "repetitions"),
-    "until_ci": ("--until-ci", "until_ci_pct"),
-    "max_n": ("--max-n", "max_repetitions"),
-    "seed": ("--seed", "seed"),
-}
+_KNOBS = {"kernel": ("--kernel", "kernel.name"),
+          "kernel_version": ("--kernel-version", "kernel.version"),
+          "client": ("--client", "client"), "link": ("--link", "link"),
+          "protocol": ("--protocol", "protocol"), "repetitions": ("-n", "repetitions"),
+          "until_ci": ("--until-ci", "until_ci_pct"), "max_n": ("--max-n", "max_repetitions"),
+          "seed": ("--seed", "seed")}  # fmt: skip
 """Options that set one knob each: option and knob by the name of click's parameter."""
 
 

@@ -48,19 +48,10 @@ def _kernel_options(command: Any) -> Any:
               help="Write a comment for a pull request as well.")  # fmt: skip
 @click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
 def compare(
-    base: Path,
-    new: Path | None,
-    across: tuple[str, ...],
-    alpha: float,
-    min_effect_pct: float | None,
-    allow_faster: bool,
-    metric: Metric,
-    as_json: bool,
-    junit: Path | None,
-    markdown: Path | None,
-    html: Path | None,
-    **of_kernels: Any,
-) -> int:
+    base: Path, new: Path | None, across: tuple[str, ...], alpha: float,
+    min_effect_pct: float | None, allow_faster: bool, metric: Metric, as_json: bool,
+    junit: Path | None, markdown: Path | None, html: Path | None, **of_kernels: Any,
+) -> int:  # fmt: skip
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
     Results of equal environments must be equal to the bit; others are compared statistically.
@@ -74,20 +65,16 @@ def compare(
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
     if _VERDICTS and (new is None or any(each is not None for each in of_kernels.values())):
         _refuse_unused(options, html)
-        return _VERDICTS.compare(
-            base, new, metric, min_effect_pct, as_json=as_json, junit=junit, markdown=markdown,
-            **of_kernels,
-        )  # fmt: skip
+        return _VERDICTS.compare(base, new, metric, min_effect_pct, as_json=as_json, junit=junit,
+                                 markdown=markdown, **of_kernels)  # fmt: skip
     if new is None:
         raise ConfigurationError(["name two results folders, BASE and NEW"])
     compared = compare_results(base, new, options)
     write_files(compared, junit, markdown, html)
-    text = (
-        json.dumps(describe_comparison(compared), indent=2)
-        if as_json
-        else render_text(compared, read_width())
-    )
-    click.echo(text.rstrip("\n"))
+    if as_json:
+        click.echo(json.dumps(describe_comparison(compared), indent=2))
+    else:
+        click.echo(render_text(compared, read_width()).rstrip("\n"))
     return compared.exit_code
 
 
@@ -98,12 +85,8 @@ def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
         ConfigurationError: naming the options.
     """
     options.check()
-    unused = {
-        "--across": {*options.across} - {"kernel"},
-        "--alpha": options.alpha != _ALPHA,
-        "--allow-faster": options.allow_faster,
-        "--html": html is not None,
-    }
+    unused = {"--across": {*options.across} - {"kernel"}, "--alpha": options.alpha != _ALPHA,
+              "--allow-faster": options.allow_faster, "--html": html is not None}  # fmt: skip
     names = ", ".join(name for name, is_given in unused.items() if is_given)
     if names:
         raise ConfigurationError(

@@ -56,11 +56,7 @@ def say_tally(lane: RunLane, tally: Tally, run_folder: Path) -> None:
         return
     _log.info("%s%s; results in %s", name, tally.sentence(), lane.folder)
     if tally.unsettled:
-        _log.info(
-            "%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
-            len(tally.unsettled),
-            "; ".join(tally.unsettled),
-            run_folder,
-        )
+        _log.info("%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
+                  len(tally.unsettled), "; ".join(tally.unsettled), run_folder)  # fmt: skip
     if tally.exit_code not in (EXIT_OK, EXIT_INCONCLUSIVE):
         _log.info("run what is not ok again with --resume %s", run_folder)

@@ -50,10 +50,8 @@ def exec(
             ["there is no command; write it behind --, such as: exec configs/quick.toml --only "
              "tfo=true -- ping -c 3 {server}"]
         )  # fmt: skip
-    experiment = plan_command(
-        Choice(**chosen), services.catalogue(), shlex.join(command), f"-- {shlex.join(command)}",
-        at=at, peer=peer,
-    )  # fmt: skip
+    experiment = plan_command(Choice(**chosen), services.catalogue(), shlex.join(command),
+                              f"-- {shlex.join(command)}", at=at, peer=peer)  # fmt: skip
     run = run_new(services, (experiment,), output, jobs=1)
     code = run.tallies[0].exit_code
     if run.interrupted:

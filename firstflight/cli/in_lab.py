@@ -51,16 +51,8 @@ def plan_command(
             [f"a command runs in one lab, and this is {len(shown)} conditions; choose one, such as "
              f"--only {shlex.quote(shown[0])}"]
         )  # fmt: skip
-    return replace(
-        experiment,
-        name=f"lab-{experiment.name}",
-        repetitions=1,
-        until_ci_pct=None,
-        warmup_blocks=0,
-        kernel_versions=(),
-        roots=(),
-        reference=None,
-    )
+    return replace(experiment, name=f"lab-{experiment.name}", repetitions=1, until_ci_pct=None,
+                   warmup_blocks=0, kernel_versions=(), roots=(), reference=None)  # fmt: skip
 
 
 def _require_page(choice: Choice, catalogue: Catalogue) -> None:

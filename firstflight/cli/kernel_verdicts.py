@@ -16,20 +16,11 @@ class KernelVerdicts(Protocol):
 
     def add_options(self, command: Any) -> Any:
         """Give ``compare`` the options that ``compare`` below takes as ``own``, by default None."""
-        ...
 
     def compare(
-        self,
-        base: Path,
-        new: Path | None,
-        metric: Metric,
-        min_effect_pct: float | None,
-        *,
-        as_json: bool,
-        junit: Path | None,
-        markdown: Path | None,
-        **own: Any,
-    ) -> int:
+        self, base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
+        as_json: bool, junit: Path | None, markdown: Path | None, **own: Any,
+    ) -> int:  # fmt: skip
         """Print and write what became of each cell of ``base``, and return the exit code.
 
         Without ``new``, ``base`` is a run on several kernels.
@@ -38,7 +29,6 @@ class KernelVerdicts(Protocol):
             ConfigurationError: they are not to be compared.
             StorageError: a folder cannot be read, or a file not be written.
         """
-        ...
 
     def write(
         self, folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
@@ -48,7 +38,6 @@ class KernelVerdicts(Protocol):
         Raises:
             StorageError: a file cannot be written.
         """
-        ...
 
 
 def find_kernel_verdicts() -> KernelVerdicts | None:

@@ -118,16 +118,14 @@ def _describe(profile: Profile) -> dict[str, Any]:
 
 def come_to(link: LinkSpec) -> dict[str, float | None]:
     """Return what the numbers of ``link`` come to; ``None``: there is no closed form."""
-    return {
-        "bdp_down_bytes": link.down_kbit * link.rtt_ms / 8,
-        "bdp_up_bytes": link.up_kbit * link.rtt_ms / 8,
-        "buffer_down_ms": link.buffer_bytes * 8 / link.down_kbit,
-        "buffer_up_ms": link.buffer_bytes * 8 / link.up_kbit,
-        "packet_down_ms": line_ms(link, "down", link.mtu_bytes),
-        "packet_up_ms": line_ms(link, "up", link.mtu_bytes),
-        "cold_fetch_ms": _fetch(link, tfo=False),
-        "cold_fetch_tfo_ms": _fetch(link, tfo=True),
-    }
+    return {"bdp_down_bytes": link.down_kbit * link.rtt_ms / 8,
+            "bdp_up_bytes": link.up_kbit * link.rtt_ms / 8,
+            "buffer_down_ms": link.buffer_bytes * 8 / link.down_kbit,
+            "buffer_up_ms": link.buffer_bytes * 8 / link.up_kbit,
+            "packet_down_ms": line_ms(link, "down", link.mtu_bytes),
+            "packet_up_ms": line_ms(link, "up", link.mtu_bytes),
+            "cold_fetch_ms": _fetch(link, tfo=False),
+            "cold_fetch_tfo_ms": _fetch(link, tfo=True)}  # fmt: skip
 
 
 def _fetch(link: LinkSpec, *, tfo: bool) -> float | None:

@@ -69,11 +69,8 @@ def _show(
     checks: list[MachineCheck], parted: tuple[str, ...], determinism: int | None, as_json: bool
 ) -> None:
     if as_json:
-        document = {
-            "healthy": healthy(checks),
-            "checks": [asdict(check) for check in checks],
-            "determinism": None if determinism is None else list(parted),
-        }
+        document = {"healthy": healthy(checks), "checks": [asdict(check) for check in checks],
+                    "determinism": None if determinism is None else list(parted)}  # fmt: skip
         click.echo(json.dumps(document, indent=2))
         return
     for check in checks:

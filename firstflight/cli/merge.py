@@ -75,9 +75,5 @@ def _say(merged: Merge, directories: Sequence[Path]) -> None:
 
 
 def _describe(merged: Merge) -> dict[str, object]:
-    return {
-        "results": str(merged.folder),
-        "lane": merged.name,
-        "overlaps": merged.overlaps,
-        "missing": [trial.id for trial in merged.missing],
-    }
+    return {"results": str(merged.folder), "lane": merged.name, "overlaps": merged.overlaps,
+            "missing": [trial.id for trial in merged.missing]}  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from analysis.records.kind import find_metric, records_of
-from analysis.records.metric import PLT, Metric
+from analysis.records.metric import PLT
 from testbed.kinds import KINDS
 
 
@@ -18,16 +18,13 @@ def _offered() -> str:
     return "; ".join(kind.offered.format(names) for kind, names in zip(kinds, named, strict=True))
 
 
-def _read_metric(_context: click.Context, _option: click.Parameter, name: str) -> Metric:
-    return find_metric(name)
-
-
 def metric_option(command: Any) -> Any:
     """Give ``command`` the option; what it gets is a Metric.
 
     A name that is none ends with a ConfigurationError before anything is done.
     """
     return click.option(
-        "--metric", default=PLT.name, show_default=True, metavar="NAME", callback=_read_metric,
+        "--metric", default=PLT.name, show_default=True, metavar="NAME",
+        callback=lambda _context, _option, name: find_metric(name),
         help=f"What loads are judged by: {_offered()}.",
     )(command)  # fmt: skip

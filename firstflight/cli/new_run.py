@@ -51,14 +51,10 @@ def run_new(
         TestbedError: a part of the run cannot be had, or results cannot be written.
     """
     with places.using_cache(services.cache()):
-        folder, lanes = open_lanes(
-            prepare or services.prepare, experiments, jobs or len(os.sched_getaffinity(0)),
-            services.results, output, services.now, copies=copies,
-        )  # fmt: skip
-        tallies = run_lanes(
-            lanes,
-            services.reports.list_unsettled,
-            partial(services.reports.draw_table, metric=metric),
-            store=chosen_store(services, no_store),
-        )
+        folder, lanes = open_lanes(prepare or services.prepare, experiments,
+                                   jobs or len(os.sched_getaffinity(0)), services.results, output,
+                                   services.now, copies=copies)  # fmt: skip
+        tallies = run_lanes(lanes, services.reports.list_unsettled,
+                            partial(services.reports.draw_table, metric=metric),
+                            store=chosen_store(services, no_store))  # fmt: skip
     return NewRun(folder, lanes, tallies)

@@ -204,17 +204,10 @@ def _refuse(
         except StorageError as error:  # which comparing would find after all trials
             problems.append(str(error))
         wanted = set(manifest.experiment.pages)
-        names = Catalogue(
-            packed.union(wanted),
-            catalogue.clients,
-            catalogue.references,
-            catalogue.kernels,
-            catalogue.libraries,
-            roots=catalogue.roots.union(roots),
-        )
-        problems += [
-            f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)
-        ]
+        names = Catalogue(packed.union(wanted), catalogue.clients, catalogue.references,
+                          catalogue.kernels, catalogue.libraries,
+                          roots=catalogue.roots.union(roots))  # fmt: skip
+        problems += [f"{lane}: {each}" for each in check_experiment(manifest.experiment, names)]
         problems += [
             f"{lane}: the pack has no page {page!a}: it was gone when the pack was made"
             for page in sorted(wanted - packed)

@@ -94,16 +94,16 @@ class Reports:
         from analysis.verdicts.compare.folders import compare_results
         from analysis.verdicts.compare.sentences import render_text
 
-        options = CompareOptions(
-            across=("all",), min_effect_pct=LANES_EFFECT_PCT, attribute=True
-        )  # fmt: skip
+        options = CompareOptions(across=("all",), min_effect_pct=LANES_EFFECT_PCT,
+                                 attribute=True)  # fmt: skip
         base, *further = (folder / name for name in lanes)
         comparisons = [compare_results(base, folder_new, options) for folder_new in further]
         remedy = f"make room or check the permissions of {folder}, then compare again"
         documents = [describe_comparison(comparison) for comparison in comparisons]
         for folder_new, comparison, document in zip(further, comparisons, documents, strict=True):
             stem = name_comparison(lanes, folder_new.name)
-            write_whole(folder / f"{stem}.json", _write_json(document), remedy)
+            text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
+            write_whole(folder / f"{stem}.json", f"{text}\n", remedy)
             write_files(comparison, html=folder / f"{stem}.html")
         complete = all(cell.has_numbers for comparison in comparisons for cell in comparison.cells)
         code = EXIT_OK if complete else EXIT_INCOMPLETE
@@ -198,7 +198,3 @@ class Reports:
         from analysis.report.settling import list_unsettled
 
         return list_unsettled(experiment, records)
-
-
-def _write_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"

@@ -59,15 +59,13 @@ def list_roots(services: Services, /, as_json: bool) -> int:
         ]  # fmt: skip
         click.echo(json.dumps(rows, indent=2))
         return EXIT_OK
-    print_columns(
-        [
-            Column("root", [spec.name for spec in specs], left=True),
-            Column("lock of", [lock.taken for lock in locks], left=True),
-            Column("packages", [str(len(lock.all_packages)) for lock in locks]),
-            Column("to download", [format_bytes(lock.size) for lock in locks]),
-            Column("assembled", [(digest or MISSING)[:16] for digest in digests], left=True),
-        ]
-    )
+    print_columns([
+        Column("root", [spec.name for spec in specs], left=True),
+        Column("lock of", [lock.taken for lock in locks], left=True),
+        Column("packages", [str(len(lock.all_packages)) for lock in locks]),
+        Column("to download", [format_bytes(lock.size) for lock in locks]),
+        Column("assembled", [(digest or MISSING)[:16] for digest in digests], left=True),
+    ])  # fmt: skip
     return EXIT_OK
 
 

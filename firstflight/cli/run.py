@@ -86,13 +86,9 @@ def run(
                 shard=means.shard,
                 keep_captures=means.keep_captures,
             )
-        tallies = run_lanes(
-            *(lanes, services.reports.list_unsettled),
-            partial(services.reports.draw_table, metric=metric),
-            store=store,
-            verify_pct=means.verify_pct,
-            show=show,
-        )
+        tallies = run_lanes(*(lanes, services.reports.list_unsettled),
+                            partial(services.reports.draw_table, metric=metric), store=store,
+                            verify_pct=means.verify_pct, show=show)  # fmt: skip
     return _finish(services, folder, lanes, tallies, metric, as_json, shown=bool(shown))
 
 
@@ -184,12 +180,10 @@ def _finish(
         _log.info("report: %s", ", ".join(str(path) for path in list_pages(folder, lanes)))
     if as_json:
         document: dict[str, Any] = ended.get("") or {
-            "results": str(folder),
-            "exit_code": code,
-            "lanes": ended,
+            "results": str(folder), "exit_code": code, "lanes": ended,
             "comparison": compared.document if compared else None,
             "kernels": compared.kernels if compared else None,
-        }
+        }  # fmt: skip
         click.echo(json.dumps(document, indent=2))
     return code
 

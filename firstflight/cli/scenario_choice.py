@@ -79,9 +79,7 @@ def plan_lanes(
     if host and kernel != "host":
         kernels += [("host", version) for version in catalogue.kernels["host"][:1]]
     return tuple(
-        Experiment(
-            "scenarios", TITLE, conditions, kernel=name, kernel_version=version,
-            warmup_blocks=0, kind=KIND.name,
-        )
+        Experiment("scenarios", TITLE, conditions, kernel=name, kernel_version=version,
+                   warmup_blocks=0, kind=KIND.name)
         for name, version in kernels
     )  # fmt: skip

@@ -65,13 +65,9 @@ def browser_argv(site: LoopbackSite) -> tuple[str, ...]:
         trust = (f"--ignore-certificate-errors-spki-list={site.authority.read_text().strip()}",)
     if forced := [f"{each.host}:{each.port}" for each in site.listeners if each.h3]:
         trust += (f"--origin-to-force-quic-on={','.join(forced)}",)
-    return (
-        "chromium",
-        f"--user-data-dir={site.scratch / 'profile'}",
-        f"--host-resolver-rules={', '.join(site.resolver_rules)}",
-        *trust,
-        site.archive.root_url,
-    )
+    return ("chromium", f"--user-data-dir={site.scratch / 'profile'}",
+            f"--host-resolver-rules={', '.join(site.resolver_rules)}", *trust,
+            site.archive.root_url)  # fmt: skip
 
 
 def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
@@ -86,12 +82,10 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
 def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
     if as_json:
         facts = {
-            "page": page,
-            "url": site.archive.root_url,
-            "resolver_rules": site.resolver_rules,
+            "page": page, "url": site.archive.root_url, "resolver_rules": site.resolver_rules,
             "tls": None if site.tls is None else str(site.tls),
             "listeners": [asdict(each) | {"address": each.addresses[0]} for each in site.listeners],
-        }
+        }  # fmt: skip
         click.echo(json.dumps(facts))
         return
     click.echo(f"{page}: {site.archive.root_url}")
@@ -108,9 +102,7 @@ def _show_replay(replay: Replay, as_json: bool) -> None:
         f"{replay.exact} requests answered exactly, {len(replay.inexact)} inexactly, "
         f"{len(replay.missed)} missed"
     )
-    lines = [
-        f"inexact: {exchange.asked}\n     by: {exchange.answered}" for exchange in replay.inexact
-    ]
+    lines = [f"inexact: {each.asked}\n     by: {each.answered}" for each in replay.inexact]
     lines += [f"missed:  {request}" for request in replay.missed]
     for line in lines[:MOST_LINES]:
         click.echo(line)

@@ -50,10 +50,8 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
     live = not script and sys.stdin.isatty()
     with TemporaryDirectory(prefix="firstflight-shell-") as folder:
         words = f"mnexec /usr/bin/python3 {PROMPT} {{tag}}"
-        experiment = plan_command(
-            choice, catalogue, f"{words} script {{folder}}/script", "shell",
-            at="lab", command_folder=folder,
-        )  # fmt: skip
+        experiment = plan_command(choice, catalogue, f"{words} script {{folder}}/script", "shell",
+                                  at="lab", command_folder=folder)  # fmt: skip
         if any(each.link.ip == "6" for each in experiment.conditions_as(LabCommand)):
             raise ConfigurationError(
                 ["link.ip = 6: Mininet's prompt names hosts by addresses of IPv4; take dual"]
@@ -73,11 +71,9 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             out = results / "trials" / trial.id
             with terminal_of(out, relay) if live else nullcontext():
                 tally = run_experiment(
-                    results,
-                    lane.manifest,
-                    on_this_machine(lane.setup, lane.manifest.environment, never_began),
-                    Quiet(),
-                )
+                    results, lane.manifest,
+                    on_this_machine(lane.setup, lane.manifest.environment, never_began), Quiet(),
+                )  # fmt: skip
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", results)
         return tally.exit_code

@@ -119,9 +119,7 @@ def _choose(
     """Return what is to go; with no limit all of it."""
     if before is None and size is None:
         return kept
-    oldest_first = sorted(
-        kept, key=lambda each: (each.written is not None, each.written, each.path)
-    )
+    oldest_first = sorted(kept, key=lambda one: (one.written is not None, one.written, one.path))
     excess = sum(each.size for each in kept) - size if size is not None else 0
     chosen = []
     for each in oldest_first:

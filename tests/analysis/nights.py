@@ -22,14 +22,9 @@ SWEEP = conditions(("amazon", "wsj"), (20.0, 100.0))
 
 
 def night(
-    folder: Path,
-    day: int,
-    factor: float = 1.0,
-    environment: Environment = ENVIRONMENT,
-    version: str = "7.3",
-    failed: int | None = None,
-    seen: bool = False,
-) -> Path:
+    folder: Path, day: int, factor: float = 1.0, environment: Environment = ENVIRONMENT,
+    version: str = "7.3", failed: int | None = None, seen: bool = False,
+) -> Path:  # fmt: skip
     """The sweep of one night, all loads ``factor`` as long; load ``failed`` was not proven.
 
     With ``seen`` the browser gave what a visitor sees.
@@ -40,10 +35,8 @@ def night(
         loaded = record(condition, plt_ms=load_of(base).plt_ms * factor)
         loaded = _on(with_milestones(loaded) if seen else loaded, environment, version)
         records.append(replace(loaded, outcome="unproven") if place == failed else loaded)
-    plan = experiment(
-        1, name="small", title="A <b>small</b> sweep", conditions=SWEEP, reference=None,
-        kernel_version=version,
-    )  # fmt: skip
+    plan = experiment(1, name="small", title="A <b>small</b> sweep", conditions=SWEEP,
+                      reference=None, kernel_version=version)  # fmt: skip
     write_results(folder, records, plan, environment)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["created_utc"] = f"2026-11-{day:02d}T02:17:00+00:00"

@@ -81,18 +81,14 @@ class Sent:
         target = (inet_aton(ADDRESSES["server" if to_server else "client"]),
                   80 if to_server else self.port)  # fmt: skip
         options = [] if cookie is None else [(FAST_OPEN, cookie)]
-        return make_segment(
-            source, target, self.flags, seq=self.seq, ack=self.ack, options=options,
-            payload=self.payload,
-        )  # fmt: skip
+        return make_segment(source, target, self.flags, seq=self.seq, ack=self.ack, options=options,
+                            payload=self.payload)  # fmt: skip
 
 
 COOKIE = bytes.fromhex("0123456789abcdef")
-HANDSHAKE = (
-    Sent("client", 0, SYN, seq=100, payload=b"again", cookie=COOKIE),
-    Sent("server", 50, SYN | ACK, seq=900, ack=106),
-    Sent("client", 100, ACK, seq=106, ack=901),
-)
+HANDSHAKE = (Sent("client", 0, SYN, seq=100, payload=b"again", cookie=COOKIE),
+             Sent("server", 50, SYN | ACK, seq=900, ack=106),
+             Sent("client", 100, ACK, seq=106, ack=901))  # fmt: skip
 """A connection with data in its SYN."""
 
 
@@ -153,16 +149,10 @@ CALLS = (
 
 
 def scenario_record(
-    folder: Path,
-    name: str,
-    verdict: Verdict = "kept",
-    *differences: str,
-    text: str = TEXT,
-    outcome: Outcome = "ok",
-    reason: str | None = None,
-    sent: Sequence[Sent] = HANDSHAKE,
+    folder: Path, name: str, verdict: Verdict = "kept", *differences: str, text: str = TEXT,
+    outcome: Outcome = "ok", reason: str | None = None, sent: Sequence[Sent] = HANDSHAKE,
     version: str = "7.3",
-) -> Record:
+) -> Record:  # fmt: skip
     """A record of a scenario, its captures in ``folder``; proven unless ``outcome`` says more."""
     trial = Trial(Scenario(name, text), 0, 0, "virtual", version)
     if outcome not in ("ok", "unproven"):
@@ -170,12 +160,10 @@ def scenario_record(
     performed, digests = perform(folder / "trials" / trial.id, sent, CALLS)
     failed = len(differences) if verdict == "broken" else 0
     problems = (reason,) if reason else ()
-    return Record(
-        trial.id, trial, outcome, ENVIRONMENT.id, reason=reason, lab=LabReading((), {}),
-        measured=ScenarioResult(verdict, differences, failed, performed),
-        proof=Proof(1, 1, 1, 5, 0, 1, 0, {}, {}, problems=problems), cost=Cost(0.5, 1.5, 9.0),
-        artefacts=digests,
-    )  # fmt: skip
+    return Record(trial.id, trial, outcome, ENVIRONMENT.id, reason=reason, lab=LabReading((), {}),
+                  measured=ScenarioResult(verdict, differences, failed, performed),
+                  proof=Proof(1, 1, 1, 5, 0, 1, 0, {}, {}, problems=problems),
+                  cost=Cost(0.5, 1.5, 9.0), artefacts=digests)  # fmt: skip
 
 
 def write_promises(folder: Path, version: str = "7.3", **changes: Any) -> Path:
@@ -192,8 +180,7 @@ def write_promises(folder: Path, version: str = "7.3", **changes: Any) -> Path:
                         version=version),
     ]  # fmt: skip
     records = [replace(record, **changes) for record in records]
-    plan = Experiment(
-        "scenarios", "What is promised", tuple(record.trial.condition for record in records),
-        kind="scenario", kernel_version=version,
-    )  # fmt: skip
+    plan = Experiment("scenarios", "What is promised",
+                      tuple(record.trial.condition for record in records), kind="scenario",
+                      kernel_version=version)  # fmt: skip
     return write_results(folder, records, plan)

@@ -16,7 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from analysis.records.cells import cells_of
+from analysis.records.results import read_results
 from analysis.report.document import write_reports
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import (
     Condition,
     Cost,
@@ -43,20 +46,14 @@ PAGES = {"amazon": (1400.0, 6, 62), "nytimes": (3300.0, 9, 118), "wsj": (3900.0,
 RTTS = (20.0, 100.0, 200.0)
 VERSION = "HeadlessChrome/156.0.8000.1"
 ENVIRONMENT = Environment(
-    parts={
-        "architecture": "x86_64",
-        "code.native": "5d" * 32,
-        "code.testbed": "ab" * 32,
-        "kernel.build": "0f" * 32,
-        "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
-        "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
-        "package.nginx": "1.22.1-9+deb12u2",
-        "program.nginx": "nginx version: nginx/1.22.1",
-        "program.node": "v18.20.4",
-    },
+    parts={"architecture": "x86_64", "code.native": "5d" * 32, "code.testbed": "ab" * 32,
+           "kernel.build": "0f" * 32, "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
+           "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
+           "package.nginx": "1.22.1-9+deb12u2", "program.nginx": "nginx version: nginx/1.22.1",
+           "program.node": "v18.20.4"},
     pages={name: hashlib.sha256(name.encode()).hexdigest() for name in PAGES},
     facts={"git_revision": "12" * 20, "git_dirty": "no", "cores": "2", "user": "root"},
-)
+)  # fmt: skip
 
 
 def conditions(
@@ -73,13 +70,9 @@ def conditions(
 
 def experiment(seeds: int = 1, **changes: Any) -> Experiment:
     """Table 1 with ``seeds`` repetitions."""
-    table1 = Experiment(
-        name="paper-table1",
-        title="Table 1 of the TCP Fast Open paper",
-        conditions=conditions(),
-        repetitions=seeds,
-        reference="fastopen-table1",
-    )
+    table1 = Experiment(name="paper-table1", title="Table 1 of the TCP Fast Open paper",
+                        conditions=conditions(), repetitions=seeds,
+                        reference="fastopen-table1")  # fmt: skip
     return replace(table1, **changes)
 
 
@@ -95,10 +88,7 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
     tfo = condition.tcp.tfo
     made = number // 3
     return Record(
-        trial_id=trial.id,
-        trial=trial,
-        outcome="ok",
-        environment=ENVIRONMENT.id,
+        trial_id=trial.id, trial=trial, outcome="ok", environment=ENVIRONMENT.id,
         lab=LabReading(
             (
                 Measurement("rtt", "ms", rtt + 1.0037, rtt + 1.0035, 0.1),
@@ -108,28 +98,18 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
             ),
             {"client.net.ipv4.tcp_fastopen": "1" if tfo else "0", "offloads": "off"},
         ),
-        measured=PageLoad(
-            "chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)
-        ),
-        replay=Replay(
-            number,
-            most_per_connection=3,
-            protocols={f"http://www.{condition.page}.test HTTP/1.1": number},
-        ),
-        proof=Proof(
-            connections=made,
-            syns=made,
-            syns_with_payload=made if tfo else 0,
-            syn_payload_bytes=made * 471 if tfo else 0,
-            cookie_requests=0,
-            syn_data_acked=made if tfo else 0,
-            retransmits=0,
-            client_counters={"TCPFastOpenActive": made if tfo else 0},
-            server_counters={"TCPFastOpenPassive": made if tfo else 0},
-        ),
+        measured=PageLoad("chromium", VERSION, plt_ms,
+                          requests(condition.page, number, plt_ms, noise)),
+        replay=Replay(number, most_per_connection=3,
+                      protocols={f"http://www.{condition.page}.test HTTP/1.1": number}),
+        proof=Proof(connections=made, syns=made, syns_with_payload=made if tfo else 0,
+                    syn_payload_bytes=made * 471 if tfo else 0, cookie_requests=0,
+                    syn_data_acked=made if tfo else 0, retransmits=0,
+                    client_counters={"TCPFastOpenActive": made if tfo else 0},
+                    server_counters={"TCPFastOpenPassive": made if tfo else 0}),
         cost=Cost(2.1 + noise.random(), 3.2 + noise.random(), plt_ms / 1000 + 9.0),
         artefacts={"client.pcap": hashlib.sha256(trial.id.encode()).hexdigest()},
-    )
+    )  # fmt: skip
 
 
 def with_milestones(good: Record, **values: float | None) -> Record:
@@ -137,12 +117,10 @@ def with_milestones(good: Record, **values: float | None) -> Record:
     plt_ms, rtt_ms = load_of(good).plt_ms, good.trial.condition_as(Condition).link.rtt_ms
     first = 4.0 * round((plt_ms * 0.3 + rtt_ms) / 4.0)
     seen: dict[str, Any] = {
-        "ttfb_ms": 3.1 * rtt_ms + 21.9,
-        "fp_ms": first,
+        "ttfb_ms": 3.1 * rtt_ms + 21.9, "fp_ms": first,
         "fcp_ms": first + (8.0 if good.trial.condition_as(Condition).page == "wsj" else 0.0),
-        "lcp_ms": first + 12.0,
-        "cls": 0.0016,
-    }
+        "lcp_ms": first + 12.0, "cls": 0.0016,
+    }  # fmt: skip
     return replace(good, measured=replace(load_of(good), **seen | values))
 
 
@@ -168,10 +146,8 @@ def over_tls(good: Record) -> Record:
     condition, made = good.trial.condition_as(Condition), good.proof.connections
     size = 1893 if condition.tls_version == "1.3" else 395
     ridden = min(size, 1420) if condition.tcp.tfo else 0
-    proof = replace(
-        good.proof, syn_payload_bytes=made * ridden, tls_connections=made,
-        hello_bytes=made * size, syn_hello_bytes=made * ridden,
-    )  # fmt: skip
+    proof = replace(good.proof, syn_payload_bytes=made * ridden, tls_connections=made,
+                    hello_bytes=made * size, syn_hello_bytes=made * ridden)  # fmt: skip
     return replace(good, proof=proof)
 
 
@@ -184,11 +160,8 @@ def answered_inexactly(good: Record, times: int = 1) -> Record:
         Substitution(f"GET {pixel_url}{i}&t=17{i:04d}", f"GET {pixel_url}{i}&t=99")
         for i in range(times)
     )
-    load = replace(
-        load_of(good),
-        missing=tuple(f"{pixel_url}{i}&t=99" for i in range(times)),
-        extra=tuple(f"{pixel_url}{i}&t=17{i:04d}" for i in range(times)),
-    )
+    load = replace(load_of(good), missing=tuple(f"{pixel_url}{i}&t=99" for i in range(times)),
+                   extra=tuple(f"{pixel_url}{i}&t=17{i:04d}" for i in range(times)))  # fmt: skip
     replay = replace(good.replay, exact=good.replay.exact - times, inexact=swaps)
     return replace(good, measured=load, replay=replay)
 
@@ -221,10 +194,8 @@ def broken(good: Record, outcome: str) -> Record:
         first = replace(good.lab.measurements[0], measured=250.0)
         lab = replace(good.lab, measurements=(first, *good.lab.measurements[1:]))
         reason = "; ".join(lab.problems)
-        return replace(
-            good, outcome="lab_mismatch", reason=reason, lab=lab, measured=None, proof=None,
-            artefacts={},
-        )  # fmt: skip
+        return replace(good, outcome="lab_mismatch", reason=reason, lab=lab, measured=None,
+                       proof=None, artefacts={})  # fmt: skip
     reason = "no end after 120 s of wall time; the console's last lines:\n[  12.3] nginx: <up>"
     return replace(
         good, outcome="timeout", reason=reason, lab=None, measured=None, proof=None, artefacts={}
@@ -245,29 +216,24 @@ def har(load: PageLoad) -> dict[str, Any]:
                 "startedDateTime": _stamp(request.start_ms),
                 "time": whole,
                 "request": {"method": "GET", "url": request.url, "headersSize": 400},
-                "response": {
-                    "status": request.status,
-                    "headersSize": 480,
-                    "bodySize": request.transfer_bytes,
-                    "_transferSize": request.transfer_bytes,
-                },
+                "response": {"status": request.status, "headersSize": 480,
+                             "bodySize": request.transfer_bytes,
+                             "_transferSize": request.transfer_bytes},
                 "cache": {},
                 "timings": {
                     name: share * whole if share >= 0 else -1
                     for name, share in zip(names, shares, strict=True)
                 },
             }
-        )
+        )  # fmt: skip
     page = {"id": "page_1", "startedDateTime": _stamp(0.0), "pageTimings": {"onLoad": load.plt_ms}}
     return {"log": {"version": "1.2", "pages": [page], "entries": entries}}
 
 
 def write_results(
-    folder: Path,
-    records: Iterable[Record],
-    plan: Experiment,
+    folder: Path, records: Iterable[Record], plan: Experiment,
     environment: Environment = ENVIRONMENT,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write records, HAR files and the manifest as a run does; returns ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -293,6 +259,13 @@ def write_results(
     )  # fmt: skip
     write_manifest(folder, manifest)
     return folder
+
+
+def tabled(folder: Path, records: Sequence[Record], seeds: int = 1) -> ResultTable:
+    """The table of a run of ``records``, beside nothing that was published."""
+    asked = tuple(dict.fromkeys(one.trial.condition for one in records))
+    write_results(folder, records, experiment(seeds, conditions=asked, reference=None))
+    return make_table(cells_of(read_results(folder)), None)
 
 
 def report_section(folder: Path, name: str, *records: Record) -> str:

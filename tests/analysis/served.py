@@ -30,14 +30,13 @@ def served_record(load: ServerLoad, seed: int = 0, **changes: object) -> Record:
     started = rate * 10
     answered = min(started, round(replies * 10))
     trial = Trial(load, seed, seed, "virtual", "7.3")
-    measured = ServedLoad(
-        seconds=10, started=started, answered=answered, refused=0, reset=0,
-        timed_out=started - answered, broken=0, retries=0, established=answered,
-        syn_retransmissions=0, replies_per_s=replies,
-        failed_pct=100 * (started - answered) / started,
-        response_mean_ms=5.0 + seed, response_p50_ms=4.5, response_p99_ms=9.5,
-        lateness_p99_us=2.0, generator_cpu_s=0.0, all_started=started, all_answered=answered,
-    )  # fmt: skip
+    measured = ServedLoad(seconds=10, started=started, answered=answered, refused=0, reset=0,
+                          timed_out=started - answered, broken=0, retries=0, established=answered,
+                          syn_retransmissions=0, replies_per_s=replies,
+                          failed_pct=100 * (started - answered) / started,
+                          response_mean_ms=5.0 + seed, response_p50_ms=4.5, response_p99_ms=9.5,
+                          lateness_p99_us=2.0, generator_cpu_s=0.0, all_started=started,
+                          all_answered=answered)  # fmt: skip
     return Record(
         trial_id=trial.id,
         trial=trial,

@@ -26,15 +26,12 @@ def test_what_a_load_takes_beyond_its_plt() -> None:
     assert one.rest_s == pytest.approx(0.15)
 
 
-@pytest.mark.parametrize(
-    ("loads", "in_full", "verdict"),
-    [
-        ([load(900.0), load(905.0), load(895.0)], True, "met"),
-        ([load(900.0), load(905.0), load(895.0)], False, "reported"),
-        ([load(900.0), load(980.0), load(895.0)], True, "missed"),
-        ([load(900.0, 0.6), load(905.0, 0.6), load(895.0, 0.6)], True, "missed"),
-    ],
-)
+@pytest.mark.parametrize(("loads", "in_full", "verdict"), [
+    ([load(900.0), load(905.0), load(895.0)], True, "met"),
+    ([load(900.0), load(905.0), load(895.0)], False, "reported"),
+    ([load(900.0), load(980.0), load(895.0)], True, "missed"),
+    ([load(900.0, 0.6), load(905.0, 0.6), load(895.0, 0.6)], True, "missed"),
+])  # fmt: skip
 def test_verdicts(loads: list[Load], in_full: bool, verdict: str) -> None:
     result = judge_loads(loads, in_full=in_full)
     assert result.verdict == verdict

@@ -93,11 +93,9 @@ def test_json_that_cannot_be_written_names_the_remedy(tmp_path: Path) -> None:
 
 def test_costs_of_a_run_leave_out_what_has_none() -> None:
     first, second, third = (record(one) for one in conditions()[:3])
-    records = (
-        replace(first, cost=Cost(cpu_s=2.0, wall_s=3.0, virtual_s=10.0)),
-        replace(second, cost=Cost(cpu_s=4.0, wall_s=5.0, virtual_s=20.0)),
-        replace(broken(third, "timeout"), cost=None),
-    )
+    records = (replace(first, cost=Cost(cpu_s=2.0, wall_s=3.0, virtual_s=10.0)),
+               replace(second, cost=Cost(cpu_s=4.0, wall_s=5.0, virtual_s=20.0)),
+               replace(broken(third, "timeout"), cost=None))  # fmt: skip
     costs = describe(TimedRun(6.0, records))
     assert (costs["trials"], costs["ok"]) == (3, 2)
     assert (costs["cpu_s_median"], costs["cpu_s_max"]) == (3.0, 4.0)
@@ -110,11 +108,8 @@ def test_a_run_without_costs_is_an_error() -> None:
 
 
 def test_a_stage_costs_what_it_adds() -> None:
-    stages = [
-        TrialStage("boot", (0.1, 0.3, 0.2)),
-        TrialStage("lab", (0.5,)),
-        TrialStage("server", (0.75,)),
-    ]
+    stages = [TrialStage("boot", (0.1, 0.3, 0.2)), TrialStage("lab", (0.5,)),
+              TrialStage("server", (0.75,))]  # fmt: skip
     added = increments(stages)
     assert list(added) == ["boot", "lab", "server"]
     assert list(added.values()) == pytest.approx([0.2, 0.3, 0.25])

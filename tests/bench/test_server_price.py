@@ -7,13 +7,7 @@ import tomllib
 
 import pytest
 
-from bench.server_price import (
-    PARTS,
-    SpentTime,
-    chosen_prices,
-    fit_prices,
-    judge_prices,
-)
+from bench.server_price import PARTS, SpentTime, chosen_prices, fit_prices, judge_prices
 from bench.work import Machine
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.spec import ServerSpec

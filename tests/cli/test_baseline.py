@@ -55,21 +55,16 @@ def test_a_baseline_is_written_with_its_reason(
 
 @pytest.mark.parametrize("words", [(), ("--reason", ""), ("--reason", "because")])
 def test_no_baseline_without_a_reason(
-    services: Services,
-    results: Path,
-    words: tuple[str, ...],
-    caplog: pytest.LogCaptureFixture,
+    services: Services, results: Path, words: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert update(services, results, *words) == 2
     assert written(services) == set()
 
 
 def test_on_a_terminal_it_asks(
-    services: Services,
-    results: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    services: Services, results: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     asked: list[str] = []
 
     def answer(text: str) -> str:

@@ -49,11 +49,9 @@ def test_text_and_the_exit_code(
 def test_every_option_arrives(
     tmp_path: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "compare", "a", "b", "--json", "--across", "all,tfo", "--across", "pages", "--alpha",
-        "0.01", "--min-effect", "2.5", "--allow-faster", "--metric", "cls", "--junit", "j.xml",
-        "--markdown", "m.md", "--html", "p.html",
-    ]  # fmt: skip
+    words = ["compare", "a", "b", "--json", "--across", "all,tfo", "--across", "pages", "--alpha",
+             "0.01", "--min-effect", "2.5", "--allow-faster", "--metric", "cls", "--junit", "j.xml",
+             "--markdown", "m.md", "--html", "p.html"]  # fmt: skip
     assert main(words, make_services(tmp_path)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
     options = CompareOptions(

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.completion import (
-    ARGUMENT_PLACES,
-    OPTION_PLACES,
-    complete,
-)
+from firstflight.completion import ARGUMENT_PLACES, OPTION_PLACES, complete
 from firstflight.usage import read_verbs, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS
@@ -23,29 +19,26 @@ from testbed.kernel.build.pin import pins
 SECTIONS = read_verbs()
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["comp"], ["compare", "completion"]),
-        (["links", "show", "wpt-c"], ["wpt-cable"]),
-        (["run", "--link", "wolsing-d"], ["wolsing-dsl"]),
-        (["pages", "re"], ["record"]),
-        (["pages", "--"], ["--help"]),
-        (["report", "--m"], ["--metric"]),
-        (["run", "x.toml", "--kernel-version", ""], list(pins())),
-        (["run", "--kernel", "v"], ["virtual"]),
-        (["run", "--client", "gr"], ["graph"]),
-        (["scenario", "all", "--style", "kt"], ["ktap"]),
-        (["scenario", "cached-cook"], ["cached-cookie"]),
-        (["serve", "amaz"], ["amazon", "amazon-fit2011", "amazon-h2"]),
-        (["completion", ""], ["bash"]),
-        (["run", "conf"], []),  # files, which the shell completes itself
-        (["compare", "a", ""], []),
-        (["run", "--only", ""], []),
-        (["run", "--dry-run", "x"], []),
-        (["nothing", "like", "this"], []),
-    ],
-)
+@pytest.mark.parametrize(("words", "found"), [
+    (["comp"], ["compare", "completion"]),
+    (["links", "show", "wpt-c"], ["wpt-cable"]),
+    (["run", "--link", "wolsing-d"], ["wolsing-dsl"]),
+    (["pages", "re"], ["record"]),
+    (["pages", "--"], ["--help"]),
+    (["report", "--m"], ["--metric"]),
+    (["run", "x.toml", "--kernel-version", ""], list(pins())),
+    (["run", "--kernel", "v"], ["virtual"]),
+    (["run", "--client", "gr"], ["graph"]),
+    (["scenario", "all", "--style", "kt"], ["ktap"]),
+    (["scenario", "cached-cook"], ["cached-cookie"]),
+    (["serve", "amaz"], ["amazon", "amazon-fit2011", "amazon-h2"]),
+    (["completion", ""], ["bash"]),
+    (["run", "conf"], []),  # files, which the shell completes itself
+    (["compare", "a", ""], []),
+    (["run", "--only", ""], []),
+    (["run", "--dry-run", "x"], []),
+    (["nothing", "like", "this"], []),
+])  # fmt: skip
 def test_what_a_word_may_become(words: list[str], found: list[str]) -> None:
     assert complete(words, SECTIONS) == sorted(found)
 

@@ -40,9 +40,8 @@ def test_one_condition_once_whoever_would_load_it_how_often(tmp_path: Path) -> N
     experiment = plan(tmp_path, "tfo=true", at="server", peer='x "y z"')
     (spec,) = experiment.conditions
     assert isinstance(spec, LabCommand)
-    assert (spec.command, spec.at, spec.peer) == (
-        "curl -w '%{http_code}' {url}", "server", 'x "y z"',
-    )  # fmt: skip
+    assert (spec.command, spec.at, spec.peer) == ("curl -w '%{http_code}' {url}", "server",
+                                                  'x "y z"')  # fmt: skip
     assert spec.tcp.tfo
     assert (experiment.name, experiment.repetitions) == ("lab-sweep", 1)
     assert (experiment.until_ci_pct, experiment.warmup_blocks) == (None, 0)

@@ -41,9 +41,7 @@ def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     about = json.loads(capsys.readouterr().out)
     link = LinkSpec(**about["link"])
     assert link == LinkSpec(150.0, 1600, 768, profile="wpt-3gfast")
-    asked = [
-        ColdFetch(link, REQUEST_BYTES, RESPONSE_BYTES, fast_open) for fast_open in (False, True)
-    ]
+    asked = [ColdFetch(link, REQUEST_BYTES, RESPONSE_BYTES, tfo) for tfo in (False, True)]
     # As another closed form has them: without what the buffer and the delayed acknowledgements do.
     comes_to = about["comes_to"]
     told = [comes_to["cold_fetch_ms"], comes_to["cold_fetch_tfo_ms"]]

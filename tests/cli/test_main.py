@@ -34,9 +34,8 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 ) -> None:
     assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
-    assert {p.name for p in folder.iterdir()} == {
-        "costs.jsonl", "manifest.json", "records.jsonl", "report.html", "trials"
-    }  # fmt: skip
+    assert {p.name for p in folder.iterdir()} == {"costs.jsonl", "manifest.json", "records.jsonl",
+                                                  "report.html", "trials"}  # fmt: skip
     out, err = capsys.readouterr()
     assert out == "table of 2 records by plt_ms\n"
     assert "[2/2] ok" in err
@@ -199,11 +198,8 @@ def test_several_folders_are_reported_side_by_side(
     out, err = capsys.readouterr()
     page = Path(folders[0]) / "lanes.html"
     assert page.exists()
-    assert out.splitlines() == [
-        f"{folders[0]}:", "table of 2 records by plt_ms",
-        f"{folders[1]}:", "table of 2 records by plt_ms",
-        "2 in lanes.html",
-    ]  # fmt: skip
+    assert out.splitlines() == [f"{folders[0]}:", "table of 2 records by plt_ms", f"{folders[1]}:",
+                                "table of 2 records by plt_ms", "2 in lanes.html"]  # fmt: skip
     assert err.splitlines()[-1] == f"side by side: {page}"
 
 
@@ -255,10 +251,7 @@ def test_clean_says_what_goes_and_keeps_the_rest(
         (cache / name / "file").write_text("1234")
     assert main(["clean", "--dry-run"], make_services(tmp_path)) == 0
     dry = capsys.readouterr().out.splitlines()
-    assert dry == [
-        f"would remove {cache}/kernels (4 B)",
-        f"would remove {cache}/pages (4 B)",
-    ]
+    assert dry == [f"would remove {cache}/kernels (4 B)", f"would remove {cache}/pages (4 B)"]
     assert (cache / "pages/x/file").exists()
     assert main(["clean"], make_services(tmp_path)) == 0
     assert [p.name for p in cache.iterdir()] == ["somebody-elses"]
@@ -281,30 +274,17 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (cache / "pages").exists()
 
 
-@pytest.mark.parametrize(
-    ("checks", "differences", "code"),
-    [
-        ([MachineCheck("a", True, "here")], (), 0),
-        (
-            [
-                MachineCheck("a", True, "here"),
-                MachineCheck("b", False, "gone", "get it", needed=False),
-            ],
-            (),
-            0,
-        ),
-        ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
-        ([MachineCheck("a", True, "here")], ("packet 7",), 1),
-    ],
-)
+@pytest.mark.parametrize(("checks", "differences", "code"), [
+    ([MachineCheck("a", True, "here")], (), 0),
+    ([MachineCheck("a", True, "here"), MachineCheck("b", False, "gone", "get it", needed=False)],
+     (), 0),
+    ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
+    ([MachineCheck("a", True, "here")], ("packet 7",), 1),
+])  # fmt: skip
 def test_doctor(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    checks: list[MachineCheck],
-    differences: tuple[str, ...],
-    code: int,
-) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    checks: list[MachineCheck], differences: tuple[str, ...], code: int,
+) -> None:  # fmt: skip
     boots: list[int] = []
 
     def check(count: int, client: str, version: str, jobs: int) -> tuple[str, ...]:
@@ -337,17 +317,9 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "compare {} {}",
-        "compare {sample} {}",
-        "report {}",
-        "baseline update {} --reason because-it-changed",
-        "history add {}",
-        "run --resume {}",
-    ],
-)
+@pytest.mark.parametrize("words", ["compare {} {}", "compare {sample} {}", "report {}",
+                                   "baseline update {} --reason because-it-changed",
+                                   "history add {}", "run --resume {}"])  # fmt: skip
 def test_what_is_no_results_folder_is_a_wrong_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, words: str
 ) -> None:
@@ -359,9 +331,6 @@ def test_what_is_no_results_folder_is_a_wrong_word(
     given = [word.format(named, named, sample=sample) for word in words.split()]
     assert main(given, services) == 2
     out, err = capsys.readouterr()
-    why = {
-        "missing": "there is no such folder",
-        "empty": "it holds no manifest.json",
-        "file": "it is a file",
-    }[kind]
+    why = {"missing": "there is no such folder", "empty": "it holds no manifest.json",
+           "file": "it is a file"}[kind]  # fmt: skip
     assert (out, err) == ("", f"error: {named} is not a results folder: {why}\n")

@@ -86,9 +86,8 @@ def test_printed_commands_are_quoted(say: Said, tmp_path: Path) -> None:
     code, out, _ = say("pack", "it's mine & $HOME")
     assert code == 0
     *_, command = out.splitlines()[2].partition(": ")
-    assert shlex.split(command) == [
-        "./run.sh", "unpack", "it's mine & $HOME.zip", "--rerun",
-    ]  # fmt: skip
+    assert shlex.split(command) == ["./run.sh", "unpack", "it's mine & $HOME.zip",
+                                    "--rerun"]  # fmt: skip
     code, out, _ = say("unpack", "it's mine & $HOME.zip", "a b")
     assert code == 0
     *_, command = out.splitlines()[1].partition(": ")

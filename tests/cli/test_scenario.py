@@ -13,10 +13,9 @@ from testbed.experiment.config import Catalogue
 from testbed.way.prepare import read_library
 
 FILES = read_library(SCENARIOS)
-CATALOGUE = Catalogue(
-    frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)},
-    {"scenario": FILES}, ("7.3", "6.1"),
-)  # fmt: skip
+CATALOGUE = Catalogue(frozenset(), frozenset(), frozenset(),
+                      {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)}, {"scenario": FILES},
+                      ("7.3", "6.1"))  # fmt: skip
 CACHED = choose_scenarios(["cached-cookie"], CATALOGUE)
 
 
@@ -68,13 +67,10 @@ def test_each_kernel_is_a_lane() -> None:
     assert lane.warmup_blocks == 0
 
 
-@pytest.mark.parametrize(
-    ("kernel", "version", "said"),
-    [
-        ("virtul", "7.3", "--kernel virtul: no such kernel (did you mean 'virtual'?); allowed"),
-        ("virtual", "7.4", "--kernel-version 7.4: the virtual kernel has no version '7.4'"),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "version", "said"), [
+    ("virtul", "7.3", "--kernel virtul: no such kernel (did you mean 'virtual'?); allowed"),
+    ("virtual", "7.4", "--kernel-version 7.4: the virtual kernel has no version '7.4'"),
+])  # fmt: skip
 def test_a_kernel_that_is_none(kernel: str, version: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match="allowed: ") as caught:
         plan_lanes(CACHED, kernel, (version,), False, False, CATALOGUE)

@@ -64,9 +64,7 @@ def ended(
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_the_normal_end(
-    ended: Callable[..., tuple[int, Path]],
-    capsys: pytest.CaptureFixture[str],
-    by: signal.Signals,
+    ended: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str], by: signal.Signals
 ) -> None:
     before = threading.enumerate()
     code, scratch = ended(by=by)

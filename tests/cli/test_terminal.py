@@ -18,12 +18,9 @@ from firstflight.cli import terminal
     ("display", "said"), [("", "there is no display"), (":7", "apt-get install xterm")]
 )
 def test_where_no_window_can_be_opened_the_remedy_is_said_and_its_shell_ends(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    display: str,
-    said: str,
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    display: str, said: str,
+) -> None:  # fmt: skip
     monkeypatch.setenv("DISPLAY", display)
     monkeypatch.setattr("shutil.which", lambda _: None)
     path = tmp_path / "terminal-server-1"

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from firstflight.checks_reference import CHECKS_REFERENCE, render_checks
 from firstflight.cli import main as cli
 from firstflight.reference import COMMAND_LINE, KNOBS_REFERENCE, list_verbs, render_knobs
-from firstflight.usage import (
-    COMPLETION,
-    PROGRAM,
-    VERBS_FILE,
-    Answer,
-    answer,
-    read_verbs,
-)
+from firstflight.usage import COMPLETION, PROGRAM, VERBS_FILE, Answer, answer, read_verbs
 from testbed.base import proc
 from testbed.base.places import ROOT, describe_version
 
@@ -74,52 +67,35 @@ def test_the_options_are_read_as_they_are_declared(verb: str) -> None:
     assert dict(SECTIONS[verb].options) == dict(declared(VERBS[verb]))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["run"],
-        ["run", "x.toml", "-n5", "--set", "--odd", "--only=page=a", "-o", "-", "y"],
-        ["run", "--", "--hepl"],
-        ["compare", "a", "b", "--min-effect", "-1", "--json"],
-        ["pages", "list", "--json"],
-        ["serve", "rnu"],
-        ["unpack", "x.zip", "--rerun", "-o", "y"],
-    ],
-)
+@pytest.mark.parametrize("words", [
+    [], ["run"], ["run", "x.toml", "-n5", "--set", "--odd", "--only=page=a", "-o", "-", "y"],
+    ["run", "--", "--hepl"], ["compare", "a", "b", "--min-effect", "-1", "--json"],
+    ["pages", "list", "--json"], ["serve", "rnu"], ["unpack", "x.zip", "--rerun", "-o", "y"],
+])  # fmt: skip
 def test_what_may_go_on_is_not_answered(words: list[str]) -> None:
     assert answer(words, SECTIONS) is None
 
 
-@pytest.mark.parametrize(
-    ("words", "verb"),
-    [
-        (["-h"], ""),
-        (["--help", "rnu"], ""),
-        (["run", "--help"], "run"),
-        (["run", "x.toml", "-n", "--help", "-h"], "run"),
-        (["pages", "--help"], "pages"),
-        (["pages", "list", "-h"], "pages list"),
-    ],
-)
+@pytest.mark.parametrize(("words", "verb"), [
+    (["-h"], ""), (["--help", "rnu"], ""), (["run", "--help"], "run"),
+    (["run", "x.toml", "-n", "--help", "-h"], "run"), (["pages", "--help"], "pages"),
+    (["pages", "list", "-h"], "pages list"),
+])  # fmt: skip
 def test_help(words: list[str], verb: str) -> None:
     found = answered(words)
     assert found == Answer(SECTIONS[verb].help)
     assert found.text.startswith(f"Usage: {PROGRAM}{' ' * bool(verb)}{verb} [OPTIONS]")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["rnu"], "no such verb: rnu (did you mean 'run'?); `./run.sh --help` names all"),
-        (["xyzzy"], "no such verb: xyzzy; `./run.sh --help` names all"),
-        (["pages", "lst"], "no such verb: pages lst (did you mean 'list'?); `./run.sh pages --"),
-        (["run", "--hepl"], "no such option: --hepl (did you mean '--help'?); `./run.sh run --"),
-        (["run", "--job=2"], "no such option: --job (did you mean '--jobs'?)"),
-        (["run", "-x"], "no such option: -x"),
-        (["--json"], "no such option: --json"),
-    ],
-)
+@pytest.mark.parametrize(("words", "problem"), [
+    (["rnu"], "no such verb: rnu (did you mean 'run'?); `./run.sh --help` names all"),
+    (["xyzzy"], "no such verb: xyzzy; `./run.sh --help` names all"),
+    (["pages", "lst"], "no such verb: pages lst (did you mean 'list'?); `./run.sh pages --"),
+    (["run", "--hepl"], "no such option: --hepl (did you mean '--help'?); `./run.sh run --"),
+    (["run", "--job=2"], "no such option: --job (did you mean '--jobs'?)"),
+    (["run", "-x"], "no such option: -x"),
+    (["--json"], "no such option: --json"),
+])  # fmt: skip
 def test_wrong_words(words: list[str], problem: str) -> None:
     text, code = answered(words)
     assert text.startswith(f"error: {problem}")

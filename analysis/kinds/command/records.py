@@ -15,11 +15,8 @@ METRICS = (
            better="smaller"),
 )  # fmt: skip
 DESCRIPTION = RecordKind(
-    metrics=METRICS,
-    holds="end of its command",
-    knobs=tuple(leaves_of(asdict(LabCommand(page="", client="")))),
-    axes=("command", "rtt_ms"),
-    unless_default=defaults_of(
-        LabCommand, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
-    ),
-)
+    metrics=METRICS, holds="end of its command",
+    knobs=tuple(leaves_of(asdict(LabCommand(page="", client="")))), axes=("command", "rtt_ms"),
+    unless_default=defaults_of(LabCommand, "protocol", "tls_version", "randomness", "allow_misses",
+                               "server_think_ms"),
+)  # fmt: skip

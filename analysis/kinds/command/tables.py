@@ -32,7 +32,5 @@ def _of_trial(record: Record) -> Row:
 DESCRIPTION = TableKind(
     trials="commands",
     columns={"Of commands in the lab: a row for each condition": describe_metrics(METRICS)},
-    of_cell=_of_cell,
-    of_trial=_of_trial,
-    trial_fields=_OfTrial,
-)
+    of_cell=_of_cell, of_trial=_of_trial, trial_fields=_OfTrial,
+)  # fmt: skip

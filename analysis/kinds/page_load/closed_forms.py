@@ -111,10 +111,9 @@ def _full_fifos(cell: Cell, record: Record, link: LinkSpec) -> Iterator[ClosedFo
         if not record.lab.traffic.get(f"{way}.dropped"):
             continue
         full_ms = link.buffer_bytes * line_ms(link, way, link.mtu_bytes) / link.mtu_bytes
-        yield ClosedForm(
-            cell, way, FIFO, f"longest wait in {link.buffer_bytes:,} bytes", _ms(full_ms), "",
-            _ms(found.peak_ms), found.peak_ms <= full_ms + line_ms(link, way, link.mtu_bytes),
-        )  # fmt: skip
+        yield ClosedForm(cell, way, FIFO, f"longest wait in {link.buffer_bytes:,} bytes",
+                         _ms(full_ms), "", _ms(found.peak_ms),
+                         found.peak_ms <= full_ms + line_ms(link, way, link.mtu_bytes))  # fmt: skip
 
 
 def _cross(transits: Sequence[Transit], link: LinkSpec, way: str) -> _Crossing:
@@ -169,10 +168,8 @@ def _codel(crossing: _Crossing, told: str, link: LinkSpec, packet_ms: float) -> 
     if since_ms is None:
         return
     took_ms = first_ms - since_ms
-    yield (
-        f"first drop or mark after the wait reached {number(target_ms, 1)} ms", _ms(interval_ms),
-        "", _ms(took_ms), _is_next(took_ms, interval_ms, packet_ms),
-    )  # fmt: skip
+    yield (f"first drop or mark after the wait reached {number(target_ms, 1)} ms", _ms(interval_ms),
+           "", _ms(took_ms), _is_next(took_ms, interval_ms, packet_ms))  # fmt: skip
     law_ms = linux_ms = interval_ms
     root = 1.0
     for count, (_, at_ms) in enumerate(crossing.hits[1:MAX_DROPS], start=2):
@@ -198,10 +195,9 @@ def _pie(crossing: _Crossing, told: str, _: LinkSpec, __: float) -> Iterator[_Ro
     if since_ms is None or not crossing.hits:
         return
     least_ms, took_ms = BURST_MS - _read_ms(told, "tupdate"), crossing.hits[0][0] - since_ms
-    yield (
-        f"first drop or mark after the wait reached {number(half_ms, 1)} ms",
-        f"at least {_ms(least_ms)}", "", _ms(took_ms), took_ms >= least_ms - SLACK_MS,
-    )  # fmt: skip
+    yield (f"first drop or mark after the wait reached {number(half_ms, 1)} ms",
+           f"at least {_ms(least_ms)}", "", _ms(took_ms),
+           took_ms >= least_ms - SLACK_MS)  # fmt: skip
 
 
 LAWS = {"codel": _codel, "pie": _pie}

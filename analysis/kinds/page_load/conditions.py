@@ -107,16 +107,10 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
         ours, paper = _result(row), row.pair.paper if row.pair else None
         interval = _interval(row)
         status = row.pair.status if row.pair else row.cells[0].status
-        bars.append(
-            {
-                CONDITION: label,
-                SOURCE: OURS,
-                heading: ours.median if ours else None,
-                LOW: interval.low if interval else None,
-                HIGH: interval.high if interval else None,
-                NOTE: status.replace("_", " "),
-            }
-        )
+        bars.append({CONDITION: label, SOURCE: OURS, heading: ours.median if ours else None,
+                     LOW: interval.low if interval else None,
+                     HIGH: interval.high if interval else None,
+                     NOTE: status.replace("_", " ")})  # fmt: skip
         if paper:
             bars.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
     ends = (LOW, HIGH)
@@ -132,16 +126,13 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
         for cell in row.cells:
             median = cell.sample.median if cell.sample else None
             interval = median.interval if median else None
-            points.append(
-                {
-                    CONDITION: label,
-                    PAIR_AXIS: cell.axes.get(PAIR_AXIS),
-                    PLT_MS: median.value if median else None,
-                    LOW: interval.low if interval else None,
-                    HIGH: interval.high if interval else None,
-                    EVERY: spread_over(sorted(cell.by_seed.values()), MAX_POINTS),
-                }
-            )
+            points.append({
+                CONDITION: label, PAIR_AXIS: cell.axes.get(PAIR_AXIS),
+                PLT_MS: median.value if median else None,
+                LOW: interval.low if interval else None,
+                HIGH: interval.high if interval else None,
+                EVERY: spread_over(sorted(cell.by_seed.values()), MAX_POINTS),
+            })  # fmt: skip
     arms = PAIR_AXIS if rows[0].pair else None
     chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms, every=EVERY)
     return chart.sized(_beside(labels))
@@ -218,22 +209,14 @@ def _latencies_ms(cell: Cell) -> list[float]:
     ]
 
 
-def _load_times_ms(cell: Cell) -> list[float]:
-    return list(cell.by_seed.values())
-
-
 def _bars_title(rows: Sequence[SweepRow]) -> str:
     gain = "Improvement of page load time by TCP Fast Open"
     return gain if rows[0].pair else "Page load time"
 
 
-BARS = FigureKind(
-    "chart",
-    _bars_title,
-    "Medians of proven loads; the thin line is their interval, where loads differ.",
-    plan_bars,
-    small=True,
-)
+BARS = FigureKind("chart", _bars_title,
+                  "Medians of proven loads; the thin line is their interval, where loads differ.",
+                  plan_bars, small=True)  # fmt: skip
 INTERVALS = FigureKind(
     "intervals",
     lambda rows: "How sure each load time is",
@@ -247,27 +230,15 @@ LOADS = FigureKind(
     f"The share of proven loads up to each time, where a cell has {LEAST_LOADS} of them. With 95 % "
     "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
     "Wolfowitz); few loads leave it wide.",
-    partial(
-        plan_distributions,
-        values=_load_times_ms,
-        heading=PLT_MS,
-        what="load",
-        least=LEAST_LOADS,
-        banded=True,
-    ),
+    partial(plan_distributions, values=lambda cell: list(cell.by_seed.values()), heading=PLT_MS,
+            what="load", least=LEAST_LOADS, banded=True),
     small=True,
-)
+)  # fmt: skip
 REQUESTS = FigureKind(
     "latencies",
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "
     f"loads. Of more than {MAX_POINTS} values as many are drawn, at even distances.",
-    partial(
-        plan_distributions,
-        values=_latencies_ms,
-        heading=LATENCY_MS,
-        what="request",
-        least=LEAST_REQUESTS,
-        banded=False,
-    ),
-)
+    partial(plan_distributions, values=_latencies_ms, heading=LATENCY_MS, what="request",
+            least=LEAST_REQUESTS, banded=False),
+)  # fmt: skip

@@ -78,18 +78,11 @@ SAVED_MAPS = FigureKind(
     f"{_SAVINGS} An empty field has no such seed.",
     partial(plan_maps, shown=Quantity(SAVED, _saved_pct, diverging=True)),
 )
-TIME_LINES = FigureKind(
-    "time-lines",
-    partial(_line_title, "Page load time"),
-    "Medians of proven loads, and their range where they differ.",
-    partial(plan_lines, shown=Quantity(PLT_MS, _times_ms)),
-)
-SAVED_LINES = FigureKind(
-    "saved-lines",
-    partial(_line_title, "What Fast Open saves"),
-    _SAVINGS,
-    partial(plan_lines, shown=Quantity(SAVED, _saved_pct)),
-)
+TIME_LINES = FigureKind("time-lines", partial(_line_title, "Page load time"),
+                        "Medians of proven loads, and their range where they differ.",
+                        partial(plan_lines, shown=Quantity(PLT_MS, _times_ms)))  # fmt: skip
+SAVED_LINES = FigureKind("saved-lines", partial(_line_title, "What Fast Open saves"), _SAVINGS,
+                         partial(plan_lines, shown=Quantity(SAVED, _saved_pct)))  # fmt: skip
 PAINT_LINES = FigureKind(
     "paint-lines",
     partial(_line_title, "First paint"),
@@ -104,16 +97,5 @@ CALL_LINES = FigureKind(
     "direction: medians of proven loads, and their range where they differ.",
     partial(plan_lines, shown=Quantity("Delay of 95 % (ms)", _call_ms)),
 )
-FIGURES = (
-    SAVED_MAPS,
-    TIME_MAPS,
-    TIME_LINES,
-    SAVED_LINES,
-    PAINT_LINES,
-    CALL_LINES,
-    BARS,
-    INTERVALS,
-    LOADS,
-    REQUESTS,
-    WAITS,
-)
+FIGURES = (SAVED_MAPS, TIME_MAPS, TIME_LINES, SAVED_LINES, PAINT_LINES, CALL_LINES, BARS, INTERVALS,
+           LOADS, REQUESTS, WAITS)  # fmt: skip

@@ -15,7 +15,10 @@ from analysis.words import count, number, signed
 
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
-    said = [*_replayed(table), *describe_fragile(table), *describe_queues(table), *_chosen(table)]
+    coverage = table.coverage
+    plain = coverage.plain and not coverage.sockets
+    said = [] if plain else [f"Replay: {describe(coverage)}"]
+    said += [*describe_fragile(table), *describe_queues(table), *_chosen(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]
@@ -25,11 +28,6 @@ def findings(table: ResultTable) -> list[str]:
             said += _beside_paper(measured)
         said += [*_deviations(table, measured), *_alike(measured, different)]
     return said
-
-
-def _replayed(table: ResultTable) -> list[str]:
-    coverage = table.coverage
-    return [] if coverage.plain and not coverage.sockets else [f"Replay: {describe(coverage)}"]
 
 
 def _chosen(table: ResultTable) -> list[str]:

@@ -11,19 +11,10 @@ from analysis.words import MISSING
 from testbed.model import VisitProof
 
 FIRST_THEN = " →\N{NO-BREAK SPACE}"
-_COUNTED = {
-    "TCP": "tcp",
-    "QUIC": "quic",
-    "Hellos": "hellos",
-    "Hello bytes": "hello_bytes",
-    "Resumed": "resumed",
-    "With early data": "early",
-    "Early requests": "early_requests",
-    "Early bytes": "early_bytes",
-    "Round trips": "round_trips",
-    "Bytes up": "up_bytes",
-    "Bytes down": "down_bytes",
-}
+_COUNTED = {"TCP": "tcp", "QUIC": "quic", "Hellos": "hellos", "Hello bytes": "hello_bytes",
+            "Resumed": "resumed", "With early data": "early", "Early requests": "early_requests",
+            "Early bytes": "early_bytes", "Round trips": "round_trips", "Bytes up": "up_bytes",
+            "Bytes down": "down_bytes"}  # fmt: skip
 """Numbers of a visit (``testbed.model.VisitProof``) by their headings."""
 
 

@@ -16,67 +16,27 @@ from analysis.records.metric import PLT, Metric
 from testbed.model import MODIFIED, Condition, PageLoad, Record
 
 PAINT_GRAIN_MS = 4.0
-FIRST_PLT = Metric(
-    "first_plt_ms",
-    "first visit's load time",
-    "first visit PLT",
-    PLT.grain,
-    absent="the page was visited once",
-    better="faster",
-)
+FIRST_PLT = Metric("first_plt_ms", "first visit's load time", "first visit PLT", PLT.grain,
+                   absent="the page was visited once", better="faster")  # fmt: skip
 FIRST_FCP = Metric(
-    "first_fcp_ms",
-    "first visit's contentful paint",
-    "first visit paint",
-    PAINT_GRAIN_MS,
-    absent="the page was visited once, or painted neither text nor a picture",
-    places=0,
-)
+    "first_fcp_ms", "first visit's contentful paint", "first visit paint", PAINT_GRAIN_MS,
+    absent="the page was visited once, or painted neither text nor a picture", places=0,
+)  # fmt: skip
 MILESTONES = (
-    Metric(
-        "ttfb_ms",
-        "time to first byte",
-        "first byte",
-        0.1,
-        absent="the browser did not tell when the page began to arrive",
-        labels="times to first byte",
-    ),
-    Metric(
-        "fp_ms",
-        "first paint",
-        "first paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted nothing",
-        places=0,
-    ),
-    Metric(
-        "fcp_ms",
-        "first contentful paint",
-        "contentful paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture",
-        places=0,
-    ),
-    Metric(
-        "lcp_ms",
-        "largest contentful paint",
-        "largest paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture that counts",
-        places=0,
-    ),
-    Metric(
-        "cls",
-        "layout shift",
-        "layout shift",
-        0.0,
-        absent="the page did not answer when it was asked",
-        places=4,
-        better="smaller",
-    ),
+    Metric("ttfb_ms", "time to first byte", "first byte", 0.1,
+           absent="the browser did not tell when the page began to arrive",
+           labels="times to first byte"),
+    Metric("fp_ms", "first paint", "first paint", PAINT_GRAIN_MS, absent="the page painted nothing",
+           places=0),
+    Metric("fcp_ms", "first contentful paint", "contentful paint", PAINT_GRAIN_MS,
+           absent="the page painted neither text nor a picture", places=0),
+    Metric("lcp_ms", "largest contentful paint", "largest paint", PAINT_GRAIN_MS,
+           absent="the page painted neither text nor a picture that counts", places=0),
+    Metric("cls", "layout shift", "layout shift", 0.0,
+           absent="the page did not answer when it was asked", places=4, better="smaller"),
     FIRST_PLT,
     FIRST_FCP,
-)
+)  # fmt: skip
 """What a visitor sees; browsers alone give it, and the first visit's of several."""
 
 
@@ -94,10 +54,8 @@ def _lack(record: Record) -> str | None:
 QUEUEING = ("median_ms", "p95_ms", "peak_ms", "dropped", "marked")
 """Of each queue before the line, as columns: ``up_peak_ms`` (``testbed.model.Queueing``)."""
 
-OPENING = (
-    "tcp", "quic", "hellos", "hello_bytes", "resumed", "early", "early_bytes", "early_requests",
-    "round_trips", "up_bytes", "down_bytes",
-)  # fmt: skip
+OPENING = ("tcp", "quic", "hellos", "hello_bytes", "resumed", "early", "early_bytes",
+           "early_requests", "round_trips", "up_bytes", "down_bytes")  # fmt: skip
 """Of the opening of the last visit's connections, as columns (``testbed.model.VisitProof``)."""
 
 
@@ -135,20 +93,15 @@ DESCRIPTION = RecordKind(
     holds="page load time",
     knobs=tuple(leaves_of(asdict(Condition(page="", client="")))),
     axes=("page", "rtt_ms"),
-    columns=(
-        *COUNTED,
-        "requests",
-        *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING),
-        "call_p95_ms",
-        *OPENING,
-    ),
+    columns=(*COUNTED, "requests",
+             *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING), "call_p95_ms",
+             *OPENING),
     values=_values,
     lack=_lack,
     client=_client,
     paired=True,
     offered=f"{PLT.name}, or, of a browser's, {{}}",
-    unless_default=defaults_of(
-        Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
-    ),
+    unless_default=defaults_of(Condition, "protocol", "tls_version", "randomness", "allow_misses",
+                               "server_think_ms"),
     side_by_side=(FIRST_PLT,),  # what a visitor sees has a table of its own
-)
+)  # fmt: skip

@@ -25,18 +25,12 @@ ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
 def _parts(results: Results, table: ResultTable, lines: list[TrialLine]) -> Parts:
     falls = gather_waterfalls(results.folder, table)
     not_exact, more_not_exact = list_not_exact(results.records)
-    return {
-        "visitor": describe_visitor(table.cells),
-        "openings": describe_openings(table.cells),
-        "neighbours": list_flows(table.cells),
-        "closed_forms": list_closed_forms(results.folder, table.cells),
-        "waterfalls": falls,
-        "revisited": FIRST_PLT in further_metrics(table.cells),
-        "waterfall_data": _waterfall_data(falls, lines),
-        "coverage": describe(table.coverage),
-        "not_exact": not_exact,
-        "more_not_exact": more_not_exact,
-    }
+    return {"visitor": describe_visitor(table.cells), "openings": describe_openings(table.cells),
+            "neighbours": list_flows(table.cells),
+            "closed_forms": list_closed_forms(results.folder, table.cells), "waterfalls": falls,
+            "revisited": FIRST_PLT in further_metrics(table.cells),
+            "waterfall_data": _waterfall_data(falls, lines), "coverage": describe(table.coverage),
+            "not_exact": not_exact, "more_not_exact": more_not_exact}  # fmt: skip
 
 
 def _waterfall_data(falls: Waterfalls, lines: list[TrialLine]) -> dict[str, Any]:
@@ -46,14 +40,8 @@ def _waterfall_data(falls: Waterfalls, lines: list[TrialLine]) -> dict[str, Any]
         place, line = known[load["id"]]
         arm = ARMS.get(line.arm, "")
         verdict = "" if line.outcome == "ok" else f" ({line.outcome}: does not count)"
-        loads.append(
-            {
-                **load,
-                "pair": f"{line.name}, seed {line.seed}",
-                "arm": f"{arm}{verdict}".strip(),
-                "place": place,
-            }
-        )
+        loads.append({**load, "pair": f"{line.name}, seed {line.seed}",
+                      "arm": f"{arm}{verdict}".strip(), "place": place})  # fmt: skip
     return {"urls": falls.urls, "loads": loads}
 
 

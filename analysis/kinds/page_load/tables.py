@@ -50,15 +50,11 @@ def _waiting(arm: str) -> dict[str, str]:
 
 
 CELL_COLUMNS: Columns = {
-    "plt_ms": "Median page load time of the proven trials.",
-    "plt_min_ms": "Least page load time.",
-    "plt_max_ms": "Greatest page load time.",
-    **_statistics("plt", "of the condition"),
-    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
-    **COUNTS,
-    **_waiting(""),
-    **_COVERED,
-}
+    "plt_ms": "Median page load time of the proven trials.", "plt_min_ms": "Least page load time.",
+    "plt_max_ms": "Greatest page load time.", **_statistics("plt", "of the condition"),
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.", **COUNTS,
+    **_waiting(""), **_COVERED,
+}  # fmt: skip
 """What each column of a row for one condition holds, after those of its knobs."""
 PAIR_COLUMNS: Columns = {
     "plt_off_ms": "Median page load time without Fast Open, over the seeds proven in both arms.",
@@ -73,8 +69,7 @@ PAIR_COLUMNS: Columns = {
     "plt_on_max_ms": "Greatest load time with Fast Open.",
     "improvement_min_pct": "Least gain of a seed.",
     "improvement_max_pct": "Greatest gain of a seed.",
-    **_statistics("plt_off", "without Fast Open"),
-    **_statistics("plt_on", "with Fast Open"),
+    **_statistics("plt_off", "without Fast Open"), **_statistics("plt_on", "with Fast Open"),
     "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves; where the load times of "
     "an arm have two humps, the median over the seeds.",
     "saved_ci_low_ms": "Lower end of its confidence interval.",
@@ -87,11 +82,9 @@ PAIR_COLUMNS: Columns = {
     "planned_off": "Trials that were planned without Fast Open.",
     "planned_on": "Trials that were planned with Fast Open.",
     "proven_off": "Trials that are proven without Fast Open.",
-    "proven_on": "Trials that are proven with Fast Open.",
-    **_waiting("off"),
-    **_waiting("on"),
+    "proven_on": "Trials that are proven with Fast Open.", **_waiting("off"), **_waiting("on"),
     **_COVERED,
-}
+}  # fmt: skip
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
 CELL_MILESTONES: Columns = {
     metric.name: f"Median {metric.label} of the proven trials that have one."
@@ -121,7 +114,10 @@ def _rows(table: ResultTable) -> list[Row]:
     seen = further_metrics(table.cells)
     if table.paired:
         return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
-    return [_cell_row(cell, table.axes) | _cell_milestones(cell, seen) for cell in table.cells]
+    return [
+        _cell_row(cell, table.axes) | {m.name: median_of(cell.by(m).spread) for m in seen}
+        for cell in table.cells
+    ]
 
 
 def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
@@ -150,29 +146,19 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
         "planned_on": pair.on.planned if pair.on else 0,
         "proven_off": len(pair.off.proven) if pair.off else 0,
         "proven_on": len(pair.on.proven) if pair.on else 0,
-        **_waits("off", pair.off),
-        **_waits("on", pair.on),
-        **_coverage_columns(pair.coverage),
-        "status": pair.status,
-        "problems": " | ".join(pair.problems),
-    }
+        **_waits("off", pair.off), **_waits("on", pair.on), **_coverage_columns(pair.coverage),
+        "status": pair.status, "problems": " | ".join(pair.problems),
+    }  # fmt: skip
 
 
 def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
     plt = cell.spread
-    return {
-        **shown_axes(cell.axes, axes),
-        "plt_ms": plt.median if plt else None,
-        **_spread_columns("plt", "ms", plt),
-        **_sample_columns("plt", cell.sample),
-        "ci_level_pct": _level(cell.sample.median if cell.sample else None),
-        "planned": cell.planned,
-        "proven": len(cell.proven),
-        **_waits("", cell),
-        **_coverage_columns(cell.coverage),
-        "status": cell.status,
-        "problems": " | ".join(cell.problems),
-    }
+    return {**shown_axes(cell.axes, axes), "plt_ms": plt.median if plt else None,
+            **_spread_columns("plt", "ms", plt), **_sample_columns("plt", cell.sample),
+            "ci_level_pct": _level(cell.sample.median if cell.sample else None),
+            "planned": cell.planned, "proven": len(cell.proven), **_waits("", cell),
+            **_coverage_columns(cell.coverage), "status": cell.status,
+            "problems": " | ".join(cell.problems)}  # fmt: skip
 
 
 def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
@@ -183,10 +169,6 @@ def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | No
         # Not every metric has a gain.
         values |= zip(_paired(metric), map(median_of, spreads), strict=False)
     return values
-
-
-def _cell_milestones(cell: Cell, seen: Sequence[Metric]) -> dict[str, float | None]:
-    return {metric.name: median_of(cell.by(metric).spread) for metric in seen}
 
 
 def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:
@@ -200,11 +182,8 @@ def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, flo
     """Return the median's interval (it has a column itself), and the mean with its interval."""
     median = _estimate_columns(name, "ms", sample.median if sample else None)
     median.pop(f"{name}_ms")
-    return {
-        **median,
-        **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
-        f"{name}_outliers": sample.outliers if sample else None,
-    }
+    return {**median, **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
+            f"{name}_outliers": sample.outliers if sample else None}  # fmt: skip
 
 
 def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[str, float | None]:
@@ -226,14 +205,10 @@ def _waits(arm: str, cell: Cell | None) -> dict[str, float | None]:
 
 
 def _coverage_columns(coverage: ReplayCoverage) -> dict[str, float | None]:
-    return {
-        "requests_exact": coverage.exact,
-        "requests_inexact": coverage.inexact,
-        "requests_missed": coverage.missed,
-        "requests_not_made": coverage.not_made,
-        "bytes_covered_pct": coverage.bytes_pct,
-        "bytes_made_up_pct": coverage.made_up_pct,
-    }
+    return {"requests_exact": coverage.exact, "requests_inexact": coverage.inexact,
+            "requests_missed": coverage.missed, "requests_not_made": coverage.not_made,
+            "bytes_covered_pct": coverage.bytes_pct,
+            "bytes_made_up_pct": coverage.made_up_pct}  # fmt: skip
 
 
 class _OfCell(TypedDict):
@@ -260,13 +235,7 @@ def _of_trial(record: Record) -> Row:
 
 DESCRIPTION = TableKind(
     trials="page loads",
-    columns={
-        "With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
-        "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES},
-    },
-    rows=_rows,
-    of_cell=_of_cell,
-    of_trial=_of_trial,
-    cell_fields=_OfCell,
-    trial_fields=_OfTrial,
-)
+    columns={"With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
+             "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES}},
+    rows=_rows, of_cell=_of_cell, of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial,
+)  # fmt: skip

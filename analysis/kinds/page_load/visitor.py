@@ -30,7 +30,8 @@ def describe_visitor(cells: Sequence[Cell]) -> Visitor | None:
         return None
     notes = []
     shown = seen
-    if FIRST_PAINT in seen and _always_contentful(cells):
+    loads = [record.measured for cell in cells for record in cell.proven]
+    if FIRST_PAINT in seen and all(FIRST_PAINT.of(load) == CONTENTFUL.of(load) for load in loads):
         shown = tuple(metric for metric in seen if metric != FIRST_PAINT)
         notes.append("What was painted first was text or a picture in every load.")
     if any(metric in seen for metric in PAINTS):
@@ -49,8 +50,3 @@ def describe_visitor(cells: Sequence[Cell]) -> Visitor | None:
         notes += [each for each in describe_absence(cell.by(metric) for cell in cells)
                   if each not in notes]  # fmt: skip
     return Visitor(shown, tuple(notes), CONTENTFUL if CONTENTFUL in seen else seen[0])
-
-
-def _always_contentful(cells: Sequence[Cell]) -> bool:
-    loads = [record.measured for cell in cells for record in cell.proven]
-    return all(FIRST_PAINT.of(load) == CONTENTFUL.of(load) for load in loads)

@@ -54,12 +54,10 @@ class Waterfalls:
             numbers.setdefault(url, len(numbers))
         ended = record.measured_as(PageLoad)
         assert ended is not None  # noqa: S101 - `choose` yields loads only
-        load = {
-            "id": record.trial_id,
-            "plt": tenths(ended.plt_ms),
-            "rows": [[numbers[url], *values] for url, values in rows],
-        }
-        size = len(json.dumps(load, separators=(",", ":"))) + sum(map(_text_size, set(fresh)))
+        load = {"id": record.trial_id, "plt": tenths(ended.plt_ms),
+                "rows": [[numbers[url], *values] for url, values in rows]}  # fmt: skip
+        size = len(json.dumps(load, separators=(",", ":")))
+        size += sum(len(json.dumps(url)) + 1 for url in set(fresh))
         if self.data_bytes + size > MAX_DATA_BYTES:
             return False
         self.data_bytes += size
@@ -114,15 +112,8 @@ def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
             if record.measured_as(PageLoad) is not None:
                 block = (record.trial.seed, record.trial.repetition)
                 blocks.setdefault(block, []).append(record)
-    return [
-        blocks[block]
-        for block in sorted(blocks, key=lambda block: (-_counting(blocks[block]), block))
-    ]
-
-
-def _counting(records: Sequence[Record]) -> int:
-    return sum(judge(record)[0] == "ok" for record in records)
-
-
-def _text_size(text: str) -> int:
-    return len(json.dumps(text)) + 1
+    counting = {
+        block: sum(judge(record)[0] == "ok" for record in records)
+        for block, records in blocks.items()
+    }
+    return [blocks[block] for block in sorted(blocks, key=lambda block: (-counting[block], block))]

@@ -19,10 +19,9 @@ from testbed.capture.packets import (
 from testbed.kinds.scenario.words import ADDRESSES, OPTION_KINDS, describe_end
 
 End = tuple[bytes, int]
-OPTION_NAMES = {
-    "mss": "MSS", "scale": "window scale", "sack": "SACK", "timestamps": "timestamps",
-    "md5": "MD5", "fastopen": "Fast Open", "experimental": "experimental Fast Open",
-}  # fmt: skip
+OPTION_NAMES = {"mss": "MSS", "scale": "window scale", "sack": "SACK", "timestamps": "timestamps",
+                "md5": "MD5", "fastopen": "Fast Open",
+                "experimental": "experimental Fast Open"}  # fmt: skip
 _BY_KIND = {kind: OPTION_NAMES[name] for name, kind in OPTION_KINDS.items()}
 _COOKIE_BYTES = 8
 _SHOWN_BYTES = 2
@@ -78,7 +77,7 @@ class Labels:
             return ""
         became = f"{self._number(packet)}{self._describe(copy)}"
         before, after = _options(packet), _options(copy)
-        lost = [_option_name(kind) for kind, _ in before if kind not in dict(after)]
+        lost = [_BY_KIND.get(k, f"option {k}") for k, _ in before if k not in dict(after)]
         if lost:
             return f"{became}, {' and '.join(lost)} stripped"
         if before != after or (packet.flags, packet.payload) != (copy.flags, copy.payload):
@@ -134,10 +133,6 @@ def _cookie(value: bytes) -> str:
 
 def _options(packet: Packet) -> list[tuple[int, bytes]]:
     return [(kind or 0, data) for kind, data in read_options(packet.options)]
-
-
-def _option_name(kind: int) -> str:
-    return _BY_KIND.get(kind, f"option {kind}")
 
 
 def _ends(packet: Packet) -> frozenset[End]:

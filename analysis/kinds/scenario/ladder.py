@@ -115,14 +115,10 @@ def _rungs(sights: Sequence[Sight], clock: _Clock) -> Iterator[Rung]:
             label = f"{label}, as {describe_end(packet.source)}"
         receiver = sight.copies[0][0] if sight.copies else labels.host_of(packet, sight.sender)
         yield Rung(
-            sight.sender,
-            receiver,
-            clock.ms(packet.at_ns),
-            label,
+            sight.sender, receiver, clock.ms(packet.at_ns), label,
             tuple(
                 Landing(host, clock.ms(copy.at_ns), labels.describe_change(packet, copy))
                 for host, copy in sight.copies
             ),
-            labels.connection_of(packet),
-            labels.kind_of(packet),
-        )
+            labels.connection_of(packet), labels.kind_of(packet),
+        )  # fmt: skip

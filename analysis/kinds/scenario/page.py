@@ -52,15 +52,10 @@ def render_promises_page(table: PromiseTable) -> str:
     return (
         open_templates()
         .get_template("scenario/page.html.jinja")
-        .render(
-            table=table,
-            entries=make_entries(table),
-            badges=BADGES,
-            bad=BAD,
-            summaries=summaries(table),
-            style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        )
-    )
+        .render(table=table, entries=make_entries(table), badges=BADGES, bad=BAD,
+                summaries=summaries(table),
+                style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"))
+    )  # fmt: skip
 
 
 def _drawn(row: PromiseRow, lanes: Sequence[Lane]) -> Iterator[Drawn]:

@@ -22,10 +22,8 @@ from testbed.model import Outcome, Record, stored_kind
 
 State = Verdict | Outcome | Literal["not run"]
 """What became of a promise: its verdict where the scenario was performed and proven."""
-GRAVITY: tuple[State, ...] = (
-    "broken", "failed", "timeout", "unproven", "lab_mismatch", "not run", "unsupported", "changed",
-    "kept",
-)  # fmt: skip
+GRAVITY: tuple[State, ...] = ("broken", "failed", "timeout", "unproven", "lab_mismatch", "not run",
+                              "unsupported", "changed", "kept")  # fmt: skip
 """The gravest first: of several repetitions it counts."""
 SETTLED: tuple[State, ...] = ("kept", "changed", "unsupported", "broken")
 """What is an answer; all else is none, and to be run again."""
@@ -150,13 +148,11 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     known = find_kernel_warnings(results[0].folder, results[0].records) if len(results) > 1 else ()
     rows = (
         PromiseRow(
-            clean(key[0]),
-            key[1],
-            _read(key),
+            clean(key[0]), key[1], _read(key),
             tuple(_find(each, key, known if place else ()) for place, each in enumerate(results)),
         )
         for key in texts
-    )
+    )  # fmt: skip
     title = next((str(experiment_of(each.manifest).get("title") or "") for each in results), "")
     return PromiseTable(clean(title) or "Promises", tuple(map(Lane, results)), tuple(rows))
 

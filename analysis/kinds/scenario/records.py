@@ -12,16 +12,9 @@ from testbed.model import Record
 
 KIND = "scenario"
 METRICS = (
-    Metric(
-        "failed_checks",
-        "number of failed checks",
-        "failed checks",
-        0.0,
-        places=0,
-        labels="numbers of failed checks",
-        better="smaller",
-    ),
-)
+    Metric("failed_checks", "number of failed checks", "failed checks", 0.0, places=0,
+           labels="numbers of failed checks", better="smaller"),
+)  # fmt: skip
 """Calls and packets that are not as promised."""
 GRAVITY: tuple[Verdict, ...] = ("broken", "changed", "kept")
 """Verdicts, the gravest first."""
@@ -44,12 +37,9 @@ def _values(record: Record) -> dict[str, Any]:
     if result is None:
         return {}
     passages = result.performance.passages
-    return {
-        "verdict": result.verdict,
-        "calls": len(result.performance.calls),
-        "packets": len(passages),
-        "lost": sum(not passage.arrivals for passage in passages),
-    }
+    return {"verdict": result.verdict, "calls": len(result.performance.calls),
+            "packets": len(passages),
+            "lost": sum(not passage.arrivals for passage in passages)}  # fmt: skip
 
 
 DESCRIPTION = RecordKind(

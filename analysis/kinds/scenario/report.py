@@ -19,11 +19,9 @@ from testbed.model import Record
 def _findings(table: ResultTable) -> list[str]:
     """Say how many promises came to what."""
     verdicts = [verdict_of(cell) for cell in table.cells]
-    said = {
-        "kept": "{} kept.",
-        "changed": "{} kept no longer: kernels do something else since, which these do, too.",
-        "broken": "{} broken.",
-    }
+    said = {"kept": "{} kept.",
+            "changed": "{} kept no longer: kernels do something else since, which these do, too.",
+            "broken": "{} broken."}  # fmt: skip
     return [
         words.format(count(verdicts.count(verdict), "promise is", "promises are"))
         for verdict, words in said.items()
@@ -33,13 +31,8 @@ def _findings(table: ResultTable) -> list[str]:
 
 def _parts(results: Results, _table: ResultTable, _lines: list[TrialLine]) -> Parts:
     promised = make_promises([results])
-    return {
-        "promised": promised,
-        "entries": make_entries(promised),
-        "badges": BADGES,
-        "bad": BAD,
-        "worst_delay_us": _worst_delay_us(results.records),
-    }
+    return {"promised": promised, "entries": make_entries(promised), "badges": BADGES, "bad": BAD,
+            "worst_delay_us": _worst_delay_us(results.records)}  # fmt: skip
 
 
 def _worst_delay_us(records: Iterable[Record]) -> float | None:
@@ -54,10 +47,6 @@ def _worst_delay_us(records: Iterable[Record]) -> float | None:
 
 
 DESCRIPTION = ReportKind(
-    findings=_findings,
-    parts=_parts,
+    findings=_findings, parts=_parts, trial="scenario", answer="verdict", spreads=False,
     text=lambda results, width: render_promises(make_promises([results]), width),
-    trial="scenario",
-    answer="verdict",
-    spreads=False,
-)
+)  # fmt: skip

@@ -13,9 +13,8 @@ from analysis.records.tested import tested_of
 
 JUNIT_CLASS = "firstflight.scenario"
 TOPIC = "promises"
-_STATES: dict[str, State] = {
-    "kept": "passed", "changed": "passed", "broken": "failed", "unsupported": "skipped",
-}  # fmt: skip
+_STATES: dict[str, State] = {"kept": "passed", "changed": "passed", "broken": "failed",
+                             "unsupported": "skipped"}  # fmt: skip
 """What becomes of a promise as of a test; whatever else it is has no answer."""
 
 
@@ -31,30 +30,19 @@ def render_junit(table: PromiseTable) -> str:
 def suites_of(table: PromiseTable) -> list[Suite]:
     """Return the suites."""
     return [
-        Suite(
-            f"Kernel {lane.name}",
-            [_case(row, row.findings[place]) for row in table.rows],
-            dict(_facts(lane)),
-            topic=TOPIC,
-            tested=tested_of(lane.results.folder, lane.name, lane.results.manifest),
-        )
+        Suite(f"Kernel {lane.name}", [_case(row, row.findings[place]) for row in table.rows],
+              dict(_facts(lane)), topic=TOPIC,
+              tested=tested_of(lane.results.folder, lane.name, lane.results.manifest))
         for place, lane in enumerate(table.lanes)
-    ]
+    ]  # fmt: skip
 
 
 def _case(row: PromiseRow, finding: Finding) -> Case:
     changed = finding.state == "changed"
-    return Case(
-        row.name,
-        _STATES.get(finding.state, "error"),
-        row.says(finding),
-        finding.state,
-        tuple(finding.evidence),
-        f"changed {row.says(finding)}" if changed else "",
-        _directive(finding),
-        tuple(_diagnostics(row, finding)),
-        _seconds(finding),
-    )
+    return Case(row.name, _STATES.get(finding.state, "error"), row.says(finding), finding.state,
+                tuple(finding.evidence), f"changed {row.says(finding)}" if changed else "",
+                _directive(finding), tuple(_diagnostics(row, finding)),
+                _seconds(finding))  # fmt: skip
 
 
 def _facts(lane: Lane) -> Iterator[tuple[str, str]]:

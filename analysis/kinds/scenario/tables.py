@@ -16,10 +16,8 @@ COLUMNS: Columns = {
     "verdict": "What became of the promise: `kept`, `broken`, or `changed`: what kernels are known "
     "to do today; empty without a proven trial. Of several trials the gravest.",
     "failed_checks": "Calls and packets that are not as promised: the median of the proven trials.",
-    "first_difference": "The first sentence of what is not as promised.",
-    **COUNTS,
-    **ENDS,
-}
+    "first_difference": "The first sentence of what is not as promised.", **COUNTS, **ENDS,
+}  # fmt: skip
 """What each column of a row for one scenario holds, after its name."""
 
 
@@ -64,20 +62,11 @@ def _of_trial(record: Record) -> Row:
     if result is None:
         return {}
     return {
-        "scenario": {
-            "verdict": result.verdict,
-            "differences": list(result.differences),
-            "failed_checks": result.failed_checks,
-        }
-    }
+        "scenario": {"verdict": result.verdict, "differences": list(result.differences),
+                     "failed_checks": result.failed_checks}
+    }  # fmt: skip
 
 
-DESCRIPTION = TableKind(
-    trials="scenarios",
-    columns={"Of scenarios: a row for each": COLUMNS},
-    rows=_rows,
-    of_cell=lambda cell: {"verdict": verdict_of(cell)},
-    of_trial=_of_trial,
-    cell_fields=_OfCell,
-    trial_fields=_OfTrial,
-)
+DESCRIPTION = TableKind(trials="scenarios", columns={"Of scenarios: a row for each": COLUMNS},
+                        rows=_rows, of_cell=lambda cell: {"verdict": verdict_of(cell)},
+                        of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial)  # fmt: skip

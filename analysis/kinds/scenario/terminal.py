@@ -43,9 +43,7 @@ def summaries(table: PromiseTable) -> list[str]:
     """Return a sentence for each lane: how many promises came to what."""
     return [
         f"Kernel {lane.name}: of {count(len(table.rows), 'promise')} "
-        + ", ".join(
-            f"{number} {state.replace('_', ' ')}" for state, number in reversed(counts.items())
-        )
+        + ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in reversed(counts.items()))
         + "."
         for lane, counts in zip(table.lanes, table.counts, strict=True)
     ]
@@ -54,14 +52,10 @@ def summaries(table: PromiseTable) -> list[str]:
 def render_markdown(table: PromiseTable) -> str:
     """Return the table as GitHub Flavored Markdown, with what is not kept below it."""
     rows = (
-        (
-            f"`{row.name}`",
-            escape(row.promise.title),
-            escape(row.promise.source),
-            *(_marked(finding.words, finding.state) for finding in row.findings),
-        )
+        (f"`{row.name}`", escape(row.promise.title), escape(row.promise.source),
+         *(_marked(finding.words, finding.state) for finding in row.findings))
         for row in table.rows
-    )
+    )  # fmt: skip
     lanes = (escape(lane.name) for lane in table.lanes)
     lines = [f"### {escape(table.title)}", ""]
     lines += make_table(("Scenario", "Promise", "Source", *lanes), rows)

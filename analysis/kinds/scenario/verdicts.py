@@ -79,13 +79,8 @@ def _first_difference(cell: Cell) -> str:
     return next((differences[0] for differences in gravest if differences), "")
 
 
-def _capture(base: Record, new: Record) -> str:
-    return next(iter(differing_captures(base, new)), CAPTURE_FILE)
-
-
 DESCRIPTION = VerdictKind(
-    judge=judge_promise,
-    rule="Scenarios: same is what became of the same promise.",
-    capture=_capture,
+    judge=judge_promise, rule="Scenarios: same is what became of the same promise.",
+    capture=lambda base, new: next(iter(differing_captures(base, new)), CAPTURE_FILE),
     keeps_captures=True,
-)
+)  # fmt: skip

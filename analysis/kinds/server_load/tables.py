@@ -52,14 +52,8 @@ def _of_trial(record: Record) -> Row:
     return {"served": asdict(served)} if served is not None else {}
 
 
-DESCRIPTION = TableKind(
-    trials="loads on a server",
-    columns={"Of loads on a server: a row for each condition": COLUMNS},
-    rows=_rows,
-    performer="load-generator",
-    on_one_page=True,
-    of_cell=lambda cell: {"served": spreads_of(cell, METRICS)},
-    of_trial=_of_trial,
-    cell_fields=_OfCell,
-    trial_fields=_OfTrial,
-)
+DESCRIPTION = TableKind(trials="loads on a server",
+                        columns={"Of loads on a server: a row for each condition": COLUMNS},
+                        rows=_rows, performer="load-generator", on_one_page=True,
+                        of_cell=lambda cell: {"served": spreads_of(cell, METRICS)},
+                        of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial)  # fmt: skip

@@ -112,23 +112,13 @@ def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Quantity) 
     rest = [n for n in swept(rows) if n not in axes]
     ordered = sorted(rows, key=lambda r: [values_of(rows, n).index(r.axes.get(n)) for n in axes])
     fields: list[dict[str, Any]] = [
-        {
-            x: row.axes.get(x),
-            y: row.axes.get(y),
-            CONDITION: name_axes(row.axes, rest),
-            shown.heading: next((value for _, value in shown.of(row)), None),
-        }
+        {x: row.axes.get(x), y: row.axes.get(y), CONDITION: name_axes(row.axes, rest),
+         shown.heading: next((value for _, value in shown.of(row)), None)}
         for row in ordered
-    ]
-    chart = plot.heatmap(
-        fields,
-        x,
-        y,
-        shown.heading,
-        facet=CONDITION if rest else None,
-        title=name_axes(rows[0].axes, (PAGE,)),
-        diverging=shown.diverging,
-    )
+    ]  # fmt: skip
+    chart = plot.heatmap(fields, x, y, shown.heading, facet=CONDITION if rest else None,
+                         title=name_axes(rows[0].axes, (PAGE,)),
+                         diverging=shown.diverging)  # fmt: skip
     return chart.sized(max(PLOT_PX[0], LEAST_CELL_PX * len(values_of(rows, x))))
 
 

@@ -26,10 +26,8 @@ from analysis.words import clean, count
 from testbed.capture.difference import shifts_between, shifts_until_asked
 from testbed.model import CAPTURE_FILE, Record
 
-Attributed = Literal[
-    "broken", "slower", "faster", "other packets", "spread", "inconclusive", "phase only",
-    "no effect",
-]  # fmt: skip
+Attributed = Literal["broken", "slower", "faster", "other packets", "spread", "inconclusive",
+                     "phase only", "no effect"]  # fmt: skip
 """What a cell came to on another kernel (wings/kernels/README.md)."""
 
 CLOCK_READ_NS = 256
@@ -131,9 +129,8 @@ def attribute_cell(
     trial with other packets is found.  ``alone`` are the clients that show TCP alone.
     """
     attribution = _attribute(cells, read, alone)
-    return replace(
-        attribution, drawn=_is_drawn(cells[0]), tcp_alone=_shows_tcp(cells[0], alone)
-    )  # fmt: skip
+    return replace(attribution, drawn=_is_drawn(cells[0]),
+                   tcp_alone=_shows_tcp(cells[0], alone))  # fmt: skip
 
 
 def _attribute(cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str]) -> CellAttribution:
@@ -183,13 +180,9 @@ def _ended(record: Record) -> str:
 
 
 def _judge(
-    cell: Cell,
-    pairs: Sequence[tuple[Record, Record]],
-    moved: Sequence[float],
-    pct: Estimate | None,
-    read: ReadPair,
-    alone: Collection[str],
-) -> CellAttribution:
+    cell: Cell, pairs: Sequence[tuple[Record, Record]], moved: Sequence[float],
+    pct: Estimate | None, read: ReadPair, alone: Collection[str],
+) -> CellAttribution:  # fmt: skip
     """Judge the trials that both have; their metric ``moved`` by so much."""
     n, metric = len(pairs), cell.metric
     differing = [

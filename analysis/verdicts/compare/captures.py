@@ -13,11 +13,6 @@ Pair = tuple[Capture, Capture]
 """Captures of one trial in the base and in the new results."""
 
 
-def capture_hash(record: Record, name: str = CAPTURE_FILE) -> str | None:
-    """SHA-256 of one of the record's captures; ``None`` where it has none."""
-    return record.artefacts.get(name)
-
-
 def read_captures(
     folders: tuple[Path, Path], records: tuple[Record, Record], name: str = CAPTURE_FILE
 ) -> tuple[Pair | None, str | None]:
@@ -33,16 +28,14 @@ def read_captures(
 
 
 def differ_on_the_wire(
-    records: tuple[Record, Record],
-    captures: Pair | None,
-    problem: str | None,
+    records: tuple[Record, Record], captures: Pair | None, problem: str | None,
     name: str = CAPTURE_FILE,
-) -> tuple[PacketDifference | None, str | None]:
+) -> tuple[PacketDifference | None, str | None]:  # fmt: skip
     """Return the first packet that differs, or ``None`` and why none can be shown.
 
     ``captures`` and ``problem`` are from ``read_captures`` of the same ``records``.
     """
-    base, new = (capture_hash(record, name) for record in records)
+    base, new = (record.artefacts.get(name) for record in records)
     if base == new and base is not None:
         return None, "the captures are the same to the bit"
     if captures is None:

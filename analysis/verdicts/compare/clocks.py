@@ -24,12 +24,8 @@ LINK_PROPERTIES = {"rtt": 1.0, "down_rate": -1.0, "up_rate": -1.0}
 """What of the link decides a load time, and whether more of it makes loads longer (1) or not."""
 
 Word = Literal["agrees", "explained", "differs", "unclear"]
-VERDICTS: dict[Word, Verdict] = {
-    "agrees": "same",
-    "explained": "same",
-    "differs": "different",
-    "unclear": "inconclusive",
-}
+VERDICTS: dict[Word, Verdict] = {"agrees": "same", "explained": "same", "differs": "different",
+                                 "unclear": "inconclusive"}  # fmt: skip
 REASONS: dict[str, str] = {
     "agrees": "the {} are within {:g} %",
     "explained": "the {} are not within {:g} %, and the browser computed for long enough "
@@ -74,10 +70,9 @@ def judge_by_tolerance(match: Match, tolerance_pct: float) -> CellFinding:
     computing = (clocks.cpu_ms or 0.0) if metric.unit == "ms" else 0.0
     word = _weigh(low, high, tolerance, computing)
     reason = REASONS[word].format(metric.words, tolerance_pct)
-    return CellFinding(
-        both.axes, VERDICTS[word], reason, *both.sides,
-        effect.direction if word == "differs" else None, effect, word=word, clocks=clocks,
-    )  # fmt: skip
+    return CellFinding(both.axes, VERDICTS[word], reason, *both.sides,
+                       effect.direction if word == "differs" else None, effect, word=word,
+                       clocks=clocks)  # fmt: skip
 
 
 def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:
@@ -89,13 +84,9 @@ def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:
         if ours.link.get(name) and theirs.link.get(name)
     ]
     load_ms = ours.plt_ms.median.value if ours.plt_ms else 0.0
-    return Clocks(
-        ours,
-        theirs,
-        None if theirs.main_ms is None else theirs.main_ms - (ours.main_ms or 0.0),
-        max(0.0, *slowness, 0.0) * load_ms,
-        theirs.requests * TIMER_SLACK_MS,
-    )
+    return Clocks(ours, theirs,
+                  None if theirs.main_ms is None else theirs.main_ms - (ours.main_ms or 0.0),
+                  max(0.0, *slowness, 0.0) * load_ms, theirs.requests * TIMER_SLACK_MS)  # fmt: skip
 
 
 def unwaited_ms(record: Record) -> float | None:

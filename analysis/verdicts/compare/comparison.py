@@ -26,11 +26,8 @@ Verdict = Literal["same", "different", "inconclusive"]
 Direction = Literal["slower", "faster", "changed"]
 """``changed``: other packets or another outcome, without a load time to say it by."""
 
-EXIT_CODES: dict[Verdict, int] = {
-    "different": EXIT_OUT_OF_TOLERANCE,
-    "inconclusive": EXIT_INCONCLUSIVE,
-    "same": EXIT_OK,
-}
+EXIT_CODES: dict[Verdict, int] = {"different": EXIT_OUT_OF_TOLERANCE,
+                                  "inconclusive": EXIT_INCONCLUSIVE, "same": EXIT_OK}  # fmt: skip
 """The gravest first."""
 ALPHA = 0.05
 VIRTUAL = "virtual"

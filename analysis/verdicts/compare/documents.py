@@ -15,7 +15,7 @@ from analysis.formats.lines import plain
 from analysis.formats.markdown import escape, escape_html, make_table
 from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
-from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
+from analysis.verdicts.compare.kernels import Kernels, Overview
 from analysis.verdicts.compare.schema import CellDocument, ComparisonDocument, KernelsDocument
 from analysis.verdicts.compare.sentences import (
     columns_of,
@@ -35,11 +35,8 @@ from testbed.capture.difference import describe_difference
 
 SCHEMA_VERSION = 1
 JUNIT_CLASS = "firstflight.compare"
-SIGNS: dict[Verdict, str] = {
-    "different": ":x:",
-    "inconclusive": ":grey_question:",
-    "same": ":white_check_mark:",
-}
+SIGNS: dict[Verdict, str] = {"different": ":x:", "inconclusive": ":grey_question:",
+                             "same": ":white_check_mark:"}  # fmt: skip
 STATES: dict[Verdict, State] = {"different": "failed", "inconclusive": "skipped", "same": "passed"}
 BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
 MAX_CELLS = 50
@@ -48,11 +45,9 @@ MAX_DETAILS = 10
 
 
 def write_files(
-    comparison: Comparison,
-    junit: Path | None = None,
-    markdown: Path | None = None,
+    comparison: Comparison, junit: Path | None = None, markdown: Path | None = None,
     html: Path | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write JUnit XML, a Markdown comment and an HTML page where they are asked for.
 
     Raises:
@@ -72,30 +67,20 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
     ``cells`` are in the order of the base's table; ``kernels`` is there where they are two.
     """
     document: ComparisonDocument = {
-        "schema": SCHEMA_VERSION,
-        "verdict": comparison.verdict,
-        "exit_code": comparison.exit_code,
-        "headline": headline(comparison),
-        "base": comparison.base,
-        "new": comparison.new,
-        "kernel": comparison.kernel,
-        "alpha": comparison.alpha,
-        "min_effect_pct": comparison.min_effect_pct,
-        "allow_faster": comparison.allow_faster,
-        "metric": comparison.metric.name,
-        "counts": comparison.counts,
+        "schema": SCHEMA_VERSION, "verdict": comparison.verdict, "exit_code": comparison.exit_code,
+        "headline": headline(comparison), "base": comparison.base, "new": comparison.new,
+        "kernel": comparison.kernel, "alpha": comparison.alpha,
+        "min_effect_pct": comparison.min_effect_pct, "allow_faster": comparison.allow_faster,
+        "metric": comparison.metric.name, "counts": comparison.counts,
         "under_test": {
             "environment": [asdict(part) for part in comparison.parts],
-            "knobs": {
-                name: {"base": base, "new": new} for name, (base, new) in comparison.knobs.items()
-            },
+            "knobs": {name: {"base": a, "new": b} for name, (a, b) in comparison.knobs.items()},
         },
         "cells": [_cell(comparison, cell) for cell in comparison.cells],
         "gains": [_cell(comparison, cell) for cell in comparison.gains],
-        "uniform_p": comparison.uniform,
-        "added": list(comparison.added),
+        "uniform_p": comparison.uniform, "added": list(comparison.added),
         "notes": list(comparison.notes),
-    }
+    }  # fmt: skip
     if comparison.kernels is not None:
         document["kernels"] = _kernels(comparison, comparison.kernels)
     return document
@@ -142,9 +127,7 @@ def render_page(comparison: Comparison) -> str:
         open_templates()
         .get_template("comparison.html.jinja")
         .render(
-            comparison=comparison,
-            headline=headline(comparison),
-            notes=notes_of(comparison),
+            comparison=comparison, headline=headline(comparison), notes=notes_of(comparison),
             columns=columns,
             rows=list(zip(badges, zip(*(c.cells for c in columns), strict=True), strict=True)),
             sentences=[sentence(comparison, cell) for cell in comparison.worst_first],
@@ -155,30 +138,24 @@ def render_page(comparison: Comparison) -> str:
             packets=[each for each in packets if each[1]],
             style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         )
-    )
+    )  # fmt: skip
 
 
 def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
     overview = comparison.overview
     return {
-        "base": asdict(kernels.base),
-        "new": asdict(kernels.new),
-        "words": comparison.words,
+        "base": asdict(kernels.base), "new": asdict(kernels.new), "words": comparison.words,
         "overview_pct": _overview(comparison, overview) if overview else None,
         "overview_pct_by_client": {
             client: _overview(comparison, client_overview)
             for client, client_overview in comparison.overviews.items()
         },
-        "savings": [_saving(saving) for saving in kernels.savings],
-    }
+        "savings": [{**asdict(one), "difference_ms": one.difference_ms} for one in kernels.savings],
+    }  # fmt: skip
 
 
 def _overview(comparison: Comparison, overview: Overview) -> dict[str, Any]:
     return asdict(overview) | {"largest": comparison.cells[overview.largest].axes}
-
-
-def _saving(saving: Saving) -> dict[str, Any]:
-    return {**asdict(saving), "difference_ms": saving.difference_ms}
 
 
 def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
@@ -186,21 +163,15 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
     if packets is not None and cell.packets is not None:
         packets |= {"seed": cell.packets_seed, "text": describe_difference(cell.packets)}
     document: CellDocument = {
-        "name": name_cell(comparison, cell),
-        "condition": cell.axes,
-        "verdict": cell.verdict,
-        "counts_as": comparison.counted(cell),
-        "direction": cell.direction,
-        "reason": cell.reason,
+        "name": name_cell(comparison, cell), "condition": cell.axes, "verdict": cell.verdict,
+        "counts_as": comparison.counted(cell), "direction": cell.direction, "reason": cell.reason,
         "more_runs": cell.more_runs,
         "effect": asdict(cell.effect) if cell.effect else None,
         "tests": {name: asdict(found) for name, found in cell.significance.items()},
-        "base": _side(comparison, cell.base),
-        "new": _side(comparison, cell.new),
+        "base": _side(comparison, cell.base), "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
-        "packets": packets,
-        "packets_note": cell.packets_note,
-    }
+        "packets": packets, "packets_note": cell.packets_note,
+    }  # fmt: skip
     if comparison.kernels is not None:
         change = asdict(cell.change) | {"parts_at": first_packet(cell)} if cell.change else None
         document["word"], document["change"] = cell.word, change
@@ -212,23 +183,15 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
 def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
     if side is None:
         return None
-    return {
-        "outcomes": side.outcomes,
-        comparison.metric.name: side.values,
-        "median_ms": side.median_ms,
-    }
+    return {"outcomes": side.outcomes, comparison.metric.name: side.values,
+            "median_ms": side.median_ms}  # fmt: skip
 
 
 def _case(comparison: Comparison, cell: CellFinding) -> Case:
     says = plain(sentence(comparison, cell))
-    return Case(
-        name_cell(comparison, cell),
-        STATES[comparison.counted(cell)],
-        says,
-        cell.direction or "changed",
-        tuple(plain(line) for line in packet_lines(cell)) or (says,),
-        says,
-    )
+    return Case(name_cell(comparison, cell), STATES[comparison.counted(cell)], says,
+                cell.direction or "changed",
+                tuple(plain(line) for line in packet_lines(cell)) or (says,), says)  # fmt: skip
 
 
 def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
@@ -248,12 +211,8 @@ def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
 
 
 def _details(comparison: Comparison, cell: CellFinding) -> list[str]:
-    lines = [
-        f"<details><summary>{escape_html(name_cell(comparison, cell))}</summary>",
-        "",
-        escape(sentence(comparison, cell)),
-        "",
-    ]
+    lines = [f"<details><summary>{escape_html(name_cell(comparison, cell))}</summary>", "",
+             escape(sentence(comparison, cell)), ""]  # fmt: skip
     packets = packet_lines(cell)
     if packets:
         lines += ["```", *(line.replace("`", "'") for line in packets), "```", ""]

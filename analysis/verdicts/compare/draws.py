@@ -131,19 +131,12 @@ def _conclude(sampled: _Sampled, p: float, alpha: float, min_effect_pct: float) 
     if max(abs(effect.ms), abs(effect.mean_ms), ends) < sampled.least:
         return replace(finding, reason=f"apart {said}, by less than {min_effect_pct:g} %")
     if abs(effect.ms) >= sampled.least:
-        return replace(
-            finding,
-            verdict="different",
-            reason=f"beyond the spread of draws {said}",
-            direction=effect.direction,
-        )
+        return replace(finding, verdict="different", reason=f"beyond the spread of draws {said}",
+                       direction=effect.direction)  # fmt: skip
     spread = f"draws spread otherwise, {min(base):.6g} to {max(base):.6g} in BASE, "
-    return replace(
-        finding,
-        verdict="different",
-        reason=f"{spread}{min(new):.6g} to {max(new):.6g} in NEW {said}",
-        direction="changed",
-    )
+    return replace(finding, verdict="different",
+                   reason=f"{spread}{min(new):.6g} to {max(new):.6g} in NEW {said}",
+                   direction="changed")  # fmt: skip
 
 
 def _too_few(

@@ -78,16 +78,13 @@ def judge_by_tests(
     raw = [draft.p_values[name] for i, name in tests if isinstance(draft := drafts[i], _Tested)]
     corrected = dict(zip(tests, correct(raw), strict=True))
     bounds = Bounds(alpha, min_effect_pct, len(tests))
-    return [
-        draft
-        if isinstance(draft, CellFinding)
-        else _conclude(
-            draft,
-            {name: Significance(p, corrected[i, name]) for name, p in draft.p_values.items()},
-            bounds,
-        )
-        for i, draft in enumerate(drafts)
-    ]
+    findings: list[CellFinding] = []
+    for i, draft in enumerate(drafts):
+        if isinstance(draft, _Tested):
+            found = {n: Significance(p, corrected[i, n]) for n, p in draft.p_values.items()}
+            draft = _conclude(draft, found, bounds)
+        findings.append(draft)
+    return findings
 
 
 def _test(match: Match) -> _Tested | CellFinding:

@@ -58,10 +58,9 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
         reason += f"; {count(absent, 'trial')} of BASE {'is' if absent == 1 else 'are'} not in NEW"
     if verdict == "same" and absent and missing:
         verdict, reason = "inconclusive", f"so far {reason}: run the rest with --resume"
-    return CellFinding(
-        both.axes, verdict, reason, *both.sides, direction, effect,
-        more_runs=absent if verdict == "inconclusive" else None, trials=pairs,
-    )  # fmt: skip
+    return CellFinding(both.axes, verdict, reason, *both.sides, direction, effect,
+                       more_runs=absent if verdict == "inconclusive" else None,
+                       trials=pairs)  # fmt: skip
 
 
 def first_unequal(cell: CellFinding) -> TrialPair | None:
@@ -83,12 +82,9 @@ def pair_trials(cells: tuple[Cell, Cell]) -> tuple[TrialPair, ...]:
 def pair_records(base: Record, new: Record, metric: Metric = PLT) -> TrialPair:
     """Pair the same trial of both folders; what a record does not have is not a number."""
     return TrialPair(
-        base.trial.seed,
-        base.trial.repetition,
-        _value(base, metric),
-        _value(new, metric),
+        base.trial.seed, base.trial.repetition, _value(base, metric), _value(new, metric),
         *(_same(base.artefacts.get(name), new.artefacts.get(name)) for name in KEPT),
-    )
+    )  # fmt: skip
 
 
 def _value(record: Record, metric: Metric) -> float:

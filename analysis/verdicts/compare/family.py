@@ -84,9 +84,7 @@ def _settle(cell: CellFinding, families: Mapping[str, Family]) -> CellFinding:
 def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family:
     changes = [changes_pct(cell) for cell in cells]
     blocks = sorted({block for change in changes for block in change})
-    means = [
-        statistics.fmean(change[block] for change in changes if block in change) for block in blocks
-    ]
+    means = [statistics.fmean(change[b] for change in changes if b in change) for b in blocks]
     pct = estimate_paired_shift(means)
     bound = max(map(_bound_of, cells))
     # Clock reads move all seeds of a cell one way, by next to nothing: that is no agreement.

@@ -111,26 +111,17 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
     if swapped:
         notes.append("The virtual kernel is BASE, whatever the order of the folders.")
     return Comparison(
-        base=str(base),
-        new=str(new),
-        kernel=kernel,
-        alpha=options.alpha,
-        min_effect_pct=least,
-        allow_faster=options.allow_faster,
-        parts=parts,
-        knobs=tested,
-        names=_names([*ours, *theirs], knobs),
-        cells=tuple(cells),
+        base=str(base), new=str(new), kernel=kernel, alpha=options.alpha, min_effect_pct=least,
+        allow_faster=options.allow_faster, parts=parts, knobs=tested,
+        names=_names([*ours, *theirs], knobs), cells=tuple(cells),
         added=tuple(match.axes for match in matches if match.base is None),
-        notes=tuple(notes),
-        kernels=kernels,
+        notes=tuple(notes), kernels=kernels,
         metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
-        kind=kind,
-        drawn=drawn is not None,
+        kind=kind, drawn=drawn is not None,
         gains=tuple(drawn.gains) if drawn else (),
         uniform=drawn.uniform if drawn else None,
         misses=clean(later.manifest.get("environment", {}).get("facts", {}).get(MISSES, "")),
-    )
+    )  # fmt: skip
 
 
 def _refuse_without_numbers(base: Sequence[Cell], new: Sequence[Cell]) -> None:
@@ -185,9 +176,8 @@ def _with_packets(
     captures, problem = read_captures(folders, records, name)
     packets, note = differ_on_the_wire(records, captures, problem, name)
     change = change_of(cells, records, captures, packets) if two and cell.has_numbers else None
-    return replace(
-        cell, packets=packets, packets_seed=pair.seed, packets_note=note, change=change
-    )  # fmt: skip
+    return replace(cell, packets=packets, packets_seed=pair.seed, packets_note=note,
+                   change=change)  # fmt: skip
 
 
 def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:

@@ -89,11 +89,9 @@ class Overview:
 
 
 def change_of(
-    cells: tuple[Cell, Cell],
-    records: tuple[Record, Record],
-    captures: Pair | None,
+    cells: tuple[Cell, Cell], records: tuple[Record, Record], captures: Pair | None,
     difference: PacketDifference | None,
-) -> KernelChange | None:
+) -> KernelChange | None:  # fmt: skip
     """Return the change of a cell from the base to the new kernel; ``None`` without any trial.
 
     ``records`` and ``captures`` are those of one trial, and ``difference`` the first packet in
@@ -104,9 +102,7 @@ def change_of(
     if not blocks:
         return None
     later = {block: theirs[block] - ours[block] for block in blocks}
-    base_resent, new_resent = (
-        record.proof.retransmits if record.proof else 0 for record in records
-    )
+    base_resent, new_resent = (r.proof.retransmits if r.proof else 0 for r in records)
     return KernelChange(
         n=len(blocks),
         ms=estimate_paired_shift(later.values()),
@@ -124,13 +120,10 @@ def overview_of(changes: Mapping[int, KernelChange]) -> Overview | None:
     values = [change.pct.value for change in changes.values()]
     partings = [change.parting for change in changes.values() if change.parting is not None]
     return Overview(
-        cells=len(values),
-        median=statistics.median(values),
-        low=min(values),
-        high=max(values),
+        cells=len(values), median=statistics.median(values), low=min(values), high=max(values),
         largest=max(changes, key=lambda place: abs(changes[place].pct.value)),
         partings={parting: partings.count(parting) for parting in dict.fromkeys(partings)},
-    )
+    )  # fmt: skip
 
 
 def savings_of(

@@ -18,14 +18,6 @@ Judge = Callable[[Match, bool, bool], CellFinding]
 whether nothing is under test."""
 
 
-def _client_capture(_base: Record, _new: Record) -> str:
-    return CAPTURE_FILE
-
-
-def _whole(record: Record) -> Record:
-    return record
-
-
 @dataclass(frozen=True, slots=True)
 class VerdictKind:
     """How results of a kind are compared, and what a baseline keeps of them.
@@ -40,9 +32,9 @@ class VerdictKind:
 
     judge: Judge | None = None
     rule: str = ""
-    capture: Callable[[Record, Record], str] = _client_capture
+    capture: Callable[[Record, Record], str] = lambda _base, _new: CAPTURE_FILE
     keeps_captures: bool = False
-    trim: Callable[[Record], Record] = _whole
+    trim: Callable[[Record], Record] = lambda record: record
 
 
 def verdicts_of(kind: str) -> VerdictKind:

@@ -42,22 +42,15 @@ MAX_PACKETS = 3
 SHOWN_PARTS = 6
 VALUE_LENGTH = 40
 MISSING = "-"
-HEADINGS: dict[Verdict, str] = {
-    "different": "DIFFERENT",
-    "inconclusive": "INCONCLUSIVE",
-    "same": "SAME",
-}
-DRAWN: dict[Verdict, str] = {
-    "different": "beyond the spread of draws",
-    "inconclusive": "of too few draws or no number",
-    "same": "within the spread of draws",
-}
-PARTINGS: dict[Parting, str] = {
-    "acknowledgement": "TCP acknowledges at another time in {}",
-    "request": "the client asks in another order in {}",
-    "other": "another packet comes in {}",
-    "none": "the packets come in the same order in {}",
-}
+HEADINGS: dict[Verdict, str] = {"different": "DIFFERENT", "inconclusive": "INCONCLUSIVE",
+                                "same": "SAME"}  # fmt: skip
+DRAWN: dict[Verdict, str] = {"different": "beyond the spread of draws",
+                             "inconclusive": "of too few draws or no number",
+                             "same": "within the spread of draws"}  # fmt: skip
+PARTINGS: dict[Parting, str] = {"acknowledgement": "TCP acknowledges at another time in {}",
+                                "request": "the client asks in another order in {}",
+                                "other": "another packet comes in {}",
+                                "none": "the packets come in the same order in {}"}  # fmt: skip
 SIZES: dict[Direction, str] = {"slower": "larger", "faster": "smaller"}
 """Of what is no time."""
 SHORT: dict[Parting, str] = {"acknowledgement": "ack", "request": "request"}
@@ -161,16 +154,9 @@ def _within(comparison: Comparison, verdict: Verdict) -> str:
 
 def notes_of(comparison: Comparison) -> list[str]:
     """Return what a reader must know beside the cells: what is under test, and what decided."""
-    return [
-        *judged_by(comparison),
-        *summary(comparison),
-        *attributed(comparison),
-        *missed(comparison),
-        *under_test(comparison),
-        *comparison.notes,
-        *ranks_of(comparison),
-        rule(comparison),
-    ]
+    return [*judged_by(comparison), *summary(comparison), *attributed(comparison),
+            *missed(comparison), *under_test(comparison), *comparison.notes, *ranks_of(comparison),
+            rule(comparison)]  # fmt: skip
 
 
 def judged_by(comparison: Comparison) -> list[str]:
@@ -378,11 +364,8 @@ def attributed(comparison: Comparison) -> list[str]:
 
 def missed(comparison: Comparison) -> list[str]:
     """Return what of its patches the new kernel has not."""
-    return (
-        [f"The kernel in NEW has not all of what was changed: {comparison.misses}."]
-        if comparison.misses
-        else []
-    )
+    said = f"The kernel in NEW has not all of what was changed: {comparison.misses}."
+    return [said] if comparison.misses else []
 
 
 def _describe_client(comparison: Comparison, client: str, overview: Overview) -> str:

@@ -12,9 +12,8 @@ from analysis.verdicts.compare.kind import VerdictKind
 from testbed.base.errors import ConfigurationError
 from testbed.kinds import KINDS
 
-ROOMS = {
-    "records": RecordKind, "tables": TableKind, "report": ReportKind, "verdicts": VerdictKind,
-}  # fmt: skip
+ROOMS = {"records": RecordKind, "tables": TableKind, "report": ReportKind,
+         "verdicts": VerdictKind}  # fmt: skip
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -24,15 +24,10 @@ SWEEP = pd.DataFrame(
     ]
 )  # fmt: skip
 MODEL = SWEEP[["rtt_ms", "tfo"]].drop_duplicates().assign(plt_ms=lambda f: 450 + 5 * f["rtt_ms"])
-SAVED = pd.DataFrame(
-    {
-        "cell": ["amazon 20 ms", "amazon 100 ms", "wsj 20 ms"],
-        "saved_pct": [4.0, None, -2.5],
-        "low": [3.0, None, -4.0],
-        "high": [5.5, None, -1.0],
-        "kernel_version": ["7.3", "7.3", "7.3"],
-    }
-)
+SAVED = pd.DataFrame({
+    "cell": ["amazon 20 ms", "amazon 100 ms", "wsj 20 ms"], "saved_pct": [4.0, None, -2.5],
+    "low": [3.0, None, -4.0], "high": [5.5, None, -1.0], "kernel_version": ["7.3", "7.3", "7.3"],
+})  # fmt: skip
 
 
 def draw_lines() -> Plot:
@@ -170,32 +165,24 @@ def test_an_empty_interval_keeps_its_label() -> None:
     assert rows["wsj 20 ms"]["low"] == -4.0
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: lines(SWEEP, "rtt", "plt"),
-        lambda: heatmap(SWEEP, "rtt", "tfo", "plt"),
-        lambda: cdf(SWEEP, "plt", "rtt"),
-        lambda: intervals(SAVED, "rtt", "plt", "low", "high"),
-        lambda: paired(SAVED, "cell", "plt", "rtt"),
-    ],
-)
+@pytest.mark.parametrize("draw", [lambda: lines(SWEEP, "rtt", "plt"),
+                                  lambda: heatmap(SWEEP, "rtt", "tfo", "plt"),
+                                  lambda: cdf(SWEEP, "plt", "rtt"),
+                                  lambda: intervals(SAVED, "rtt", "plt", "low", "high"),
+                                  lambda: paired(SAVED, "cell", "plt", "rtt")])  # fmt: skip
 def test_all_missing_columns_are_named_at_once(draw: Callable[[], Plot]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         draw()
     assert "'rtt'" in str(caught.value) and "'plt'" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda empty: lines(empty, "cell", "saved_pct"),
-        lambda empty: heatmap(empty, "cell", "cell", "saved_pct"),
-        lambda empty: cdf(empty, "saved_pct"),
-        lambda empty: intervals(empty, "cell", "saved_pct", "low", "high"),
-        lambda empty: paired(empty, "cell", "saved_pct", "kernel_version"),
-    ],
-)
+@pytest.mark.parametrize("draw", [
+    lambda empty: lines(empty, "cell", "saved_pct"),
+    lambda empty: heatmap(empty, "cell", "cell", "saved_pct"),
+    lambda empty: cdf(empty, "saved_pct"),
+    lambda empty: intervals(empty, "cell", "saved_pct", "low", "high"),
+    lambda empty: paired(empty, "cell", "saved_pct", "kernel_version"),
+])  # fmt: skip
 def test_nothing_to_draw_is_told(draw: Callable[[pd.DataFrame], Plot]) -> None:
     empty = SAVED.assign(saved_pct=float("nan"))
     with pytest.raises(ConfigurationError, match="nothing to draw"):

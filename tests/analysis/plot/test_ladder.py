@@ -32,13 +32,9 @@ def exchange(
     return Exchange(("client",), ("server",), WAY_MS, rungs, remarks, rules)
 
 
-HANDSHAKE = (
-    to_server(0, "SYN, cookie 7051…, data 5"),
-    to_client(50, "SYN-ACK 6"),
-    to_client(50.01, "data 7, ACK 6"),
-    to_server(100, "ACK 1"),
-    to_server(100.02, "ACK 8"),
-)
+HANDSHAKE = (to_server(0, "SYN, cookie 7051…, data 5"), to_client(50, "SYN-ACK 6"),
+             to_client(50.01, "data 7, ACK 6"), to_server(100, "ACK 1"),
+             to_server(100.02, "ACK 8"))  # fmt: skip
 
 
 def written(layout: Layout, kind: str) -> list[Text]:
@@ -212,9 +208,7 @@ def any_exchange(seed: int) -> Exchange:
 
 
 def test_texts_never_overlap_whatever_happens() -> None:
-    assert {
-        seed: found for seed in range(25) if (found := overlaps(lay_out(any_exchange(seed))))
-    } == {}
+    assert {n: found for n in range(25) if (found := overlaps(lay_out(any_exchange(n))))} == {}
 
 
 def test_an_ordinary_ladder_has_no_arrow_through_its_text() -> None:

@@ -8,20 +8,13 @@ import pytest
 from analysis.plot.rows import column_title, decimals, panel_text, read_rows, value_text
 
 
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("rtt_ms", "RTT (ms)"),
-        ("plt_ms", "Page load time (ms)"),
-        ("plt_s", "Page load time (s)"),
-        ("initcwnd_segments", "Initial window (segments)"),
-        ("down_kbit", "Down (kbit/s)"),
-        ("saved_by_reuse_pct", "Saved by reuse (%)"),
-        ("tfo", "Fast Open"),
-        ("connections", "Connections"),
-        ("Latency without handshake (ms)", "Latency without handshake (ms)"),
-    ],
-)
+@pytest.mark.parametrize(("name", "title"), [
+    ("rtt_ms", "RTT (ms)"), ("plt_ms", "Page load time (ms)"), ("plt_s", "Page load time (s)"),
+    ("initcwnd_segments", "Initial window (segments)"), ("down_kbit", "Down (kbit/s)"),
+    ("saved_by_reuse_pct", "Saved by reuse (%)"), ("tfo", "Fast Open"),
+    ("connections", "Connections"),
+    ("Latency without handshake (ms)", "Latency without handshake (ms)"),
+])  # fmt: skip
 def test_titles_have_words_and_units(name: str, title: str) -> None:
     assert column_title(name) == title
 

@@ -18,14 +18,11 @@ def test_values_are_inside_and_ticks_are_few_and_round(values: list[float], wide
     assert [value for value, _ in ticks] == sorted(value for value, _ in ticks)
 
 
-@pytest.mark.parametrize(
-    ("domain", "texts"),
-    [
-        ((0.0, 2000.0), ["0", "500", "1,000", "1,500", "2,000"]),
-        ((-4.0, 6.0), ["\u22124", "\u22122", "0", "2", "4", "6"]),
-        ((0.0, 0.5), ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5"]),
-    ],
-)
+@pytest.mark.parametrize(("domain", "texts"), [
+    ((0.0, 2000.0), ["0", "500", "1,000", "1,500", "2,000"]),
+    ((-4.0, 6.0), ["\u22124", "\u22122", "0", "2", "4", "6"]),
+    ((0.0, 0.5), ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5"]),
+])  # fmt: skip
 def test_texts_of_ticks(domain: tuple[float, float], texts: list[str]) -> None:
     scale = make_scale({"domain": domain}, (), 0.0, 200.0)
     assert [text for _, text in scale.ticks()] == texts
@@ -66,15 +63,10 @@ def test_a_logarithmic_scale_ends_at_powers_of_ten(values: list[float], high: in
     assert scale.at((ticks[0] * ticks[-1]) ** 0.5) == pytest.approx(middle)
 
 
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
-        ((3.0, 2500.0), ["1", "10", "100", "1,000", "10,000"]),
-        ((0.02, 0.9), ["0.01", "0.1", "1"]),
-        ((2.0, 9.0), ["1", "2", "5", "10"]),
-        ((10.0,), ["10", "20", "50", "100"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "texts"), [
+    ((3.0, 2500.0), ["1", "10", "100", "1,000", "10,000"]), ((0.02, 0.9), ["0.01", "0.1", "1"]),
+    ((2.0, 9.0), ["1", "2", "5", "10"]), ((10.0,), ["10", "20", "50", "100"]),
+])  # fmt: skip
 def test_texts_of_a_logarithmic_scale(values: tuple[float, ...], texts: list[str]) -> None:
     scale = make_scale({"type": "log"}, values, 200.0, 0.0)
     assert [text for _, text in scale.ticks()] == texts

@@ -78,17 +78,14 @@ def test_who_does_not_give_a_metric_is_named() -> None:
     assert describe_absence(cells(broken(record(OFF), "timeout"), metric=FCP)) == []
 
 
-@pytest.mark.parametrize(
-    ("counted", "lost", "safe", "status"),
-    [
-        (6, 0, None, "proven"),
-        (6, 1, True, "6 of 7 count, 1 unproven"),
-        (6, 4, True, "6 of 10 count, 4 unproven"),
-        (6, 6, False, "6 of 12 count, 6 unproven, median not safe"),
-        (20, 8, True, "20 of 28 count, 8 unproven"),
-        (20, 10, False, "20 of 30 count, 10 unproven, median not safe"),
-    ],
-)
+@pytest.mark.parametrize(("counted", "lost", "safe", "status"), [
+    (6, 0, None, "proven"),
+    (6, 1, True, "6 of 7 count, 1 unproven"),
+    (6, 4, True, "6 of 10 count, 4 unproven"),
+    (6, 6, False, "6 of 12 count, 6 unproven, median not safe"),
+    (20, 8, True, "20 of 28 count, 8 unproven"),
+    (20, 10, False, "20 of 30 count, 10 unproven, median not safe"),
+])  # fmt: skip
 def test_draws_that_were_lost(counted: int, lost: int, safe: bool | None, status: str) -> None:
     """They may all have been slow: the median of all of them is then none that was measured."""
     (condition,) = conditions(["amazon"], [20.0], [False])

@@ -98,31 +98,26 @@ def test_all_loads_together(good: Record) -> None:
     assert coverage_of([]).whole and coverage_of([]).exact_pct is None
 
 
-@pytest.mark.parametrize(
-    ("counted", "told"),
-    [
-        (ReplayCoverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
-        (
-            ReplayCoverage(62, loads=2, sockets=2),
-            "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
-            "carry is no HTTP, and no replay has it.",
-        ),
-        (
-            ReplayCoverage(97, 2, 1, 0, 4),
-            "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed.",
-        ),
-        (
-            ReplayCoverage(10, 0, 0, 3, 1),
-            "100.00 % of 10 requests were answered exactly; 0 inexactly, 0 missed, "
-            "and 3 recorded were not made.",
-        ),
-        (
-            ReplayCoverage(62, loads=1, made_bytes=400, made_up=7, made_up_bytes=100),
-            "All 62 requests of 1 load were answered exactly. 7 bodies were never recorded and are "
-            "made up in their size: 25 % of all bytes.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("counted", "told"), [
+    (ReplayCoverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
+    (
+        ReplayCoverage(62, loads=2, sockets=2),
+        "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
+        "carry is no HTTP, and no replay has it.",
+    ),
+    (ReplayCoverage(97, 2, 1, 0, 4),
+     "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed."),
+    (
+        ReplayCoverage(10, 0, 0, 3, 1),
+        "100.00 % of 10 requests were answered exactly; 0 inexactly, 0 missed, "
+        "and 3 recorded were not made.",
+    ),
+    (
+        ReplayCoverage(62, loads=1, made_bytes=400, made_up=7, made_up_bytes=100),
+        "All 62 requests of 1 load were answered exactly. 7 bodies were never recorded and are "
+        "made up in their size: 25 % of all bytes.",
+    ),
+])  # fmt: skip
 def test_in_words(counted: ReplayCoverage, told: str) -> None:
     assert describe(counted) == told
 
@@ -167,17 +162,14 @@ def test_the_table_has_the_counts_of_both_arms(tls: Path) -> None:
 def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     summary: dict[str, Any] = json.loads((tls / "summary.json").read_text())
     cell = summary["cells"][2]
-    assert cell["coverage"] == {
-        "exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1, "pinned": 0,
-        "sockets": 0, "due": 0, "due_bytes": 0, "made_bytes": 0, "made_up": 0, "made_up_bytes": 0,
-    }  # fmt: skip
+    assert cell["coverage"] == {"exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1,
+                                "pinned": 0, "sockets": 0, "due": 0, "due_bytes": 0,
+                                "made_bytes": 0, "made_up": 0, "made_up_bytes": 0}  # fmt: skip
     (trial,) = cell["trials"]
     assert trial["pinned"] is False
     assert [one["asked"][-6:] for one in trial["replay"]["inexact"]] == [
-        "170000",
-        "170001",
-        "170002",
-    ]
+        "170000", "170001", "170002",
+    ]  # fmt: skip
     failed = summary["cells"][1]["trials"][0]
     assert failed["outcome"] == "failed" and failed["plt_ms"] is None
     assert len(failed["replay"]["missed"]) == 3

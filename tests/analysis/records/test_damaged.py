@@ -36,24 +36,16 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "named"),
-    [
-        ((*CONDITION, "tcp"), 7, "tcp"),
-        ((*CONDITION, "tcp", "tfo"), [1], "tfo"),
-        ((*CONDITION, "link"), {"a": 1}, "link.a"),
-        ((*CONDITION, "page"), {}, "page"),
-        ((*CONDITION, "client"), -1, "client"),
-        ((*CONDITION, "link", "down_kbit"), NAN, "NaN"),
-        ((*CONDITION, "link", "rtt_ms"), "20", "rtt_ms"),
-        ((*CONDITION, "later"), True, "later"),
-        (("experiment", "repetitions"), ENDLESS, "Infinity"),
-        (("experiment", "until_ci_pct"), "x", "until_ci_pct"),
-        (("experiment", "conditions"), 3, "conditions"),
-        (("experiment",), [], "experiment"),
-        (("environment", "parts"), 1, "parts"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "named"), [
+    ((*CONDITION, "tcp"), 7, "tcp"), ((*CONDITION, "tcp", "tfo"), [1], "tfo"),
+    ((*CONDITION, "link"), {"a": 1}, "link.a"), ((*CONDITION, "page"), {}, "page"),
+    ((*CONDITION, "client"), -1, "client"), ((*CONDITION, "link", "down_kbit"), NAN, "NaN"),
+    ((*CONDITION, "link", "rtt_ms"), "20", "rtt_ms"), ((*CONDITION, "later"), True, "later"),
+    (("experiment", "repetitions"), ENDLESS, "Infinity"),
+    (("experiment", "until_ci_pct"), "x", "until_ci_pct"),
+    (("experiment", "conditions"), 3, "conditions"), (("experiment",), [], "experiment"),
+    (("environment", "parts"), 1, "parts"),
+])  # fmt: skip
 def test_a_damaged_manifest_is_refused(
     results: Path, path: tuple[str | int, ...], value: object, named: str
 ) -> None:

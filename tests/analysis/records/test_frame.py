@@ -47,11 +47,8 @@ def test_a_row_for_each_trial_in_the_order_of_ids() -> None:
     assert set(flatten(OFF)) < set(frame.columns)
     on = frame[frame["tfo"]].iloc[0]
     assert (on["plt_ms"], on["rtt_ms"], on["page"], on["outcome"]) == (
-        1500.25,
-        100.0,
-        "amazon",
-        "ok",
-    )
+        1500.25, 100.0, "amazon", "ok",
+    )  # fmt: skip
     assert on["syns_with_payload"] == on["connections"] > 0
 
 
@@ -101,9 +98,8 @@ def test_empty_results_have_all_columns() -> None:
 
 
 def test_requests_in_the_order_of_their_starts_and_cold_once_for_each_connection() -> None:
-    good = requests_of(
-        record(OFF, 0), ("c", 30.0, 90.0, "2"), ("a", 0.0, 20.0, "1"), ("b", 25.0, 40.5, "1"),
-    )  # fmt: skip
+    good = requests_of(record(OFF, 0), ("c", 30.0, 90.0, "2"), ("a", 0.0, 20.0, "1"),
+                       ("b", 25.0, 40.5, "1"))  # fmt: skip
     frame = request_frame(results_of(good))
     assert list(frame.columns) == list(request_columns(PAGE_LOADS))
     assert list(frame["url"]) == ["a", "b", "c"]

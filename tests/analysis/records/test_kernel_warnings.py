@@ -39,27 +39,21 @@ OLDER = """\
 def test_a_warning_is_its_first_line_and_the_functions_below_it() -> None:
     ((title, lines),) = parse_warnings(WARNING)
     assert title == "WARNING: net/ipv4/tcp.c:1450 at tcp_sendmsg+0x8f/0xa0"
-    assert lines == (
-        "WARNING: net/ipv4/tcp.c:1450 at tcp_sendmsg+0x8f/0xa0, CPU#0: nginx/24",
-        "[<6040c92f>] ? tcp_sendmsg+0x8f/0xa0",
-        "[<60300945>] ? sock_write_iter+0x95/0x110",
-    )
+    assert lines == ("WARNING: net/ipv4/tcp.c:1450 at tcp_sendmsg+0x8f/0xa0, CPU#0: nginx/24",
+                     "[<6040c92f>] ? tcp_sendmsg+0x8f/0xa0",
+                     "[<60300945>] ? sock_write_iter+0x95/0x110")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "WARNING: possible circular locking dependency detected",
-        "WARNING: suspicious RCU usage",
-        "BUG: sleeping function called from invalid context at net/core/sock.c:3",
-        "UBSAN: shift-out-of-bounds in net/ipv4/tcp_input.c:12:3",
-        "Kernel panic - not syncing: Kernel mode fault at addr 0x8, ip tcp_sendmsg+0x15/0x60",
-        "rcu: INFO: rcu_sched self-detected stall on CPU",
-        "nginx invoked oom-killer: gfp_mask=0xcc0, order=0",
-        "TCP: Attempt to release TCP socket in state 1 0000000012345678",
-        "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "WARNING: possible circular locking dependency detected", "WARNING: suspicious RCU usage",
+    "BUG: sleeping function called from invalid context at net/core/sock.c:3",
+    "UBSAN: shift-out-of-bounds in net/ipv4/tcp_input.c:12:3",
+    "Kernel panic - not syncing: Kernel mode fault at addr 0x8, ip tcp_sendmsg+0x15/0x60",
+    "rcu: INFO: rcu_sched self-detected stall on CPU",
+    "nginx invoked oom-killer: gfp_mask=0xcc0, order=0",
+    "TCP: Attempt to release TCP socket in state 1 0000000012345678",
+    "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+])  # fmt: skip
 def test_each_kind_of_complaint_is_found(line: str) -> None:
     ((title, lines),) = parse_warnings(f"[    1.000000] Linux\n[    2.500000] {line}\n")
     assert (title, lines) == (line, (line,))

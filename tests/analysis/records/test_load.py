@@ -19,12 +19,9 @@ def good() -> Record:
 
 
 def test_last_ok_attempt_counts(good: Record) -> None:
-    attempts = [
-        replace(broken(good, "timeout"), attempt=1),
-        replace(good, attempt=2, reason="second"),
-        replace(good, attempt=3, reason="third"),
-        replace(broken(good, "unproven"), attempt=4),
-    ]
+    attempts = [replace(broken(good, "timeout"), attempt=1),
+                replace(good, attempt=2, reason="second"), replace(good, attempt=3, reason="third"),
+                replace(broken(good, "unproven"), attempt=4)]  # fmt: skip
     for order in (attempts, attempts[::-1]):
         (chosen,) = settle_attempts(order)
         assert chosen.reason == "third"
@@ -58,15 +55,10 @@ def elsewhere(what: str, value: str) -> Record:
     return replace(other, trial=trial, trial_id=trial.id)
 
 
-@pytest.mark.parametrize(
-    ("what", "value"),
-    [
-        ("environment id", "ffff"),
-        ("kernel", "host"),
-        ("kernel version", "6.1"),
-        ("version of client chromium", "Chrome/1"),
-    ],
-)
+@pytest.mark.parametrize(("what", "value"), [
+    ("environment id", "ffff"), ("kernel", "host"), ("kernel version", "6.1"),
+    ("version of client chromium", "Chrome/1"),
+])  # fmt: skip
 def test_refuses_to_pool(good: Record, what: str, value: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_identity([good, elsewhere(what, value)])

@@ -67,9 +67,8 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
         "page load time", "load time", "load times", "page load",
     )  # fmt: skip
     ttfb = find_metric("ttfb_ms")
-    assert (ttfb.word, ttfb.words, ttfb.thing) == (
-        "time to first byte", "times to first byte", "time to first byte",
-    )  # fmt: skip
+    assert (ttfb.word, ttfb.words, ttfb.thing) == ("time to first byte", "times to first byte",
+                                                   "time to first byte")  # fmt: skip
 
 
 def test_what_a_load_does_not_have_is_no_number() -> None:

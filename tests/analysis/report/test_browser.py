@@ -11,13 +11,7 @@ import pytest
 
 from analysis.report.document import write_reports
 from testbed.base import proc
-from tests.analysis.sample import (
-    conditions,
-    experiment,
-    record,
-    write_results,
-    write_tls_sample,
-)
+from tests.analysis.sample import conditions, experiment, record, write_results, write_tls_sample
 
 pytestmark = pytest.mark.browser
 
@@ -26,10 +20,8 @@ BROWSER = "chromium-headless-shell"
 
 def dump(page: Path, profile: Path, width: int) -> str:
     """The document after its scripts ran, in a window ``width`` pixels wide."""
-    argv = (
-        BROWSER, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
-        f"--window-size={width},900", "--dump-dom", page.as_uri(),
-    )  # fmt: skip
+    argv = (BROWSER, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+            f"--window-size={width},900", "--dump-dom", page.as_uri())  # fmt: skip
     return proc.run(argv, timeout_s=300).stdout
 
 
@@ -96,12 +88,10 @@ def test_the_page_never_scrolls_sideways(
               "sweep": lambda: write_sweep(tmp_path / "sweep")}[content]()  # fmt: skip
     write_reports(folder)
     page = tmp_path / "probe.html"
-    page.write_text(
-        probe(
-            (folder / "report.html").read_text(),
-            "document.title=document.documentElement.scrollWidth+' '+innerWidth",
-        )
-    )
+    page.write_text(probe(
+        (folder / "report.html").read_text(),
+        "document.title=document.documentElement.scrollWidth+' '+innerWidth",
+    ))  # fmt: skip
     found = re.search(r"<title>(\d+) (\d+)</title>", dump(page, tmp_path / "profile", width))
     assert found is not None
     assert int(found[1]) <= int(found[2]) == width

@@ -29,16 +29,11 @@ COMMANDS = tuple(
 def executed_record(spec: LabCommand, exit_status: int = 0) -> Record:
     """A proven record of ``spec``."""
     trial = Trial(spec, 0, 0, "virtual", "7.3")
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        outcome="ok",
-        environment=ENVIRONMENT.id,
-        lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
-        measured=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
-        proof=Proof(1, 1, 0, 0, 0, 0, 0, {}, {}),
-        artefacts={"client.pcap": "0" * 64, "command.out": "1" * 64},
-    )
+    return Record(trial_id=trial.id, trial=trial, outcome="ok", environment=ENVIRONMENT.id,
+                  lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
+                  measured=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
+                  proof=Proof(1, 1, 0, 0, 0, 0, 0, {}, {}),
+                  artefacts={"client.pcap": "0" * 64, "command.out": "1" * 64})  # fmt: skip
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from analysis.records.results import read_results
 from analysis.report.publications import find_publication
 from analysis.report.verdict import findings
 from analysis.tables.table import make_table
-from tests.analysis.sample import broken, conditions, experiment, record, write_results
+from tests.analysis.sample import broken, conditions, experiment, record, tabled, write_results
 
 RTTS = (20.0, 100.0, 200.0)
 BASE_MS = 1000.0
@@ -48,8 +48,7 @@ def test_cells_that_lost_draws_say_how_many_and_why(tmp_path: Path) -> None:
     records = [record(cell, seed, 1000.0 + seed) for cell in cells for seed in range(7)]
     records[6] = broken(records[6], "unproven")
     records[10:14] = [broken(each, "timeout") for each in records[10:14]]
-    write_results(tmp_path, records, experiment(7, conditions=cells, reference=None))
-    said = findings(make_table(cells_of(read_results(tmp_path)), None))
+    said = findings(tabled(tmp_path, records, 7))
     why = "3 of 20 SYNs carry no request (cs-server 10.0.0.7: no cookie)"
     assert (
         f"amazon, 20 ms: 6 of 7 count, 1 unproven ({why}), and its median stays within its "
@@ -69,8 +68,7 @@ def test_what_answered_by_quic(tmp_path: Path) -> None:
         replace(load, replay=replace(replay, quic=stack))
         for load, replay, stack in zip(loads, replays, stacks, strict=True)
     ]
-    write_results(tmp_path, loads, experiment(1, conditions=cells, reference=None))
-    said = findings(make_table(cells_of(read_results(tmp_path)), None))
+    said = findings(tabled(tmp_path, loads))
     assert f"By QUIC answered {stacks[0]} (initial window, algorithm)." in said
 
 
@@ -79,9 +77,8 @@ def test_what_a_client_chose_that_was_offered_both(tmp_path: Path) -> None:
     load = record(cell, 0, 1000.0)
     assert load.proof is not None
     chosen = {"4": 16, "6": 0, "6.unanswered": 9, "fallback_ms": 300.7}
-    loads = [replace(load, proof=replace(load.proof, ip=chosen))]
-    write_results(tmp_path, loads, experiment(1, conditions=[cell], reference=None))
+    load = replace(load, proof=replace(load.proof, ip=chosen))
     assert (
         "amazon, 20 ms: 16 connections over IPv4 and 0 connections over IPv6, 9 over IPv6 in vain; "
         "IPv4 followed after 300.7 ms."
-    ) in findings(make_table(cells_of(read_results(tmp_path)), None))
+    ) in findings(tabled(tmp_path, [load]))

@@ -87,16 +87,13 @@ def test_of_many_cells_the_first_are_named(tmp_path: Path) -> None:
     assert said[-1].startswith(f"So did {MAX_CELLS} more cells")
 
 
-@pytest.mark.parametrize(
-    ("values", "sizes"),
-    [
-        ([1962.0, 1963.0, 3020.0], (2, 1)),
-        ([3020.0, 1962.0, 3021.0, 1963.0, 1964.0, 3022.0], (3, 3)),
-        ([1945.8, 1956.5, 1976.6], None),  # modes closer than 5 % of the median
-        ([1000.0, 1200.0, 1400.0, 1600.0], None),  # spread out, without a gap
-        ([1962.0, 3020.0], None),  # two values are always apart
-    ],
-)
+@pytest.mark.parametrize(("values", "sizes"), [
+    ([1962.0, 1963.0, 3020.0], (2, 1)),
+    ([3020.0, 1962.0, 3021.0, 1963.0, 1964.0, 3022.0], (3, 3)),
+    ([1945.8, 1956.5, 1976.6], None),  # modes closer than 5 % of the median
+    ([1000.0, 1200.0, 1400.0, 1600.0], None),  # spread out, without a gap
+    ([1962.0, 3020.0], None),  # two values are always apart
+])  # fmt: skip
 def test_two_humps(values: list[float], sizes: tuple[int, int] | None) -> None:
     humps = two_humps(values)
     assert (humps and tuple(map(len, humps))) == sizes

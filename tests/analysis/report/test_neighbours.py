@@ -52,10 +52,8 @@ def test_flows_and_a_call(tmp_path: Path, second: float, fairness: str) -> None:
     first, other, call, video = written(tmp_path, flows)
     assert first[-15:-10] == ["bulk up 2x, up 1", "60", "23.4", fairness, "7"]  # of 256 kbit/s
     assert other[-15] == "bulk up 2x, up 2"
-    assert call[-15:] == [
-        "call, up 1", "64", "25.0", MISSING, MISSING, "25.0", "20.0", "30.5", "40.0", "1.5",
-        "70.0", "3.60", MISSING, MISSING, MISSING,
-    ]  # fmt: skip
+    assert call[-15:] == ["call, up 1", "64", "25.0", MISSING, MISSING, "25.0", "20.0", "30.5",
+                          "40.0", "1.5", "70.0", "3.60", MISSING, MISSING, MISSING]  # fmt: skip
     assert video[-15] == "video down 800kbit, down 1"
     assert video[-3:] == ["3", "812.5", MISSING]
 

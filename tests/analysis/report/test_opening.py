@@ -13,11 +13,10 @@ from tests.analysis.sample import conditions, record, report_section
 from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
-FIRST = VisitProof(
-    tcp=14, quic=0, hellos=14, hello_bytes=25180, offered={"x25519": 14, "x25519mlkem768": 14},
-    agreed={"x25519mlkem768": 14}, resumed=0, early=0, early_bytes=0, accepted=0,
-    early_requests=0, round_trips=6.625, up_bytes=69826, down_bytes=394059,
-)  # fmt: skip
+FIRST = VisitProof(tcp=14, quic=0, hellos=14, hello_bytes=25180,
+                   offered={"x25519": 14, "x25519mlkem768": 14}, agreed={"x25519mlkem768": 14},
+                   resumed=0, early=0, early_bytes=0, accepted=0, early_requests=0,
+                   round_trips=6.625, up_bytes=69826, down_bytes=394059)  # fmt: skip
 LAST = replace(FIRST, resumed=6, early=6, early_bytes=3210, early_requests=9, round_trips=3.5)
 
 

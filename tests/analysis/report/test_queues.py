@@ -15,13 +15,10 @@ from analysis.kinds.page_load.queues import (
     read_target_ms,
 )
 from analysis.plot import to_svg
-from analysis.records.cells import cells_of
-from analysis.records.results import read_results
 from analysis.report.document import write_reports
 from analysis.report.sections.sweep import rows_of
-from analysis.tables.table import ResultTable, make_table
 from testbed.model import FIFO, Condition, LinkSpec, Queueing, Record, TcpSpec
-from tests.analysis.sample import experiment, record, write_results
+from tests.analysis.sample import record, tabled
 
 FQ_CODEL = "fq_codel limit 10240p flows 1024 target 5ms interval 100ms"
 IDLE = Queueing(500, 0, 0, 0.0, 0.5, 0.9, None, 40.0, (900, *[0] * 63))
@@ -29,13 +26,9 @@ WAITED = Queueing(480, 12, 3, 40.0, 300.0, 420.5, 2600, 40.0, (420_500, 1000, *[
 
 
 def seen(
-    text: str,
-    down: Queueing,
-    up: Queueing,
-    plt_ms: float,
-    page: str = "amazon",
+    text: str, down: Queueing, up: Queueing, plt_ms: float, page: str = "amazon",
     traffic: str = "none",
-) -> Record:
+) -> Record:  # fmt: skip
     """A load behind a queue up, of which tc told ``text``."""
     asked = text.partition(" ")[0]
     link = LinkSpec(rtt_ms=20.0, qdisc_up=None if asked == FIFO else asked)
@@ -43,24 +36,15 @@ def seen(
     made = record(Condition(page, "chromium", link, tcp, traffic=traffic), 0, plt_ms)
     assert made.lab is not None and made.proof is not None
     knobs = {} if asked == FIFO else {"up.qdisc": text}
-    return replace(
-        made,
-        lab=replace(made.lab, knobs=made.lab.knobs | knobs),
-        proof=replace(made.proof, queueing={"down": down, "up": up}),
-    )
-
-
-def table_of(folder: Path, records: list[Record]) -> ResultTable:
-    asked = tuple(each.trial.condition_as(Condition) for each in records)
-    write_results(folder, records, experiment(conditions=asked, reference=None))
-    return make_table(cells_of(read_results(folder)), None)
+    return replace(made, lab=replace(made.lab, knobs=made.lab.knobs | knobs),
+                   proof=replace(made.proof, queueing={"down": down, "up": up}))  # fmt: skip
 
 
 PAIR = [seen(FIFO, IDLE, IDLE, 2000.0), seen(FQ_CODEL, IDLE, WAITED, 2680.0)]
 
 
 def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> None:
-    table = table_of(tmp_path, PAIR)
+    table = tabled(tmp_path, PAIR)
     (said,) = describe_queues(table)
     assert "up the line a packet of 1,500 bytes takes 46.9 ms at 256 kbit/s" in said
     assert "longer than the target of fq_codel, 5.0 ms. It dropped 12 and marked 3 of 492" in said
@@ -72,22 +56,19 @@ def test_a_target_that_is_shorter_than_a_packet_is_explained(tmp_path: Path) -> 
     assert "What packets waited before the line" in report
 
 
-@pytest.mark.parametrize(
-    "quiet",
-    [
-        seen(FQ_CODEL.replace("5ms", "60ms"), IDLE, WAITED, 2680.0),  # the target is longer
-        seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
-        seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
-        seen(FIFO, IDLE, WAITED, 2680.0),
-        seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
-    ],
-)
+@pytest.mark.parametrize("quiet", [
+    seen(FQ_CODEL.replace("5ms", "60ms"), IDLE, WAITED, 2680.0),  # the target is longer
+    seen(FQ_CODEL, IDLE, IDLE, 2680.0),  # nothing was dropped
+    seen("sfq limit 127p", IDLE, WAITED, 2680.0),  # it has no target
+    seen(FIFO, IDLE, WAITED, 2680.0),
+    seen(FQ_CODEL, IDLE, WAITED, 2680.0, traffic="bulk up"),  # beside others it may well drop
+])  # fmt: skip
 def test_what_needs_no_explanation(tmp_path: Path, quiet: Record) -> None:
-    assert describe_queues(table_of(tmp_path, [quiet])) == []
+    assert describe_queues(tabled(tmp_path, [quiet])) == []
 
 
 def test_a_figure_has_a_line_for_each_queue(tmp_path: Path) -> None:
-    rows = rows_of(table_of(tmp_path, PAIR))
+    rows = rows_of(tabled(tmp_path, PAIR))
     (panel,) = plan_waits(rows)  # down nothing waits
     assert panel.title == "amazon: up"
     svg = to_svg(panel.draw())
@@ -97,7 +78,7 @@ def test_a_figure_has_a_line_for_each_queue(tmp_path: Path) -> None:
 
 def test_a_run_of_plain_fifos_has_a_few_of_them(tmp_path: Path) -> None:
     loads = [seen(FIFO, WAITED, WAITED, 2000.0, page) for page in ("amazon", "wsj", "wikipedia")]
-    rows = rows_of(table_of(tmp_path, loads))
+    rows = rows_of(tabled(tmp_path, loads))
     assert len(plan_waits(rows)) == MAX_PLAIN
 
 
@@ -105,30 +86,22 @@ def test_of_many_figures_those_with_the_longest_waits_are_drawn(tmp_path: Path) 
     pages = [f"page{number}" for number in range(MAX_FIGURES + 3)]
     loads = [
         seen(
-            FQ_CODEL,
-            IDLE,
-            replace(
-                WAITED, peak_ms=2 + number / 1000, peaks_us=(2000 + number, *WAITED.peaks_us[1:])
-            ),
-            1.0,
-            page,
+            FQ_CODEL, IDLE,
+            replace(WAITED, peak_ms=2 + number / 1000,
+                    peaks_us=(2000 + number, *WAITED.peaks_us[1:])),
+            1.0, page,
         )
         for number, page in enumerate(pages)
-    ]
-    panels = plan_waits(rows_of(table_of(tmp_path, loads)))
+    ]  # fmt: skip
+    panels = plan_waits(rows_of(tabled(tmp_path, loads)))
     assert [panel.title for panel in panels] == [f"{page}: up" for page in pages[3:]]
 
 
-@pytest.mark.parametrize(
-    ("told", "target_ms"),
-    [
-        (FQ_CODEL, 5.0),
-        ("codel limit 1000p target 500us interval 100ms", 0.5),
-        ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
-        ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None),
-        ("pfifo limit 100p", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("told", "target_ms"), [
+    (FQ_CODEL, 5.0), ("codel limit 1000p target 500us interval 100ms", 0.5),
+    ("cake bandwidth unlimited diffserv3 rtt 100ms raw overhead 0", 5.0),
+    ("cake bandwidth 3Mbit diffserv3 rtt 100ms raw overhead 0", None), ("pfifo limit 100p", None),
+    ("", None),
+])  # fmt: skip
 def test_the_target_of_a_queue(told: str, target_ms: float | None) -> None:
     assert read_target_ms(told) == target_ms

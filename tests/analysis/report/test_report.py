@@ -134,9 +134,8 @@ def test_summary_holds_exact_values_proofs_and_captures(summary: dict[str, Any])
     assert summary["identity"]["environment"] == ENVIRONMENT.id
     assert summary["identity"]["parts"] == ENVIRONMENT.parts
     assert "facts" not in summary["identity"]
-    assert summary["counts"] == {
-        "lab_mismatch": 1, "not run": 1, "ok": 116, "timeout": 1, "unproven": 1,
-    }  # fmt: skip
+    assert summary["counts"] == {"lab_mismatch": 1, "not run": 1, "ok": 116, "timeout": 1,
+                                 "unproven": 1}  # fmt: skip
 
 
 def test_summary_gives_no_number_for_an_unproven_trial(summary: dict[str, Any]) -> None:
@@ -194,9 +193,8 @@ def test_report_shows_the_table_with_differences(reported: Path) -> None:
     ]
     assert len(rows) == 12
     amazon = rows[1]
-    assert [cell[0] for cell in amazon[:9]] == [
-        "amazon", "100", "2.720", "2.60", "2.240", "2.34", "17.6", "10", "+7.6",
-    ]  # fmt: skip
+    assert [cell[0] for cell in amazon[:9]] == ["amazon", "100", "2.720", "2.60", "2.240", "2.34",
+                                                "17.6", "10", "+7.6"]  # fmt: skip
 
 
 def hostile(url: str, folder: Path, reason: str) -> Page:
@@ -216,15 +214,10 @@ def hostile(url: str, folder: Path, reason: str) -> Page:
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
-NASTY = (
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "]]></style><img src=x onerror=alert(1)>",
-    "'\"><svg onload=alert(1)>",
-    "{{ 7 * 7 }}{% raw %}",
-    "javascript:alert(1)",
-    "\u202egnp.exe\u2028\x1b[31m\x00",
-)
+NASTY = ("</script><script>alert(1)</script>", "<!--<script>",
+         "]]></style><img src=x onerror=alert(1)>", "'\"><svg onload=alert(1)>",
+         "{{ 7 * 7 }}{% raw %}", "javascript:alert(1)",
+         "\u202egnp.exe\u2028\x1b[31m\x00")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
 from tests.analysis.sample import conditions as conditions_of
-from tests.analysis.sample import experiment, record, write_results
+from tests.analysis.sample import record, tabled
 from tests.measured import load_of
 
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2")
@@ -30,12 +30,10 @@ DNS: tuple[Dns, ...] = ("hosts", "resolver")
 
 
 def sweep(
-    pages: Iterable[str] = ("amazon",),
-    rtts: Iterable[float] = (20.0,),
-    windows: Iterable[int] = (10,),
-    reuse: Iterable[int | None] = (None,),
+    pages: Iterable[str] = ("amazon",), rtts: Iterable[float] = (20.0,),
+    windows: Iterable[int] = (10,), reuse: Iterable[int | None] = (None,),
     tfos: Iterable[bool] = (False,),
-) -> list[Condition]:
+) -> list[Condition]:  # fmt: skip
     return [
         Condition(page, "graph", LinkSpec(rtt_ms=rtt),
                   TcpSpec(tfo=tfo, initcwnd_segments=window, requests_per_connection=most))
@@ -45,9 +43,7 @@ def sweep(
 
 def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int = 0) -> ResultTable:
     """The table of a run of ``asked``; with ``few`` only so many requests in each load."""
-    records = [cut(record(c, seed), few) for c in asked for seed in range(seeds)]
-    write_results(folder, records, experiment(seeds, conditions=tuple(asked), reference=None))
-    return make_table(cells_of(read_results(folder)), None)
+    return tabled(folder, [cut(record(c, s), few) for c in asked for s in range(seeds)], seeds)
 
 
 def cut(one: Record, few: int) -> Record:
@@ -131,13 +127,8 @@ def test_times_far_apart_share_a_logarithmic_axis(
     tmp_path: Path, slowest_ms: float, ticks: tuple[str, ...]
 ) -> None:
     asked = sweep(rtts=map(float, range(10, 60, 10)))
-    loads = [
-        record(one, 0, plt_ms)
-        for one, plt_ms in zip(asked, [*[500.0] * 4, slowest_ms], strict=True)
-    ]
-    write_results(tmp_path, loads, experiment(1, conditions=tuple(asked), reference=None))
-    table = make_table(cells_of(read_results(tmp_path)), None)
-    drawn = next(one for one in make_sections(table) if one.anchor == "time-lines")
+    loads = [record(one, 0, ms) for one, ms in zip(asked, [*[500.0] * 4, slowest_ms], strict=True)]
+    drawn = section_of(tabled(tmp_path, loads), "time-lines")
     assert [tick for tick in ticks if f">{tick}<" not in drawn.drawings[0].svg] == []
 
 
@@ -156,8 +147,7 @@ def test_repeated_loads_have_intervals_where_they_differ(tmp_path: Path) -> None
 def test_equal_loads_have_no_intervals(tmp_path: Path) -> None:
     asked = conditions_of(["amazon"], [20.0])
     records = [cut(record(c, seed, 1000.0), 1) for c in asked for seed in range(12)]
-    write_results(tmp_path, records, experiment(12, conditions=asked, reference=None))
-    assert list(plans(make_table(cells_of(read_results(tmp_path)), None))) == ["chart"]
+    assert list(plans(tabled(tmp_path, records, 12))) == ["chart"]
 
 
 def test_four_loads_have_a_distribution_with_a_band(tmp_path: Path) -> None:
@@ -173,9 +163,7 @@ def test_every_load_is_a_mark_of_its_own(tmp_path: Path) -> None:
     asked = conditions_of(["amazon"], [20.0])
     humped = [2000.0, 2001.0, 2002.0, 2003.0, 2004.0, 3020.0]
     records = [record(c, seed, plt) for c in asked for seed, plt in enumerate(humped)]
-    write_results(tmp_path, records, experiment(6, conditions=asked, reference=None))
-    section = section_of(make_table(cells_of(read_results(tmp_path)), None), "intervals")
-    (figure,) = section.drawings
+    (figure,) = section_of(tabled(tmp_path, records, 6), "intervals").drawings
     marks = [float(x) for x in re.findall(r'<line x1="([0-9.]+)"[^>]*stroke-opacity', figure.svg)]
     assert len(marks) == len(records)
     wide = sorted(marks[:6])
@@ -198,8 +186,7 @@ def test_without_arms_lines_are_of_the_longest_axis_that_fits(tmp_path: Path) ->
 def test_an_unproven_load_is_in_no_figure(tmp_path: Path) -> None:
     asked = conditions_of(["amazon"], [20.0])
     records = [replace(record(c), outcome="failed", reason="no") for c in asked]
-    write_results(tmp_path, records, experiment(1, conditions=asked, reference=None))
-    assert make_sections(make_table(cells_of(read_results(tmp_path)), None)) == ()
+    assert make_sections(tabled(tmp_path, records)) == ()
 
 
 def test_of_many_figures_some_are_drawn_and_the_report_says_so(
@@ -254,9 +241,7 @@ def test_a_bar_that_is_missing_says_why(tmp_path: Path) -> None:
     asked = conditions_of(["amazon"], [20.0, 100.0])
     records = [record(one) for one in asked]
     records[-1] = replace(records[-1], outcome="failed", reason="no")
-    write_results(tmp_path, records, experiment(1, conditions=asked, reference=None))
-    table = make_table(cells_of(read_results(tmp_path)), None)
-    assert "on: failed" in section_of(table, "chart").drawings[0].svg
+    assert "on: failed" in section_of(tabled(tmp_path, records), "chart").drawings[0].svg
 
 
 def test_too_many_bars_are_left_to_the_table(tmp_path: Path) -> None:

@@ -31,13 +31,10 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_terminal_shows_throughput_response_times_and_failures(folder: Path) -> None:
     heading, _, first, *rest = render_table(folder, 120).splitlines()
-    assert heading.split() == [
-        "mechanism", "rate", "replies", "1/s", "response", "p50", "ms", "mean", "ms", "p99", "ms",
-        "failed", "%", "n", "proof",
-    ]  # fmt: skip
-    assert first.split() == [
-        "default", "600", "1/s", "600.0", "4.50", "5.00", "9.50", "0.0", "1/1", "proven",
-    ]  # fmt: skip
+    assert heading.split() == ["mechanism", "rate", "replies", "1/s", "response", "p50", "ms",
+                               "mean", "ms", "p99", "ms", "failed", "%", "n", "proof"]  # fmt: skip
+    assert first.split() == ["default", "600", "1/s", "600.0", "4.50", "5.00", "9.50", "0.0", "1/1",
+                             "proven"]  # fmt: skip
     assert any(line.split()[:4] == ["default", "1400", "1/s", "900.0"] for line in rest)
 
 

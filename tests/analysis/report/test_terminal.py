@@ -57,15 +57,7 @@ def test_other_sweeps(tmp_path: Path) -> None:
     write_results(tmp_path, records, experiment(1, conditions=cells, reference=None))
     lines = render_table(tmp_path, 100).splitlines()
     assert lines[0].split()[:4] == ["page", "RTT", "initial", "window"]
-    assert lines[2].split() == [
-        "amazon",
-        "20",
-        "ms",
-        "3",
-        "1234.5",
-        "1/1",
-        "proven",
-    ]
+    assert lines[2].split() == ["amazon", "20", "ms", "3", "1234.5", "1/1", "proven"]
     assert lines[3].endswith("lab mismatch")
 
 

@@ -38,10 +38,8 @@ def test_a_pair_has_both_arms_and_the_gain_of_each_moment(tmp_path: Path) -> Non
             record(ON), ttfb_ms=155.0, fp_ms=300.0, fcp_ms=400.0, lcp_ms=450.0, cls=0.0
         ),
     )
-    assert cells(section) == [
-        "100 ms", "310.0", "155.0", "50.0", "400", "300", "25.0", "500", "400", "20.0",
-        "600", "450", "25.0", "0.0016", "0.0000",
-    ]  # fmt: skip
+    assert cells(section) == ["100 ms", "310.0", "155.0", "50.0", "400", "300", "25.0", "500",
+                              "400", "20.0", "600", "450", "25.0", "0.0016", "0.0000"]  # fmt: skip
     assert "rounds paints to 4 ms" in section
     assert "count only on pages with real contents" in section
     assert "--metric fcp_ms" in section

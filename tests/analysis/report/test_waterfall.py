@@ -49,9 +49,8 @@ def test_times_are_tenths_of_milliseconds_since_the_start() -> None:
     one = record(OFF, 0, 1000.0)
     entry: dict[str, Any] = har(load_of(one))["log"]["entries"][0]
     entry["startedDateTime"] = "2026-01-01T01:00:00.0315004+01:00"
-    entry["timings"] = {
-        "blocked": 1.04, "dns": -1, "connect": 20, "send": 0.1, "wait": 100.26, "receive": 5,
-    }  # fmt: skip
+    entry["timings"] = {"blocked": 1.04, "dns": -1, "connect": 20, "send": 0.1, "wait": 100.26,
+                        "receive": 5}  # fmt: skip
     found = Waterfalls()
     pages = [{"startedDateTime": "2026-01-01T00:00:00Z"}]
     assert found.add(one, {"entries": [entry], "pages": pages})

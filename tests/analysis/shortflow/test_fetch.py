@@ -190,10 +190,9 @@ def assert_predicted(ran: Ran, record: Record) -> None:
 def test_within_one_percent_of_the_virtual_kernel(house: House) -> None:
     sizes = {"kib60": 61_700, "kib256": 262_400, "mib1": 1_048_900}
     pages = [make_page(house.pages, name, size) for name, size in sizes.items()]
-    ran = house.run(
-        page=pages, client="graph", dns="hosts", rtt_ms=[40.0, 200.0], initcwnd_segments=[1, 3, 10],
-        down_kbit=10_000, up_kbit=10_000, buffer_bytes=1_000_000,
-    )  # fmt: skip
+    ran = house.run(page=pages, client="graph", dns="hosts", rtt_ms=[40.0, 200.0],
+                    initcwnd_segments=[1, 3, 10], down_kbit=10_000, up_kbit=10_000,
+                    buffer_bytes=1_000_000)  # fmt: skip
     assert len(ran.records) == 18
     for record in ran.records:
         assert_predicted(ran, record)
@@ -201,9 +200,7 @@ def test_within_one_percent_of_the_virtual_kernel(house: House) -> None:
 
 @pytest.mark.guest
 def test_small_objects_on_the_access_link(house: House) -> None:
-    pages = [
-        make_page(house.pages, name, size) for name, size in (("kb2", 2_000), ("kb20", 20_000))
-    ]
+    pages = [make_page(house.pages, name, n) for name, n in (("kb2", 2_000), ("kb20", 20_000))]
     knobs = {"rtt_ms": [20.0], "tfo": [False, True], "ip": ["4", "6"]}
     ran = house.run(page=pages, client="graph", dns="hosts", **knobs)
     assert len(ran.records) == 8
@@ -217,10 +214,8 @@ def test_the_buffer_overflows_where_the_model_says(house: House) -> None:
     tcp, link = TcpSpec(), replace(FAST, rtt_ms=200.0)
     # To within two packets, because the size of the request shifts everything a little.
     needed = explain_fetch(link, tcp, 490, 1_048_900).peak_buffer_bytes
-    ran = house.run(
-        page=page, client="graph", dns="hosts", rtt_ms=200.0, down_kbit=10_000, up_kbit=10_000,
-        buffer_bytes=[needed + 3_000, needed - 3_000],
-    )  # fmt: skip
+    ran = house.run(page=page, client="graph", dns="hosts", rtt_ms=200.0, down_kbit=10_000,
+                    up_kbit=10_000, buffer_bytes=[needed + 3_000, needed - 3_000])  # fmt: skip
     enough, less = sorted(ran.records, key=lambda r: -r.trial.linked.link.buffer_bytes)
     assert_predicted(ran, enough)
     assert (sent_again(enough), sent_again(less) > 0) == (0, True)

@@ -4,13 +4,7 @@ import random
 
 import pytest
 
-from analysis.stats.draws import (
-    Draws,
-    DrawsTest,
-    compare_draws,
-    draws_to_tell,
-    least_p_of_deals,
-)
+from analysis.stats.draws import Draws, DrawsTest, compare_draws, draws_to_tell, least_p_of_deals
 
 ALPHA = 0.05
 TRIES = 200

@@ -15,18 +15,15 @@ def cell(*values: float) -> Cell:
     return {(seed, seed): value for seed, value in enumerate(values)}
 
 
-@pytest.mark.parametrize(
-    ("cells", "chance"),
-    [
-        ([cell(1, 2, 3, 4, 5, 6)], 2 / 64),  # all one way: that, and its mirror
-        ([cell(-1, -2, -3, -4, -5, -6)], 2 / 64),
-        ([cell(1, 2, 3, 4, 5)], 2 / 32),
-        ([cell(1, 2, 3, 4, 5, 6), cell(-3, -1, -4, -1, -5, -9)], 2 / 64),  # each its own way
-        ([cell(0, 0, 0, 0, 0, 0)], 1.0),
-        ([cell(0, 0, 0, 0, 0, 0), cell(1, 1, 1, 1, 1, 1)], 2 / 64),  # what is still takes no part
-        ([], 1.0),
-    ],
-)
+@pytest.mark.parametrize(("cells", "chance"), [
+    ([cell(1, 2, 3, 4, 5, 6)], 2 / 64),  # all one way: that, and its mirror
+    ([cell(-1, -2, -3, -4, -5, -6)], 2 / 64),
+    ([cell(1, 2, 3, 4, 5)], 2 / 32),
+    ([cell(1, 2, 3, 4, 5, 6), cell(-3, -1, -4, -1, -5, -9)], 2 / 64),  # each its own way
+    ([cell(0, 0, 0, 0, 0, 0)], 1.0),
+    ([cell(0, 0, 0, 0, 0, 0), cell(1, 1, 1, 1, 1, 1)], 2 / 64),  # what is still takes no part
+    ([], 1.0),
+])  # fmt: skip
 def test_signs_that_agree_are_rarely_chance(cells: list[Cell], chance: float) -> None:
     assert p_of_signs(cells) == pytest.approx(chance)
 

@@ -67,16 +67,13 @@ def test_fences_are_one_and_a_half_quartile_ranges_off(last: float, outliers: in
     assert describe([*rest, last]).outliers == outliers
 
 
-@pytest.mark.parametrize(
-    ("values", "lower"),
-    [
-        ([1000.0, 1050.0, 1110.0], 2),
-        ([1000.0, 1055.0, 1110.0], None),  # half of the range is not more than that
-        ([1000.0, 1001.0, 1052.0], 2),
-        ([1000.0, 1001.0, 1050.0], None),  # less than 5 % of the median apart
-        ([1000.0, 2000.0], None),
-    ],
-)
+@pytest.mark.parametrize(("values", "lower"), [
+    ([1000.0, 1050.0, 1110.0], 2),
+    ([1000.0, 1055.0, 1110.0], None),  # half of the range is not more than that
+    ([1000.0, 1001.0, 1052.0], 2),
+    ([1000.0, 1001.0, 1050.0], None),  # less than 5 % of the median apart
+    ([1000.0, 2000.0], None),
+])  # fmt: skip
 def test_humps_are_further_apart_than_half_of_all(values: list[float], lower: int | None) -> None:
     expected = None if lower is None else (tuple(values[:lower]), tuple(values[lower:]))
     assert two_humps(reversed(values)) == expected
@@ -174,14 +171,9 @@ def test_a_band_holds_the_true_distribution_as_often_as_it_says(n: int) -> None:
 def test_the_interval_of_a_mean_is_that_of_scipy_to_the_bit(n: int) -> None:
     for seed, scale in enumerate((1.0, 0.01, 1e4)):
         times = numpy.sort(skewed(seed, 1, n)[0] * scale)
-        there = stats.bootstrap(
-            (times,),
-            numpy.mean,
-            n_resamples=RESAMPLES,
-            confidence_level=LEVEL,
-            method="BCa",
-            rng=numpy.random.default_rng(SEED),
-        ).confidence_interval
+        there = stats.bootstrap((times,), numpy.mean, n_resamples=RESAMPLES, confidence_level=LEVEL,
+                                method="BCa",
+                                rng=numpy.random.default_rng(SEED)).confidence_interval  # fmt: skip
         interval = describe([float(each) for each in times]).mean.interval
         assert interval is not None
         assert (interval.low, interval.high) == (float(there.low), float(there.high))

@@ -33,13 +33,11 @@ def rows_of(table: ResultTable) -> list[dict[str, str]]:
 def test_numbers_of_one_seed(tmp_path: Path) -> None:
     records = [record(OFF, 0, 2000.0000004), record(ON, 0, 1500.250004)]
     (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), 1))
-    assert list(row)[:8] == [
-        "page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
-        "paper_plt_off_s", "paper_plt_on_s", "paper_improvement_pct",
-    ]  # fmt: skip
-    assert list(row.values())[:8] == [
-        "amazon", "100", "2000", "1500.250004", "24.9875", "2.6", "2.34", "10",
-    ]  # fmt: skip
+    assert list(row)[:8] == ["page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
+                             "paper_plt_off_s", "paper_plt_on_s",
+                             "paper_improvement_pct"]  # fmt: skip
+    assert list(row.values())[:8] == ["amazon", "100", "2000", "1500.250004", "24.9875", "2.6",
+                                      "2.34", "10"]  # fmt: skip
     assert (row["n"], row["status"], row["problems"]) == ("1", "proven", "")
 
 
@@ -82,10 +80,7 @@ def test_an_unproven_cell_has_no_number(tmp_path: Path, outcome: str) -> None:
 
 
 def test_the_wire_says_why_but_the_console_does_not(tmp_path: Path) -> None:
-    records = [
-        broken(record(OFF, 0, 2000.0), "timeout"),
-        broken(record(ON, 0, 1.0), "unproven"),
-    ]
+    records = [broken(record(OFF, 0, 2000.0), "timeout"), broken(record(ON, 0, 1.0), "unproven")]
     (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), 1))
     assert row["problems"].startswith("on: 3 of 20 SYNs carry no request")
     assert "wall time" not in render_csv(table_of(tmp_path, records, (OFF, ON), 1))
@@ -93,11 +88,7 @@ def test_the_wire_says_why_but_the_console_does_not(tmp_path: Path) -> None:
 
 def test_an_unproven_seed_is_never_averaged_and_arms_share_their_seeds(tmp_path: Path) -> None:
     records = [record(OFF, s, plt) for s, plt in enumerate((1000.0, 2000.0, 1200.0))]
-    records += [
-        record(ON, 0, 900.0),
-        broken(record(ON, 1, 5.0), "unproven"),
-        record(ON, 2, 1080.0),
-    ]
+    records += [record(ON, 0, 900.0), broken(record(ON, 1, 5.0), "unproven"), record(ON, 2, 1080.0)]
     (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), 3))
     assert (row["plt_off_ms"], row["plt_off_max_ms"]) == ("1100", "1200")
     assert (row["plt_on_ms"], row["plt_on_min_ms"]) == ("990", "900")

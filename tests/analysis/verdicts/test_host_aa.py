@@ -72,11 +72,8 @@ def splits(
             draws.shuffle(dealt)
             halves[0].extend(cell[number] for number in dealt[: len(dealt) // 2])
             halves[1].extend(longer[number] for number in dealt[len(dealt) // 2 :])
-        yield (
-            _write(where / f"{seed}-base", halves[0], manifest),
-            _write(where / f"{seed}-new", halves[1], manifest),
-            first,
-        )
+        yield (_write(where / f"{seed}-base", halves[0], manifest),
+               _write(where / f"{seed}-new", halves[1], manifest), first)  # fmt: skip
 
 
 def flagged(found: Comparison) -> list[str]:

@@ -25,9 +25,8 @@ def test_flags_are_in_tcpdump_s_words_and_numbers_count_from_the_first_byte(tmp_
         Sent("server", 60, PSH | ACK, seq=901, ack=106, payload=b"at once"),
         Sent("client", 110, FIN | ACK, seq=106, ack=908),
         Sent("server", 160, RST, seq=908),
-    ) == [
-        "SYN, cookie 0123…, data 5", "SYN-ACK 6", "ACK 1", "data 7, ACK 6", "FIN, ACK 8", "RST",
-    ]  # fmt: skip
+    ) == ["SYN, cookie 0123…, data 5", "SYN-ACK 6", "ACK 1", "data 7, ACK 6", "FIN, ACK 8",
+          "RST"]  # fmt: skip
 
 
 def test_a_cookie_is_asked_for_granted_and_cut(tmp_path: Path) -> None:
@@ -46,11 +45,8 @@ def test_records_of_tls_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_sent_again_says_so(tmp_path: Path) -> None:
-    assert labels(
-        tmp_path,
-        Sent("client", 0, SYN, seq=1, payload=b"hello", arrives=()),
-        Sent("client", 1000, SYN, seq=1),
-    ) == ["SYN, data 5", "SYN (again)"]
+    assert labels(tmp_path, Sent("client", 0, SYN, seq=1, payload=b"hello", arrives=()),
+                  Sent("client", 1000, SYN, seq=1)) == ["SYN, data 5", "SYN (again)"]  # fmt: skip
 
 
 def test_several_connections_are_numbered(tmp_path: Path) -> None:

@@ -34,12 +34,10 @@ def test_every_promise_is_a_row_with_what_each_kernel_made_of_it(lanes: Path) ->
     table = read_promises([lanes])
     assert [lane.name for lane in table.lanes] == ["virtual 7.3", "virtual 6.1"]
     assert [(row.name, *(one.state for one in row.findings)) for row in table.rows] == [
-        ("kept", "kept", "broken"),
-        ("broken", "broken", "broken"),
-        ("changed", "changed", "changed"),
-        ("lacking", "unsupported", "unsupported"),
+        ("kept", "kept", "broken"), ("broken", "broken", "broken"),
+        ("changed", "changed", "changed"), ("lacking", "unsupported", "unsupported"),
         ("stuck", "timeout", "timeout"),
-    ]
+    ]  # fmt: skip
     assert table.counts[1] == {"broken": 2, "timeout": 1, "unsupported": 1, "changed": 1}
     assert table.title == "What is promised"
 
@@ -90,9 +88,8 @@ def test_other_kinds_of_trial_are_refused(tmp_path: Path) -> None:
 def test_a_terminal_shows_verdicts_and_why_they_are_not_kept(lanes: Path) -> None:
     text = render_promises(read_promises([lanes]), 120)
     heading, _, first, *_ = text.splitlines()
-    assert heading.split() == [
-        "scenario", "promise", "source", "virtual", "7.3", "virtual", "6.1",
-    ]  # fmt: skip
+    assert heading.split() == ["scenario", "promise", "source", "virtual", "7.3", "virtual",
+                               "6.1"]  # fmt: skip
     assert first.split("  ")[0] == "kept" and first.split()[-2:] == ["kept", "broken"]
     assert "kept on virtual 6.1: broken: line 3: lost" in text
     assert "broken on virtual 7.3 and virtual 6.1: broken: line 3: it has no data" in text

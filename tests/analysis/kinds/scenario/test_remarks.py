@@ -36,26 +36,23 @@ def said(*calls: Call) -> list[tuple[float, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "result", "words"),
-    [
-        (2, "server listen s fastopen=16", "ok", "listen(fastopen=16)"),
-        (3, 'client sendto a server "hello" -> 5', "5", 'sendto("hello") = 5'),
-        (4, "server accept s b", "ok", "accept() = ok"),
-        (5, 'server recv b -> "hello"', "nothing", "recv() = nothing"),
-        (6, "server abort b", "ok", "close() with RST"),
-        (7, "client info a syn_data -> yes", "no", "TCP_INFO: syn_data = no"),
-        (8, "client count TcpExtTCPTimeouts -> 2", "2", "TcpExtTCPTimeouts +2"),
-        (9, "client sysctl tcp_fastopen=1", "ok", "sysctl tcp_fastopen=1"),
-        (10, "client key 00112233445566778899aabbccddeeff", "ok", "Fast Open key 0011…"),
-        (11, "client window 4", "ok", "initial window 4"),
-        (12, "client connect c server fastopen", "EINPROGRESS", "connect(fastopen) = EINPROGRESS"),
-        (13, "client set d mss=500", "ok", "setsockopt(mss=500)"),
-        (14, 'client hello c early="hello" -> 5', "5", 'hello, early data "hello" = 5'),
-        (15, "client tls c -> accepted", "refused", "tls() = refused"),
-        (16, "server early once", "ok", "early data once"),
-    ],
-)
+@pytest.mark.parametrize(("line", "text", "result", "words"), [
+    (2, "server listen s fastopen=16", "ok", "listen(fastopen=16)"),
+    (3, 'client sendto a server "hello" -> 5', "5", 'sendto("hello") = 5'),
+    (4, "server accept s b", "ok", "accept() = ok"),
+    (5, 'server recv b -> "hello"', "nothing", "recv() = nothing"),
+    (6, "server abort b", "ok", "close() with RST"),
+    (7, "client info a syn_data -> yes", "no", "TCP_INFO: syn_data = no"),
+    (8, "client count TcpExtTCPTimeouts -> 2", "2", "TcpExtTCPTimeouts +2"),
+    (9, "client sysctl tcp_fastopen=1", "ok", "sysctl tcp_fastopen=1"),
+    (10, "client key 00112233445566778899aabbccddeeff", "ok", "Fast Open key 0011…"),
+    (11, "client window 4", "ok", "initial window 4"),
+    (12, "client connect c server fastopen", "EINPROGRESS", "connect(fastopen) = EINPROGRESS"),
+    (13, "client set d mss=500", "ok", "setsockopt(mss=500)"),
+    (14, 'client hello c early="hello" -> 5', "5", 'hello, early data "hello" = 5'),
+    (15, "client tls c -> accepted", "refused", "tls() = refused"),
+    (16, "server early once", "ok", "early data once"),
+])  # fmt: skip
 def test_a_call_is_written_as_programmers_do(line: int, text: str, result: str, words: str) -> None:
     assert said(call(line, text, result, 5)) == [(5.0, words)]
 

@@ -67,15 +67,10 @@ def test_ktap_is_what_the_kernel_s_document_says(table: PromiseTable) -> None:
     lines = write_ktap(suites_of(table)).splitlines()
     found = read_ktap(lines)
     assert lines == []
-    assert found == {
-        "kept@1": (True, None),
-        "broken@1": (False, None),
-        "changed@1": (True, None),
-        "lacking@1": (True, "SKIP"),
-        "stuck@1": (False, "TIMEOUT"),
-        "kernel-virtual-7.3@0": (False, None),
-        "kernel-virtual-6.1@0": (False, None),
-    }
+    assert found == {"kept@1": (True, None), "broken@1": (False, None), "changed@1": (True, None),
+                     "lacking@1": (True, "SKIP"), "stuck@1": (False, "TIMEOUT"),
+                     "kernel-virtual-7.3@0": (False, None),
+                     "kernel-virtual-6.1@0": (False, None)}  # fmt: skip
 
 
 def test_ktap_says_before_a_result_what_is_not_as_promised(table: PromiseTable) -> None:

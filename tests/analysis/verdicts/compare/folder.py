@@ -29,12 +29,9 @@ def another_page() -> Environment:
 
 
 def write_times(
-    folder: Path,
-    times: Times,
-    kernel: str = "virtual",
-    environment: Environment = ENVIRONMENT,
+    folder: Path, times: Times, kernel: str = "virtual", environment: Environment = ENVIRONMENT,
     **changes: Any,
-) -> Path:
+) -> Path:  # fmt: skip
     """A folder with one record for each load time; repetition and seed count from 0."""
     records = [
         made(condition, seed, plt_ms, kernel, environment)
@@ -45,34 +42,22 @@ def write_times(
 
 
 def write_records_of(
-    folder: Path,
-    records: Iterable[Record],
-    conditions: Iterable[Condition],
-    kernel: str = "virtual",
-    environment: Environment = ENVIRONMENT,
-    **changes: Any,
-) -> Path:
+    folder: Path, records: Iterable[Record], conditions: Iterable[Condition],
+    kernel: str = "virtual", environment: Environment = ENVIRONMENT, **changes: Any,
+) -> Path:  # fmt: skip
     """A folder with ``records`` of the planned ``conditions``."""
     plan = experiment(1, conditions=tuple(conditions), kernel=kernel, reference=None)
     return write_results(folder, records, replace(plan, **changes), environment)
 
 
 def made(
-    condition: Condition,
-    seed: int,
-    plt_ms: float,
-    kernel: str = "virtual",
+    condition: Condition, seed: int, plt_ms: float, kernel: str = "virtual",
     environment: Environment = ENVIRONMENT,
-) -> Record:
+) -> Record:  # fmt: skip
     """A proven record on ``kernel``."""
     trial = Trial(condition, seed, seed, kernel, "7.3" if kernel == "virtual" else "6.1.0-28")
-    return replace(
-        record(condition, seed, plt_ms),
-        trial_id=trial.id,
-        trial=trial,
-        environment=environment.id,
-        artefacts={"client.pcap": "ab" * 32},
-    )
+    return replace(record(condition, seed, plt_ms), trial_id=trial.id, trial=trial,
+                   environment=environment.id, artefacts={"client.pcap": "ab" * 32})  # fmt: skip
 
 
 def with_capture(folder: Path, load: Record, packets: list[Sent]) -> Record:

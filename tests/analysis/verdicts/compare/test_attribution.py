@@ -24,14 +24,7 @@ from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import attributed, render_text
 from testbed.model import Condition
 from tests.analysis.sample import record
-from tests.analysis.verdicts.compare.test_kernels import (
-    ACKED,
-    ANSWERED,
-    ASKED,
-    OFF,
-    OPENING,
-    lane,
-)
+from tests.analysis.verdicts.compare.test_kernels import ACKED, ANSWERED, ASKED, OFF, OPENING, lane
 from tests.capture.conversation import Sent
 from tests.capture.packets import ACK
 
@@ -50,11 +43,9 @@ def shifted(*by_ns: int) -> tuple[Sent, ...]:
 
 
 def attribute(
-    tmp_path: Path,
-    new_ms: Sequence[float | None],
-    segments: Sequence[Sent] | None = LOAD,
+    tmp_path: Path, new_ms: Sequence[float | None], segments: Sequence[Sent] | None = LOAD,
     condition: Condition = OFF,
-) -> CellAttribution:
+) -> CellAttribution:  # fmt: skip
     """What a cell came to whose loads took 1000 ms, and now take ``new_ms``."""
     old = lane(tmp_path / "7.3", "7.3", {condition: [1000.0] * len(new_ms)}, LOAD)
     new = lane(tmp_path / "mine", "mine", {condition: new_ms}, segments)
@@ -86,15 +77,12 @@ def test_shifts_by_clock_reads_are_phase_only(
     assert found.other_packets is False
 
 
-@pytest.mark.parametrize(
-    ("by_ns", "new_ms", "verdict"),
-    [
-        ((0, CLOCK_READ_NS + 1), 1000.0, "other packets"),
-        ((0, 391 * CLOCK_READ_NS), 1000.0, "other packets"),
-        ((0, CLOCK_READ_NS), 1000.0 + PHASE_NS / 1e6, "slower"),
-        ((0, CLOCK_READ_NS), 1000.0 - PHASE_NS / 1e6, "faster"),
-    ],
-)
+@pytest.mark.parametrize(("by_ns", "new_ms", "verdict"), [
+    ((0, CLOCK_READ_NS + 1), 1000.0, "other packets"),
+    ((0, 391 * CLOCK_READ_NS), 1000.0, "other packets"),
+    ((0, CLOCK_READ_NS), 1000.0 + PHASE_NS / 1e6, "slower"),
+    ((0, CLOCK_READ_NS), 1000.0 - PHASE_NS / 1e6, "faster"),
+])  # fmt: skip
 def test_phase_is_strict(
     tmp_path: Path, by_ns: tuple[int, ...], new_ms: float, verdict: str
 ) -> None:
@@ -115,16 +103,13 @@ def test_other_packets_are_tcp_s(tmp_path: Path, segments: Sequence[Sent], clien
         assert found.pct.value == pytest.approx((new_ms - 1000.0) / 10.0)
 
 
-@pytest.mark.parametrize(
-    ("client", "said", "verdict"),
-    [
-        ("curl", (["curl"], ["curl"]), "slower"),
-        ("curl", (["curl"], []), "inconclusive"),  # both have to say so
-        ("curl", (None, None), "inconclusive"),  # results from before there was such a client
-        ("graph", (None, ["graph"]), "slower"),  # the base is older than what clients say
-        ("graph", ([], []), "inconclusive"),
-    ],
-)
+@pytest.mark.parametrize(("client", "said", "verdict"), [
+    ("curl", (["curl"], ["curl"]), "slower"),
+    ("curl", (["curl"], []), "inconclusive"),  # both have to say so
+    ("curl", (None, None), "inconclusive"),  # results from before there was such a client
+    ("graph", (None, ["graph"]), "slower"),  # the base is older than what clients say
+    ("graph", ([], []), "inconclusive"),
+])  # fmt: skip
 def test_results_say_which_client_is_tcp_alone(
     tmp_path: Path, client: str, said: tuple[list[str] | None, list[str] | None], verdict: str
 ) -> None:
@@ -140,17 +125,14 @@ def test_results_say_which_client_is_tcp_alone(
     assert cell.attribution.verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("client", "by_ns", "new_ms", "verdict"),
-    [
-        ("graph", 0, 1005.0, "slower"),
-        ("wget2", 0, 1005.0, "spread"),
-        ("wget2", CLOCK_READ_NS, 995.0, "spread"),
-        ("wget2", 0, 1000.0, "other packets"),
-        ("wget2", 0, 1000.0 + 10 * HARMLESS_THREADS_PCT + 1, "slower"),
-        ("wget2", 1000, 1005.0, "slower"),  # something else had moved a packet before
-    ],
-)
+@pytest.mark.parametrize(("client", "by_ns", "new_ms", "verdict"), [
+    ("graph", 0, 1005.0, "slower"),
+    ("wget2", 0, 1005.0, "spread"),
+    ("wget2", CLOCK_READ_NS, 995.0, "spread"),
+    ("wget2", 0, 1000.0, "other packets"),
+    ("wget2", 0, 1000.0 + 10 * HARMLESS_THREADS_PCT + 1, "slower"),
+    ("wget2", 1000, 1005.0, "slower"),  # something else had moved a packet before
+])  # fmt: skip
 def test_threads_in_another_order_ask_for_something_else_first(
     tmp_path: Path, client: str, by_ns: int, new_ms: float, verdict: str
 ) -> None:
@@ -169,16 +151,13 @@ def test_a_browser_needs_seeds(tmp_path: Path) -> None:
     assert f"{LEAST_SEEDS} are needed" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("new_ms", "verdict"),
-    [
-        ([1010.0] * 5, "spread"),  # not 0, and within what does nothing
-        ([1000.0 + 10 * HARMLESS_PCT] * 5, "spread"),
-        ([1030.0, 1031.0, 1032.0, 1033.0, 1034.0], "slower"),
-        ([970.0, 969.0, 968.0, 967.0, 966.0], "faster"),
-        ([950.0, 1200.0, 1000.0, 1300.0, 1100.0], "spread"),  # it holds 0
-    ],
-)
+@pytest.mark.parametrize(("new_ms", "verdict"), [
+    ([1010.0] * 5, "spread"),  # not 0, and within what does nothing
+    ([1000.0 + 10 * HARMLESS_PCT] * 5, "spread"),
+    ([1030.0, 1031.0, 1032.0, 1033.0, 1034.0], "slower"),
+    ([970.0, 969.0, 968.0, 967.0, 966.0], "faster"),
+    ([950.0, 1200.0, 1000.0, 1300.0, 1100.0], "spread"),  # it holds 0
+])  # fmt: skip
 def test_a_browser_s_loads_spread(tmp_path: Path, new_ms: list[float], verdict: str) -> None:
     found = attribute(tmp_path, new_ms, AGAIN, CHROMIUM)
     assert (found.verdict, found.seeds) == (verdict, 5)
@@ -217,10 +196,9 @@ def test_counters_that_part() -> None:
         base.proof, client_counters={"TcpOutSegs": 10, "TcpInSegs": 9}, server_counters={}
     ))  # fmt: skip
     assert base.proof is not None
-    new = replace(base, proof=replace(
-        base.proof, client_counters={"TcpOutSegs": 12, "TcpInSegs": 9},
-        server_counters={"TcpExtTCPTimeouts": 5},
-    ))  # fmt: skip
+    new = replace(base, proof=replace(base.proof,
+                                      client_counters={"TcpOutSegs": 12, "TcpInSegs": 9},
+                                      server_counters={"TcpExtTCPTimeouts": 5}))  # fmt: skip
     found = [(one.end, one.name, one.base, one.new) for one in counters_that_part(base, new)]
     assert found == [("server", "TcpExtTCPTimeouts", 0, 5), ("client", "TcpOutSegs", 10, 12)]
     assert counters_that_part(base, replace(new, proof=None)) == ()

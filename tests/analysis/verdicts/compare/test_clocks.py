@@ -51,17 +51,12 @@ def host(
         rtt, *rest = one.lab.measurements
         rtt = replace(rtt, measured=rtt_ms, tolerance_pct=5.0)
         found.append(
-            replace(
-                one,
-                trial=trial,
-                trial_id=trial.id,
-                environment=HOST.id,
-                measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
-                lab=replace(one.lab, measurements=(rtt, *rest)),
-                machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
-                artefacts={},
-            )
-        )
+            replace(one, trial=trial, trial_id=trial.id, environment=HOST.id,
+                    measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
+                    lab=replace(one.lab, measurements=(rtt, *rest)),
+                    machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
+                    artefacts={})
+        )  # fmt: skip
     return found
 
 
@@ -77,34 +72,25 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     kept = list(records)
     first = kept[0].trial
     conditions = tuple(dict.fromkeys(one.trial.condition for one in kept))
-    asked = experiment(
-        len(NOISE_MS), conditions=conditions, reference=None,
-        kernel=first.kernel, kernel_version=first.kernel_version,
-    )  # fmt: skip
+    asked = experiment(len(NOISE_MS), conditions=conditions, reference=None, kernel=first.kernel,
+                       kernel_version=first.kernel_version)  # fmt: skip
     return write_results(folder, kept, asked, HOST if first.kernel == "host" else ENVIRONMENT)
 
 
-@pytest.mark.parametrize(
-    ("client", "plt_ms", "cpu_ms", "verdict", "code"),
-    [
-        ("graph", 1004.0, None, "agrees", 0),
-        ("graph", 1030.0, None, "differs", 1),
-        ("graph", 1010.0, None, "unclear", 5),  # the interval reaches over 1 %
-        ("graph", 960.0, None, "differs", 1),
-        ("chromium", 1004.0, 120.0, "agrees", 0),
-        ("chromium", 1080.0, 120.0, "explained", 0),
-        ("chromium", 1200.0, 120.0, "differs", 1),
-        ("chromium", 960.0, 120.0, "differs", 1),  # computing makes no load shorter
-    ],
-)
+@pytest.mark.parametrize(("client", "plt_ms", "cpu_ms", "verdict", "code"), [
+    ("graph", 1004.0, None, "agrees", 0),
+    ("graph", 1030.0, None, "differs", 1),
+    ("graph", 1010.0, None, "unclear", 5),  # the interval reaches over 1 %
+    ("graph", 960.0, None, "differs", 1),
+    ("chromium", 1004.0, 120.0, "agrees", 0),
+    ("chromium", 1080.0, 120.0, "explained", 0),
+    ("chromium", 1200.0, 120.0, "differs", 1),
+    ("chromium", 960.0, 120.0, "differs", 1),  # computing makes no load shorter
+])  # fmt: skip
 def test_verdicts(
-    compare: Callable[..., Comparison],
-    client: str,
-    plt_ms: float,
-    cpu_ms: float | None,
-    verdict: str,
-    code: int,
-) -> None:
+    compare: Callable[..., Comparison], client: str, plt_ms: float, cpu_ms: float | None,
+    verdict: str, code: int,
+) -> None:  # fmt: skip
     (condition,) = cells(client)
     found = compare(virtual(condition), host(condition, plt_ms, cpu_ms))
     (one,) = found.cells
@@ -176,8 +162,7 @@ def test_the_tolerance_can_be_chosen(tmp_path: Path) -> None:
 def test_savings_leave_out_what_both_arms_cost(compare: Callable[..., Comparison]) -> None:
     off, on = cells("chromium", (False, True))
     found = compare(
-        [*virtual(off), *virtual(on, 900.0)],
-        [*host(off, 1080.0, 120.0), *host(on, 982.0, 120.0)],
+        [*virtual(off), *virtual(on, 900.0)], [*host(off, 1080.0, 120.0), *host(on, 982.0, 120.0)]
     )
     assert found.kernels is not None
     (saving,) = found.kernels.savings

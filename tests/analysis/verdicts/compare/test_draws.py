@@ -29,30 +29,23 @@ DRAWS = [1000.0, 1004.0, 1009.0, 1015.0, 1022.0, 1030.0]
 
 def compared(tmp_path: Path, base: Times, new: Times) -> Comparison:
     return compare_results(
-        write_times(tmp_path / "base", base),
-        write_times(tmp_path / "new", new, environment=ROOT),
+        write_times(tmp_path / "base", base), write_times(tmp_path / "new", new, environment=ROOT)
     )
 
 
 def test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain(tmp_path: Path) -> None:
     other = [DRAWS[i] + 1.5 for i in (3, 1, 5, 0, 2, 4)]
     faster = [plt_ms - 200.0 for plt_ms in DRAWS]
-    within = compared(
-        tmp_path / "within",
-        {FIRST: DRAWS, ON: faster},
-        {FIRST: other, ON: [v - 201.0 for v in other]},
-    )
+    within = compared(tmp_path / "within", {FIRST: DRAWS, ON: faster},
+                      {FIRST: other, ON: [v - 201.0 for v in other]})  # fmt: skip
     assert (within.verdict, within.exit_code) == ("same", 0)
     assert headline(within) == (
         "SAME: 2 cells, 2 within the spread of draws (2 with other bits); "
         "1 gain, 1 within the spread of draws."
     )
     assert within.uniform is not None and within.uniform > 0.05
-    beyond = compared(
-        tmp_path / "beyond",
-        {FIRST: DRAWS, ON: faster},
-        {FIRST: other, ON: [v - 100.0 for v in other]},
-    )
+    beyond = compared(tmp_path / "beyond", {FIRST: DRAWS, ON: faster},
+                      {FIRST: other, ON: [v - 100.0 for v in other]})  # fmt: skip
     first, second = beyond.cells
     assert (first.verdict, second.verdict, second.direction) == ("same", "different", "slower")
     assert second.effect is not None and second.effect.interval_ms is not None

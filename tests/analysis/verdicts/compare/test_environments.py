@@ -44,14 +44,11 @@ def parts_of(base: Path, new: Path) -> list[str]:
 def test_what_differs_is_named_and_what_can_move_loads_comes_first(
     tmp_path: Path, base: Path
 ) -> None:
-    other = changed(
-        package__nginx="1.24.0-1", code__testbed="cd" * 32, code__bundle="1" * 64,
-        kernel__build="2" * 64, root="3" * 64, file__a="4" * 64,
-    )  # fmt: skip
+    other = changed(package__nginx="1.24.0-1", code__testbed="cd" * 32, code__bundle="1" * 64,
+                    kernel__build="2" * 64, root="3" * 64, file__a="4" * 64)  # fmt: skip
     found = compare_results(base, write_times(tmp_path / "new", TIMES, environment=other))
-    assert [part.name for part in found.parts] == [
-        "root", "kernel.build", "code.bundle", "code.testbed", "package.nginx",
-    ]  # fmt: skip
+    assert [part.name for part in found.parts] == ["root", "kernel.build", "code.bundle",
+                                                   "code.testbed", "package.nginx"]  # fmt: skip
     assert found.verdict == "same" and found.drawn
     new = write_times(tmp_path / "bare", TIMES, environment=OTHER)
     for across in ((), ("code", "package.nginx"), ("all",)):
@@ -86,9 +83,8 @@ def test_a_root_stands_for_the_programs_of_its_guests(tmp_path: Path, base: Path
 def test_pages_that_both_have_must_be_the_same(tmp_path: Path, base: Path) -> None:
     pages = {**ENVIRONMENT.pages, "amazon": "99" * 32}
     pages.pop("wikipedia")
-    new = write_times(
-        tmp_path / "new", TIMES, environment=Environment(ENVIRONMENT.parts, pages)
-    )  # fmt: skip
+    new = write_times(tmp_path / "new", TIMES,
+                      environment=Environment(ENVIRONMENT.parts, pages))  # fmt: skip
     (problem,) = problems_of(base, new)
     assert "pages.amazon" in problem and "--across pages.amazon" in problem
     assert compare_results(base, new, CompareOptions(("pages",))).verdict == "same"
@@ -132,14 +128,11 @@ def test_lanes_and_places_without_results_are_refused(tmp_path: Path, base: Path
         compare_results(base, tmp_path / "lanes")
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (CompareOptions(alpha=0.0), "alpha 0"),
-        (CompareOptions(alpha=float("nan")), "alpha nan"),
-        (CompareOptions(min_effect_pct=-1.0), "minimum effect of -1 %"),
-    ],
-)
+@pytest.mark.parametrize(("options", "told"), [
+    (CompareOptions(alpha=0.0), "alpha 0"),
+    (CompareOptions(alpha=float("nan")), "alpha nan"),
+    (CompareOptions(min_effect_pct=-1.0), "minimum effect of -1 %"),
+])  # fmt: skip
 def test_numbers_that_make_no_sense(base: Path, options: CompareOptions, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         compare_results(base, base, options)

@@ -195,9 +195,8 @@ def test_failures_count_when_there_are_more_of_them(tmp_path: Path) -> None:
     base = write_records_of(tmp_path / "base", good, [FIRST], "host")
     for number, verdict in ((1, "same"), (10, "different"), (20, "different")):
         bad = [broken(one, "unproven") for one in good[:number]]
-        new = write_records_of(
-            tmp_path / f"new{number}", [*bad, *good[number:]], [FIRST], "host"
-        )  # fmt: skip
+        new = write_records_of(tmp_path / f"new{number}", [*bad, *good[number:]], [FIRST],
+                               "host")  # fmt: skip
         (cell,) = compare_results(base, new).cells
         assert cell.verdict == verdict
         if verdict == "different":

@@ -94,16 +94,11 @@ def test_without_captures_the_load_time_decides_and_that_is_told(tmp_path: Path)
     assert cell.verdict == "same" and "a capture was not kept" in cell.reason
 
 
-@pytest.mark.parametrize(
-    ("new", "verdict", "direction"),
-    [
-        ([1000.9, 2001.8], "same", None),
-        ([999.2, 1998.4], "same", None),
-        ([1001.0, 2002.0], "different", "slower"),
-        ([900.0, 1800.0], "different", "faster"),
-        ([1000.0, 2000.0], "same", None),
-    ],
-)
+@pytest.mark.parametrize(("new", "verdict", "direction"), [
+    ([1000.9, 2001.8], "same", None), ([999.2, 1998.4], "same", None),
+    ([1001.0, 2002.0], "different", "slower"), ([900.0, 1800.0], "different", "faster"),
+    ([1000.0, 2000.0], "same", None),
+])  # fmt: skip
 def test_across_something_the_minimum_effect_decides(
     tmp_path: Path, new: list[float], verdict: str, direction: str | None
 ) -> None:
@@ -125,9 +120,7 @@ def test_other_bits_in_the_same_time_are_counted_in_the_headline(tmp_path: Path,
     base = [made(FIRST, 0, 1000.0), made(SECOND, 0, 2000.0)]
     new = [made(c, 0, t, environment=OTHER) for c, t in ((FIRST, 1000.0), (SECOND, 2000.0))]
     base = [replace(one, artefacts={name: "a" * 64}) for one in base]
-    new = [
-        replace(one, artefacts={name: letter * 64}) for one, letter in zip(new, "ab", strict=True)
-    ]
+    new = [replace(one, artefacts={name: x * 64}) for one, x in zip(new, "ab", strict=True)]
     found = compare_results(
         write_records_of(tmp_path / "base", base, [FIRST, SECOND]),
         write_records_of(tmp_path / "new", new, [FIRST, SECOND], environment=OTHER),

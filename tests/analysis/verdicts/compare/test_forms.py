@@ -54,12 +54,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 def test_the_text_puts_the_worst_first_and_the_verdict_last(found: Comparison) -> None:
     text = render_text(found, 100)
     lines = text.splitlines()
-    assert lines[0].split() == [
-        "page", "RTT", "base", "ms", "new", "ms", "diff", "ms", "diff", "%", "n", "verdict",
-    ]  # fmt: skip
-    assert lines[2].split() == [
-        "amazon", "20", "ms", "1000.0", "1250.0", "+250.0", "+25.00", "1/1", "slower",
-    ]  # fmt: skip
+    assert lines[0].split() == ["page", "RTT", "base", "ms", "new", "ms", "diff", "ms", "diff", "%",
+                                "n", "verdict"]  # fmt: skip
+    assert lines[2].split() == ["amazon", "20", "ms", "1000.0", "1250.0", "+250.0", "+25.00", "1/1",
+                                "slower"]  # fmt: skip
     assert [line.split()[0] for line in lines[2:5]] == ["amazon", "wikipedia", "wsj"]
     assert "page=amazon rtt_ms=20: slower, +250.0 ms (+25.00 %);" in text
     assert "The captures part at packet 8 (8 in base, 10 in new)" in text

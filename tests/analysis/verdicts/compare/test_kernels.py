@@ -21,15 +21,11 @@ from tests.capture.conversation import Sent, write_capture
 from tests.capture.packets import ACK, SYN
 from tests.measured import load_of
 
-OFF, ON = (
-    Condition("amazon", "graph", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=tfo)) for tfo in (False, True)
-)
+OFF, ON = (Condition("amazon", "graph", LinkSpec(20.0), TcpSpec(tfo=tfo)) for tfo in (False, True))
 Times = Mapping[Condition, Sequence[float | None]]
-OPENING = (
-    Sent(0, "client", SYN, window=64240),
-    Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
-    Sent(20_000_500, "client", ACK, 1, 1),
-)
+OPENING = (Sent(0, "client", SYN, window=64240),
+           Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
+           Sent(20_000_500, "client", ACK, 1, 1))  # fmt: skip
 ASKED = Sent(20_000_600, "client", ACK, 1, 1, b"GET /a")
 ANSWERED = Sent(40_000_000, "server", ACK, 1, 7, b"answer")
 ACKED = Sent(40_000_000, "client", ACK, 7, 1)
@@ -45,20 +41,17 @@ def lane(
         for seed, plt_ms in enumerate(values):
             one = record(condition, seed, plt_ms or 1.0)
             trial = replace(one.trial, kernel_version=version)
-            one = replace(
-                one, trial=trial, trial_id=trial.id, environment=environment.id, artefacts={},
-                measured=replace(load_of(one), client=condition.client),
-            )  # fmt: skip
+            one = replace(one, trial=trial, trial_id=trial.id, environment=environment.id,
+                          artefacts={},
+                          measured=replace(load_of(one), client=condition.client))  # fmt: skip
             if plt_ms is None:
                 one = replace(one, outcome="unproven", reason="no proof")
             if segments is not None:
                 path = folder / "trials" / trial.id / "client.pcap"
                 one = replace(one, artefacts={path.name: write_capture(path, segments)})
             records.append(one)
-    asked = experiment(
-        max(map(len, times.values())), conditions=tuple(times), reference=None,
-        kernel_version=version,
-    )  # fmt: skip
+    asked = experiment(max(map(len, times.values())), conditions=tuple(times), reference=None,
+                       kernel_version=version)  # fmt: skip
     return write_results(folder, records, asked, environment)
 
 
@@ -66,16 +59,10 @@ def cross(one: Path, other: Path, min_effect_pct: float = 0.5) -> Comparison:
     return compare_results(one, other, CompareOptions(("kernel",), min_effect_pct=min_effect_pct))
 
 
-@pytest.mark.parametrize(
-    ("plt_ms", "verdict", "word", "percent"),
-    [
-        (1000.0, "same", "same", 0.0),
-        (1004.0, "same", "same", 0.4),
-        (996.0, "same", "same", -0.4),
-        (1006.0, "different", "slower", 0.6),
-        (950.0, "different", "faster", -5.0),
-    ],
-)
+@pytest.mark.parametrize(("plt_ms", "verdict", "word", "percent"), [
+    (1000.0, "same", "same", 0.0), (1004.0, "same", "same", 0.4), (996.0, "same", "same", -0.4),
+    (1006.0, "different", "slower", 0.6), (950.0, "different", "faster", -5.0),
+])  # fmt: skip
 def test_directions(tmp_path: Path, plt_ms: float, verdict: str, word: str, percent: float) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [plt_ms]})
@@ -144,19 +131,12 @@ def test_what_changed_in_sentences(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("segments", "shown", "words"),
-    [
-        (OPENING, "-", "the captures are the same to the bit"),
-        (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
-        (
-            (*OPENING[:2], replace(OPENING[2], window=600)),
-            "(#3)",
-            "window 502 in base and",
-        ),
-        ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
-    ],
-)
+@pytest.mark.parametrize(("segments", "shown", "words"), [
+    (OPENING, "-", "the captures are the same to the bit"),
+    (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
+    ((*OPENING[:2], replace(OPENING[2], window=600)), "(#3)", "window 502 in base and"),
+    ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
+])  # fmt: skip
 def test_the_first_packet_that_differs(
     tmp_path: Path, segments: Sequence[Sent], shown: str, words: str
 ) -> None:
@@ -180,17 +160,14 @@ def test_packets_are_shown_where_the_load_time_is_the_same(tmp_path: Path) -> No
     assert "The new capture ends before packet 3" in render_text(found)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "parting", "shown"),
-    [
-        ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", "-"),
-        ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
-        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
-        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
-        ((ASKED, ANSWERED), (ASKED, replace(ANSWERED, data=b"a longer one")), "other", "#5"),
-        ((ASKED, ANSWERED), (ASKED,), "other", "#5"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "parting", "shown"), [
+    ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", "-"),
+    ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
+    ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
+    ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
+    ((ASKED, ANSWERED), (ASKED, replace(ANSWERED, data=b"a longer one")), "other", "#5"),
+    ((ASKED, ANSWERED), (ASKED,), "other", "#5"),
+])  # fmt: skip
 def test_by_what_two_loads_part(
     tmp_path: Path, old: Sequence[Sent], new: Sequence[Sent], parting: str, shown: str
 ) -> None:

@@ -47,11 +47,9 @@ def compare(
 ) -> Comparison:
     kernel = base[0].trial.kernel
     new = [replace(one, environment=OTHER.id) for one in new]
-    return compare_results(
-        write_records_of(tmp_path / "base", base, [FIRST], kernel),
-        write_records_of(tmp_path / "new", new, [FIRST], kernel, OTHER),
-        options,
-    )
+    return compare_results(write_records_of(tmp_path / "base", base, [FIRST], kernel),
+                           write_records_of(tmp_path / "new", new, [FIRST], kernel, OTHER),
+                           options)  # fmt: skip
 
 
 def only(found: Comparison) -> CellFinding:
@@ -113,9 +111,8 @@ def test_every_form_says_by_what_it_was_judged(tmp_path: Path) -> None:
     assert properties["metric"] == "fcp_ms"
     document = json.loads(json.dumps(describe_comparison(found)))
     assert document["metric"] == "fcp_ms"
-    assert document["cells"][0]["new"] == {
-        "outcomes": {"ok": 1}, "fcp_ms": [440.0], "median_ms": 440.0,
-    }  # fmt: skip
+    assert document["cells"][0]["new"] == {"outcomes": {"ok": 1}, "fcp_ms": [440.0],
+                                           "median_ms": 440.0}  # fmt: skip
 
 
 def test_nothing_is_said_of_the_load_time_which_is_meant_anyway(tmp_path: Path) -> None:

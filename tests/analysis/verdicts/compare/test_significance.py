@@ -38,14 +38,11 @@ def test_no_spread_is_data() -> None:
     assert kolmogorov_smirnov([7.0], [7.0]) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("base", "new"),
-    [
-        ([1.0, 2.0, 2.0, 3.0], [2.0, 3.0, 4.0, 4.0, 5.0]),
-        ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0]),
-        ([5.0], [1.0, 1.0, 2.0]),
-    ],
-)
+@pytest.mark.parametrize(("base", "new"), [
+    ([1.0, 2.0, 2.0, 3.0], [2.0, 3.0, 4.0, 4.0, 5.0]),
+    ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0]),
+    ([5.0], [1.0, 1.0, 2.0]),
+])  # fmt: skip
 def test_tied_ranks_against_every_order(base: list[float], new: list[float]) -> None:
     values = stats.rankdata(base + new)
     mean = len(new) * (len(values) + 1) / 2
