@@ -37,14 +37,9 @@ class WrittenPack:
 
 
 def pack_results(
-    folder: Path,
-    file: Path,
-    pages: Path,
-    cache: Path,
-    *,
-    license_: str | None = None,
+    folder: Path, file: Path, pages: Path, cache: Path, *, license_: str | None = None,
     replace: bool = False,
-) -> WrittenPack:
+) -> WrittenPack:  # fmt: skip
     """Write the results in ``folder`` to ``file``, the same bytes for equal results.
 
     Raises:

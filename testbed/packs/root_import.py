@@ -152,12 +152,9 @@ def is_there(packed: PackedPart, place: Path) -> bool:
 
 
 def put_parts(
-    pack: RootPack,
-    wanted: Sequence[tuple[PackedPart, Path]],
-    cache: Path,
-    progress: Progress,
+    pack: RootPack, wanted: Sequence[tuple[PackedPart, Path]], cache: Path, progress: Progress,
     check: CheckParts,
-) -> None:
+) -> None:  # fmt: skip
     """Put parts into their places, if all of them are whole and ``check`` finds nothing wrong.
 
     Raises:

@@ -92,14 +92,9 @@ class RootPack:
 
 
 def write_pack(
-    file: Path,
-    parts: Mapping[CachePart, Path],
-    progress: Progress,
-    *,
-    packages: Sequence[Path] = (),
-    beside: Mapping[str, Path] | None = None,
-    replace: bool = False,
-) -> str:
+    file: Path, parts: Mapping[CachePart, Path], progress: Progress, *,
+    packages: Sequence[Path] = (), beside: Mapping[str, Path] | None = None, replace: bool = False,
+) -> str:  # fmt: skip
     """Write ``parts``, with where each is, and ``packages`` to ``file``; return its SHA-256.
 
     ``beside`` are an artifact's further files, by their names in it.

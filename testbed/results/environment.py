@@ -52,12 +52,9 @@ class Environment:
 
 
 def read_environment(
-    kernel: Mapping[str, str],
-    user_land: Mapping[str, str],
-    code: Mapping[str, str],
-    pages: Mapping[str, str],
-    root: Path,
-) -> Environment:
+    kernel: Mapping[str, str], user_land: Mapping[str, str], code: Mapping[str, str],
+    pages: Mapping[str, str], root: Path,
+) -> Environment:  # fmt: skip
     """Ask this machine what it is and join it with what the caller knows.
 
     ``kernel`` is the kernel's identity, ``user_land`` what names the programs that trials run,

@@ -296,15 +296,12 @@ def _manifest_of(sources: Sequence[_Source], now: datetime) -> Manifest:
         if stored
         else None,
         merged=tuple(
-            Merged(
-                shard=None if source.manifest.shard is None else str(source.manifest.shard),
-                records=sum(map(len, source.lines.values())),
-                overlap=source.overlap,
-                facts=source.manifest.environment.facts,
-            )
+            Merged(shard=None if source.manifest.shard is None else str(source.manifest.shard),
+                   records=sum(map(len, source.lines.values())), overlap=source.overlap,
+                   facts=source.manifest.environment.facts)
             for source in sources
         ),
-    )
+    )  # fmt: skip
 
 
 def _shorten(problems: Sequence[str]) -> list[str]:

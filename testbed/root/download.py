@@ -138,11 +138,9 @@ def _is_there(package: LockedPackage, folder: Path) -> bool:
 
 
 def download(
-    packages: Sequence[LockedPackage],
-    folder: Path,
-    sources: Sequence[PackageServer],
+    packages: Sequence[LockedPackage], folder: Path, sources: Sequence[PackageServer],
     progress: Progress,
-) -> None:
+) -> None:  # fmt: skip
     """Download those of ``packages`` that ``folder`` lacks, each from the first that has it.
 
     What came before an error or an interrupt is kept, and not asked for again.
@@ -195,12 +193,9 @@ def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[Pack
 
 
 def _fetch_all(
-    absent: Sequence[LockedPackage],
-    folder: Path,
-    sources: Sequence[PackageServer],
-    pace: _Pace,
+    absent: Sequence[LockedPackage], folder: Path, sources: Sequence[PackageServer], pace: _Pace,
     progress: Progress,
-) -> dict[LockedPackage, _Refusals]:
+) -> dict[LockedPackage, _Refusals]:  # fmt: skip
     """Download packages side by side; return what each source said of those that did not come."""
     todo = deque(sorted(absent, key=lambda package: -package.size))  # the largest end last
     ended: SimpleQueue[tuple[LockedPackage, _Refusals | BaseException | None]] = SimpleQueue()

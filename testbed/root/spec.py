@@ -101,24 +101,15 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
     file = roots / name / SPEC_FILE
     document = read_document(file, _list_problems)
     parts = {
-        name: Component(
-            {archive: tuple(names) for archive, names in table["suites"].items()},
-            table["packages"],
-            table["without"],
-        )
+        name: Component({archive: tuple(names) for archive, names in table["suites"].items()},
+                        table["packages"], table["without"])
         for name, table in {"": document, **document.get("component", {})}.items()
-    }
+    }  # fmt: skip
     own = parts.pop("")
     return RootSpec(
-        file.parent,
-        document["title"],
-        document["clients"],
-        own.suites,
-        own.packages,
-        own.without,
-        {reason: tuple(patterns) for reason, patterns in document["left_out"].items()},
-        parts,
-    )
+        file.parent, document["title"], document["clients"], own.suites, own.packages, own.without,
+        {reason: tuple(patterns) for reason, patterns in document["left_out"].items()}, parts,
+    )  # fmt: skip
 
 
 _PART: dict[str, tuple[type, str]] = {

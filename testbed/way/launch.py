@@ -69,17 +69,10 @@ def find_lanes(folder: Path) -> dict[Path, Manifest]:
 
 
 def open_lanes(
-    prepare: Prepare,
-    experiments: Sequence[Experiment],
-    jobs: int,
-    results: Path,
-    output: Path | None,
-    now: Callable[[], datetime],
-    *,
-    shard: Shard | None = None,
-    keep_captures: KeepCaptures = "all",
-    copies: bool = True,
-) -> tuple[Path, tuple[RunLane, ...]]:
+    prepare: Prepare, experiments: Sequence[Experiment], jobs: int, results: Path,
+    output: Path | None, now: Callable[[], datetime], *, shard: Shard | None = None,
+    keep_captures: KeepCaptures = "all", copies: bool = True,
+) -> tuple[Path, tuple[RunLane, ...]]:  # fmt: skip
     """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
@@ -135,12 +128,9 @@ def _keep_traces(folder: Path, lanes: Sequence[RunLane]) -> None:
 
 
 def resume_lanes(
-    prepare: Prepare,
-    old: Mapping[Path, Manifest],
-    experiments: Sequence[Experiment],
-    jobs: int,
+    prepare: Prepare, old: Mapping[Path, Manifest], experiments: Sequence[Experiment], jobs: int,
     now: Callable[[], datetime],
-) -> tuple[RunLane, ...]:
+) -> tuple[RunLane, ...]:  # fmt: skip
     """Return the lanes of ``old`` to go on with, planned as ``experiments``.
 
     Raises:
@@ -191,14 +181,10 @@ def run_lanes(
         if store is not None and not in_real_time(lane.manifest.experiment.kernel):
             source = FromStore(store, lane.manifest.environment.id, perform, verify_pct)
         tallies.append(
-            run_experiment(
-                lane.folder,
-                lane.manifest,
-                source or perform,
-                open_display(partial(draw_table, lane.manifest.experiment)),
-                list_unsettled=list_unsettled,
-            )
-        )
+            run_experiment(lane.folder, lane.manifest, source or perform,
+                           open_display(partial(draw_table, lane.manifest.experiment)),
+                           list_unsettled=list_unsettled)
+        )  # fmt: skip
         if source is not None and source.stored.trials:
             before = load_manifest(lane.folder).stored or Stored(0, 0)
             _note_stored(lane.folder, before, source.stored)

@@ -90,11 +90,9 @@ def prepare_from(
 
 
 def prepare(
-    experiment: Experiment,
-    jobs: int,
-    home: Path | None = None,
+    experiment: Experiment, jobs: int, home: Path | None = None,
     roots: Mapping[str, Root] = MappingProxyType({}),
-) -> tuple[RunSetup, Environment]:
+) -> tuple[RunSetup, Environment]:  # fmt: skip
     """Build or find pages, traces, bundle and kernel for ``experiment``, and say what they are.
 
     ``home`` is the folder of its pages, by default the work tree's, with the traces of the user
@@ -182,26 +180,16 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
         ConfigurationError: no such client or kernel version.
         MissingError: a part cannot be had on this machine.
     """
-    condition = Condition(
-        page="wikipedia",
-        client=client,
-        link=LinkSpec(rtt_ms=100.0),
-        tcp=TcpSpec(tfo=True, initcwnd_segments=3),
-    )
+    condition = Condition(page="wikipedia", client=client, link=LinkSpec(rtt_ms=100.0),
+                          tcp=TcpSpec(tfo=True, initcwnd_segments=3))  # fmt: skip
     experiment = Experiment("determinism", "", (condition,), kernel_version=version)
     setup, _ = prepare(experiment, jobs)
     if not isinstance(setup.kernel, VirtualKernel):
         raise ConfigurationError(
             [f"kernel {setup.kernel.name}: its runs are not meant to be equal"]
         )
-    return check_determinism(
-        replace(setup.kernel, traced=True),
-        plan_trials(experiment)[0],
-        setup.pages[condition.page],
-        judge.conclude,
-        boots,
-        jobs,
-    )
+    return check_determinism(replace(setup.kernel, traced=True), plan_trials(experiment)[0],
+                             setup.pages[condition.page], judge.conclude, boots, jobs)  # fmt: skip
 
 
 def built_page(name: str, cache: Path, home: Path | None = None) -> Path:

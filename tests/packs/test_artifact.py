@@ -58,12 +58,8 @@ def results(tmp_path: Path, parts: Mapping[CachePart, Path], tree: str) -> Path:
     """Results that say that they ran in these parts, at the tree's revision."""
     folder = copy_results(tmp_path / "mine")
     root, kernel, *_ = parts.items()
-    change(
-        folder,
-        root=root[0].digest(root[1]),
-        kernel=file_sha256(kernel[1] / "linux"),
-        revision=tree,
-    )
+    change(folder, root=root[0].digest(root[1]), kernel=file_sha256(kernel[1] / "linux"),
+           revision=tree)  # fmt: skip
     return folder
 
 

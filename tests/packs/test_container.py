@@ -30,12 +30,9 @@ FORM = PackFormat("pack of these tests", LIST, "nothing was unpacked; make it ag
 
 
 def make_zip(
-    file: Path,
-    *entries: tuple[str, bytes],
-    mode: int = PLAIN,
-    system: int = 3,
+    file: Path, *entries: tuple[str, bytes], mode: int = PLAIN, system: int = 3,
     compression: int = zipfile.ZIP_DEFLATED,
-) -> Path:
+) -> Path:  # fmt: skip
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in entries:
             info = zipfile.ZipInfo(name)
@@ -80,11 +77,9 @@ def test_a_list_is_compared_with_names_and_sizes(tmp_path: Path) -> None:
     listed |= {"d": ListedFile(0, "0" * 64), LIST: ListedFile(0, "0" * 64)}
     with open_container(tmp_path / "pack", FORM) as found:
         assert list(found.list_differences(listed)) == [
-            "b has 1 bytes; list.json says 2",
-            "holds c, which list.json does not list",
-            "lacks 'd', which list.json lists",
-            "list.json lists itself",
-        ]
+            "b has 1 bytes; list.json says 2", "holds c, which list.json does not list",
+            "lacks 'd', which list.json lists", "list.json lists itself",
+        ]  # fmt: skip
 
 
 def test_equal_files_make_equal_packs(tmp_path: Path) -> None:

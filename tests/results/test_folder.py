@@ -103,10 +103,8 @@ def test_a_half_written_line_is_reported_skipped_and_moved_aside(
         assert path.read_bytes() == whole
     aside = sorted(results.glob("records.jsonl.torn-*"))
     assert sorted(p.stat().st_size for p in aside) == [
-        1,
-        len(lines[2]) // 2,
-        len(lines[2]) - 1,
-    ]
+        1, len(lines[2]) // 2, len(lines[2]) - 1,
+    ]  # fmt: skip
 
 
 def test_a_block_of_zeros_at_the_end_is_torn_too(results: Path, trials: tuple[Trial, ...]) -> None:

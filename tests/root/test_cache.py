@@ -44,11 +44,9 @@ class Trial:
     said: list[str] = field(default_factory=list)
 
     def write(
-        self,
-        packages: Mapping[str, bytes],
-        left_out: tuple[str, ...] = (),
+        self, packages: Mapping[str, bytes], left_out: tuple[str, ...] = (),
         digest: str | None = None,
-    ) -> RootSpec:
+    ) -> RootSpec:  # fmt: skip
         """Lock ``packages`` as a root."""
         entries = tuple(locked(name, data) for name, data in packages.items())
         spec = RootSpec(

@@ -28,15 +28,10 @@ from tests.root.debs import Mirror, locked, pack, publish, serving
 TAKEN, THEN = "20261124T120000Z", "20260101T120000Z"
 OWN = pack({"usr/bin/server": b"old", "usr/share/text": "old"})
 OTHER = pack(
-    {
-        "usr/bin/server": b"new",
-        "usr/bin/also": Path("/usr/bin/server"),
-        "lib64/ld.so": Path("/lib/ld.so"),
-        "lib/ld.so": b"its own loader",
-        "usr/share/doc/server": "for people",
-        "usr/share/zone": Path("/etc/zone"),
-    }
-)
+    {"usr/bin/server": b"new", "usr/bin/also": Path("/usr/bin/server"),
+     "lib64/ld.so": Path("/lib/ld.so"), "lib/ld.so": b"its own loader",
+     "usr/share/doc/server": "for people", "usr/share/zone": Path("/etc/zone")}
+)  # fmt: skip
 NEWER = pack({"usr/bin/server": b"newest"})
 PLACE = "lib/firstflight/quic/usr"
 LOCK = Lock(
@@ -113,14 +108,10 @@ def files(usr: Path) -> dict[str, str]:
 def test_it_is_in_a_folder_of_its_own(spec: RootSpec) -> None:
     root = assemble(spec)
     assert files(root.usr) == {
-        "bin/server": "old",
-        "share/text": "old",
-        f"{PLACE}/bin/server": "new",
-        f"{PLACE}/bin/also": "server",
-        f"{PLACE}/lib64/ld.so": "../lib/ld.so",
-        f"{PLACE}/lib/ld.so": "its own loader",
-        f"{PLACE}/share/zone": "/etc/zone",
-    }
+        "bin/server": "old", "share/text": "old", f"{PLACE}/bin/server": "new",
+        f"{PLACE}/bin/also": "server", f"{PLACE}/lib64/ld.so": "../lib/ld.so",
+        f"{PLACE}/lib/ld.so": "its own loader", f"{PLACE}/share/zone": "/etc/zone",
+    }  # fmt: skip
     assert [path.name for path in root.usr.parent.iterdir() if path.is_dir()] == ["usr"]
     assert find_root(spec, spec.folder.parent.parent / "cache") == root
     program = Program("server", packages="", places=(Path("/usr", PLACE, "bin/server"),))

@@ -53,10 +53,8 @@ def test_changes_are_described() -> None:
     newer = replace(TWO, version="2.0", sha256="0" * 64)
     elsewhere = replace(ONE, path="pool/elsewhere.deb")
     assert describe_changes(LOCK, Lock(LOCK.taken, (newer, locked("new", b"")))) == (
-        "new: absent -> 1.0",
-        "one: 1.0 -> absent",
-        "two: 1.0 -> 2.0",
-    )
+        "new: absent -> 1.0", "one: 1.0 -> absent", "two: 1.0 -> 2.0",
+    )  # fmt: skip
     assert describe_changes(Lock("", (ONE,)), Lock("", (elsewhere,))) == ()
 
 

@@ -64,14 +64,8 @@ COUNTERS = {
 
 def good() -> dict[str, Any]:
     """The observation of a trial that went well."""
-    return {
-        "lab": asdict(LAB),
-        "load": asdict(LOAD),
-        "replay": asdict(REPLAY),
-        "counters": COUNTERS,
-        "problems": [],
-        "virtual_s": 31.0,
-    }
+    return {"lab": asdict(LAB), "load": asdict(LOAD), "replay": asdict(REPLAY),
+            "counters": COUNTERS, "problems": [], "virtual_s": 31.0}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

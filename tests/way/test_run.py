@@ -262,13 +262,9 @@ class Failing(FakeKernel):
     ],
 )
 def test_what_no_trial_can_help_ends_the_run_with_the_records_so_far(
-    results: Path,
-    manifest: Manifest,
-    trials: tuple[Trial, ...],
-    error: Exception,
-    raised: type[Exception],
-    message: str,
-) -> None:
+    results: Path, manifest: Manifest, trials: tuple[Trial, ...], error: Exception,
+    raised: type[Exception], message: str,
+) -> None:  # fmt: skip
     with pytest.raises(raised, match=message):
         go(results, manifest, Failing(error, trials[2].id))
     assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]

@@ -135,12 +135,8 @@ def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list
 
 
 def ensure_kernel(
-    pin: Pin,
-    cache: Path,
-    jobs: int,
-    progress: Progress,
-    keep_objects: bool = False,
-) -> KernelBuild:
+    pin: Pin, cache: Path, jobs: int, progress: Progress, keep_objects: bool = False,
+) -> KernelBuild:  # fmt: skip
     """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
 
     With ``keep_objects`` what is compiled for it is kept, so that kernels of the user's own, which
@@ -218,16 +214,10 @@ def new_build(folder: Path) -> Iterator[Path]:
 def identify(pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     """Return what a build of ``pin`` by ``compiler`` says of itself."""
     return KernelIdentity(
-        version=pin.version,
-        package=pin.package,
-        package_version=pin.package_version,
-        source_sha256=pin.tarball_sha256,
-        config_sha256=pin.config_sha256,
-        patches=pin.patch_sha256,
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=binary_sha256,
-    )
+        version=pin.version, package=pin.package, package_version=pin.package_version,
+        source_sha256=pin.tarball_sha256, config_sha256=pin.config_sha256, patches=pin.patch_sha256,
+        compiler=compiler, recipe=RECIPE, binary_sha256=binary_sha256,
+    )  # fmt: skip
 
 
 def write_identity(folder: Path, identity: KernelIdentity) -> None:

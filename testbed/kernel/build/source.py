@@ -204,12 +204,9 @@ def _describe_gone(pin: Pin, kept: Path, said: str) -> str:
 
 
 def unpack(
-    tarball: Path,
-    folder: Path,
-    toolchain: Toolchain,
-    names: Collection[str] | None = None,
+    tarball: Path, folder: Path, toolchain: Toolchain, names: Collection[str] | None = None,
     without: Collection[str] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Unpack a kernel's tarball, or those of the files ``names`` that it has, into ``folder``.
 
     ``without`` are patterns of what is left out.

@@ -115,12 +115,9 @@ def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[
 
 @contextmanager
 def confined(
-    argv: Sequence[str],
-    output: IO[bytes],
-    *,
-    env: Mapping[str, str] | None = None,
+    argv: Sequence[str], output: IO[bytes], *, env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
-) -> Iterator[proc.Process]:
+) -> Iterator[proc.Process]:  # fmt: skip
     """Start a command whose first word is ``bwrap``; after the block no process is left inside.
 
     Ending bubblewrap would end the processes inside a moment too late.  The first process inside

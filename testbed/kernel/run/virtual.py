@@ -206,13 +206,9 @@ class VirtualKernel:
 
     def _words(self, trial: Trial) -> tuple[str, ...]:
         """Return the kernel's name and arguments."""
-        return (
-            "linux",
-            *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
-            WARNINGS,
-            *((TRACE_OPTION,) if self.traced else ()),
-            *(("--", trial.opening.text) if trial.client else ()),
-        )
+        return ("linux", *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
+                WARNINGS, *((TRACE_OPTION,) if self.traced else ()),
+                *(("--", trial.opening.text) if trial.client else ()))  # fmt: skip
 
 
 @cache
@@ -244,14 +240,9 @@ def command_line(
 
 
 def boot_once(
-    version: str,
-    binary: Path,
-    boot_options: tuple[str, ...],
-    init: Path,
-    usr: Path,
-    *,
+    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, usr: Path, *,
     confinement: str,
-) -> FirstBoot:
+) -> FirstBoot:  # fmt: skip
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
     ``init`` is the guest's process 1, ``usr`` and ``confinement`` are as in ``VirtualKernel``.

@@ -51,11 +51,9 @@ def test_a_plain_diff_is_a_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["base64", "quoted-printable", "8bit"])
 def test_a_mail_is_decoded(tmp_path: Path, encoding: str) -> None:
     body = PATCH.partition("\n\n")[2]
-    text = {
-        "base64": base64.encodebytes(body.encode()).decode(),
-        "quoted-printable": body.replace("=", "=3D").replace("int answer", "int=20answer"),
-        "8bit": body.replace("\n", "\r\n"),
-    }[encoding]
+    text = {"base64": base64.encodebytes(body.encode()).decode(),
+            "quoted-printable": body.replace("=", "=3D").replace("int answer", "int=20answer"),
+            "8bit": body.replace("\n", "\r\n")}[encoding]  # fmt: skip
     head = "From: a@example.org\nSubject: =?utf-8?q?=5BPATCH=5D_say_seven?=\nMIME-Version: 1.0\n"
     head += f"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: {encoding}\n\n"
     (patch,) = series(tmp_path, head + text, "mail.eml")

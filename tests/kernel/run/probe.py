@@ -51,12 +51,8 @@ CLONE_NEW = {
 }  # fmt: skip
 CLONE_THREAD = 0x10000  # without CLONE_SIGHAND it is refused by every kernel: no child is made
 NO_FILE = -1
-TERMINAL_CALLS = {
-    "TIOCSTI": 0x5412,
-    "TIOCLINUX": 0x541C,
-    "TIOCSCTTY": 0x540E,
-    "SIOCGIFCONF": 0x8912,
-}
+TERMINAL_CALLS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCSCTTY": 0x540E,
+                  "SIOCGIFCONF": 0x8912}  # fmt: skip
 READ_IMPLIES_EXEC = 0x0400000
 F_SETLEASE, F_NOTIFY = 1024, 1026
 PTRACE_SEIZE = 0x4206

@@ -36,11 +36,9 @@ host.HostKernel("1", bundle, usr, {}).run(trial("graph"), page, out, 0, threadin
 """
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.root,
-    pytest.mark.slow,
+    pytest.mark.machine, pytest.mark.root, pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
-]
+]  # fmt: skip
 
 
 def trial(client: str) -> Trial:

@@ -276,10 +276,8 @@ def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
     assert "said" in raw.console_tail
     assert "root:" not in raw.console_tail
     assert sorted(path.name for path in out.iterdir()) == [
-        "program",
-        "setuid",
-        "trial.json",
-    ]
+        "program", "setuid", "trial.json",
+    ]  # fmt: skip
     for path in (out, *out.iterdir()):
         found = path.lstat()
         assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())

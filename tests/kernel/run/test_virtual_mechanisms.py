@@ -93,11 +93,8 @@ def test_both_implementations_say_the_same(guests: Guests, tmp_path: Path) -> No
         host = scenario.observe(f"fftb{os.getpid()}", one, SMALL, tmp_path, object_file)
         check_wire(one, host)
         check_wire(one, seen)
-        refused = (
-            scenario.MORE,
-            scenario.AGAIN,
-            *range(scenario.CRAFTED, scenario.CRAFTED + scenario.CRAFTED_COUNT),
-        )
+        refused = (scenario.MORE, scenario.AGAIN,
+                   *range(scenario.CRAFTED, scenario.CRAFTED + scenario.CRAFTED_COUNT))  # fmt: skip
         for port in map(str, refused):
             assert host["conversations"].get(port) == seen["conversations"].get(port)
         assert host["outcomes"] == seen["outcomes"]
