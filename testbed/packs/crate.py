@@ -79,18 +79,10 @@ def render_metadata(contents: PackContents, license_: str | None) -> bytes:
         "additionalProperty": {"@id": _FORMAT_ID},
         "hasPart": _compact([_ref(file) for file in files]),
     }
-    descriptor: Entity = {
-        "@id": METADATA_FILE,
-        "@type": "CreativeWork",
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": CRATE},
-    }
-    profile: Entity = {
-        "@id": PROFILE,
-        "@type": "CreativeWork",
-        "name": "Process Run Crate",
-        "version": "0.5",
-    }
+    descriptor: Entity = {"@id": METADATA_FILE, "@type": "CreativeWork", "about": {"@id": "./"},
+                          "conformsTo": {"@id": CRATE}}  # fmt: skip
+    profile: Entity = {"@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate",
+                       "version": "0.5"}  # fmt: skip
     graph = [descriptor, root, profile, licence, *_software(first.environment.facts), *runs]
     graph.append(_property(_FORMAT_ID, "firstflight pack format", FORMAT))
     document = {
@@ -173,13 +165,9 @@ def _describe(contents: PackContents) -> str:
 
 
 def _software(facts: Mapping[str, str]) -> Iterator[Entity]:
-    yield {
-        "@id": _HARNESS_ID,
-        "@type": "SoftwareApplication",
-        "name": "Firstflight",
-        "softwareVersion": facts.get("git_revision", "unknown"),
-        "license": {"@id": _MIT},
-    }
+    yield {"@id": _HARNESS_ID, "@type": "SoftwareApplication", "name": "Firstflight",
+           "softwareVersion": facts.get("git_revision", "unknown"),
+           "license": {"@id": _MIT}}  # fmt: skip
     yield {"@id": _MIT, "@type": "CreativeWork", "name": "MIT License"}
 
 
@@ -188,13 +176,9 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
     prefix = f"{lane.folder}/" if lane.folder else ""
     mark = f"-{lane.folder}" if lane.folder else ""
     manifest, experiment = lane.manifest, lane.manifest.experiment
-    plan = {
-        "experiment": experiment.name,
-        "kind": experiment.kind,
-        "conditions": str(len(experiment.conditions)),
-        "repetitions": str(experiment.repetitions),
-        "seed": str(experiment.seed),
-    }
+    plan = {"experiment": experiment.name, "kind": experiment.kind,
+            "conditions": str(len(experiment.conditions)),
+            "repetitions": str(experiment.repetitions), "seed": str(experiment.seed)}  # fmt: skip
     parts = {"environment": manifest.environment.id} | manifest.environment.parts
     parts |= {f"page.{name}": digest for name, digest in manifest.environment.pages.items()}
     parts |= {f"fact.{name}": value for name, value in manifest.environment.facts.items()}
@@ -203,12 +187,9 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
         *(_property(f"#ran-in{mark}/{quote(name)}", name, value)
           for name, value in sorted(parts.items())),
     ]  # fmt: skip
-    kernel = {
-        "@id": f"#kernel{mark}",
-        "@type": "SoftwareApplication",
-        "name": f"Linux, the {experiment.kernel} kernel of Firstflight",
-        "softwareVersion": experiment.kernel_version,
-    }
+    kernel = {"@id": f"#kernel{mark}", "@type": "SoftwareApplication",
+              "name": f"Linux, the {experiment.kernel} kernel of Firstflight",
+              "softwareVersion": experiment.kernel_version}  # fmt: skip
     yield {
         "@id": f"#run{mark}",
         "@type": "CreateAction",
@@ -253,24 +234,17 @@ def _page_id(name: str) -> str:
 
 
 def _file(file: PackFile) -> Entity:
-    return {
-        "@id": quote(file.name),
-        "@type": "File",
-        "name": file.name,
-        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(file.name).suffix, _OTHER),
-        "contentSize": str(file.size),
-        "sha256": file.sha256,
-    }
+    return {"@id": quote(file.name), "@type": "File", "name": file.name,
+            "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(file.name).suffix, _OTHER),
+            "contentSize": str(file.size), "sha256": file.sha256}  # fmt: skip
 
 
 def _licence(given: str | None) -> Entity:
     if given is None:
         return {
-            "@id": _NOT_STATED,
-            "@type": "CreativeWork",
-            "name": "Not stated",
+            "@id": _NOT_STATED, "@type": "CreativeWork", "name": "Not stated",
             "description": "Who packed these results has not said under which licence they are.",
-        }
+        }  # fmt: skip
     address = given if _URL.fullmatch(given) else f"https://spdx.org/licenses/{quote(given)}"
     return {"@id": address, "@type": "CreativeWork", "name": given}
 

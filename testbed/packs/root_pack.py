@@ -265,16 +265,10 @@ def _describe(part: CachePart, place: Path) -> PackedPart:
 
 def _render_list(packed: Sequence[PackedPart]) -> str:
     parts = [
-        {
-            "kind": each.part.kind,
-            "variant": each.part.variant,
-            "folder": each.part.folder,
-            "digest": each.digest,
-            "bytes": each.size,
-            "sources": dict(each.sources),
-        }
+        {"kind": each.part.kind, "variant": each.part.variant, "folder": each.part.folder,
+         "digest": each.digest, "bytes": each.size, "sources": dict(each.sources)}
         for each in packed
-    ]
+    ]  # fmt: skip
     document = {"format": FORMAT, "machine": platform.machine(), "parts": parts}
     return json.dumps(document, indent=2) + "\n"
 

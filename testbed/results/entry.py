@@ -74,12 +74,9 @@ def pack_entry(record: Record, folder: Path) -> bytes:
     except OSError as error:
         raise StorageError(f"cannot read {folder}: {error.strerror}") from error
     content = zstandard.ZstdCompressor(level=_LEVEL).compress(archive.getvalue())
-    header: dict[str, Any] = {
-        "format": FORMAT,
-        "trial_id": record.trial_id,
-        "environment": record.environment,
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    header: dict[str, Any] = {"format": FORMAT, "trial_id": record.trial_id,
+                              "environment": record.environment,
+                              "sha256": hashlib.sha256(content).hexdigest()}  # fmt: skip
     return canonical(header).encode() + b"\n" + content
 
 

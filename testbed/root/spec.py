@@ -118,11 +118,9 @@ _PART: dict[str, tuple[type, str]] = {
     "without": (dict, "a table: a package's name, and why no guest needs it"),
 }
 _ROOT: dict[str, tuple[type, str]] = {
-    "title": (str, "a text"),
-    "clients": (bool, "true or false: whether guests run it"),
-    **_PART,
+    "title": (str, "a text"), "clients": (bool, "true or false: whether guests run it"), **_PART,
     "left_out": (dict, "a table: a reason, and a list of patterns of paths"),
-}
+}  # fmt: skip
 
 
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:

@@ -73,13 +73,11 @@ def _machine() -> MachineCheck:
 def _cpuid() -> MachineCheck:
     state = read_cpuid()
     return MachineCheck(
-        "CPUID",
-        state == FAULTS,
-        state,
+        "CPUID", state == FAULTS, state,
         "nothing to do: guests are held to one level of x86-64, and their programs do not ask the "
         "processor",
         needed=False,
-    )
+    )  # fmt: skip
 
 
 def find_tool(name: str) -> str | None:
@@ -198,13 +196,11 @@ def _shm() -> MachineCheck:
     executable = not state.f_flag & os.ST_NOEXEC
     condition = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
     return MachineCheck(
-        str(SHARED_MEMORY),
-        executable and free >= MEMORY_FILE_BYTES,
-        condition,
+        str(SHARED_MEMORY), executable and free >= MEMORY_FILE_BYTES, condition,
         "guests keep their memory in TMPDIR instead: give a container --shm-size=2g, or "
         "make room in /tmp",
         needed=False,
-    )
+    )  # fmt: skip
 
 
 def _disk() -> MachineCheck:

@@ -154,13 +154,10 @@ def resume_lanes(
 
 
 def run_lanes(
-    lanes: Sequence[RunLane],
-    list_unsettled: Unsettled,
-    draw_table: DrawTable,
-    store: TrialStore | None = None,
-    verify_pct: float = VERIFY_PCT,
+    lanes: Sequence[RunLane], list_unsettled: Unsettled, draw_table: DrawTable,
+    store: TrialStore | None = None, verify_pct: float = VERIFY_PCT,
     show: Callable[[RunLane], None] = lambda lane: None,
-) -> list[Tally]:
+) -> list[Tally]:  # fmt: skip
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     ``draw_table`` is asked for the table so far where there is a terminal to show it.

@@ -57,12 +57,9 @@ def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "pages", "reported"),
-    [
-        ({"a": "1"}, {"p": "1"}, []),
-        ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
-        ({}, {"p": "1", "q": "1"}, ["a: 1 then, absent now", "page q: absent then, 1 now"]),
-    ],
-)
+    [({"a": "1"}, {"p": "1"}, []), ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
+     ({}, {"p": "1", "q": "1"}, ["a: 1 then, absent now", "page q: absent then, 1 now"])],
+)  # fmt: skip
 def test_differences_are_named(
     parts: dict[str, str], pages: dict[str, str], reported: list[str]
 ) -> None:

@@ -250,11 +250,9 @@ NEWER = {"base": "usr/newer", "extra": "usr/extra"}
 def moved_on(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror that has another version of ``base``, which needs ``extra``, and ``more``."""
     data = {name: pack({path: name}) for name, path in NEWER.items()}
-    offers = [
-        (locked("base", data["base"], version="2.0"), data["base"], "Depends: extra, more\n"),
-        (locked("extra", data["extra"], version="3.0"), data["extra"], ""),
-        (locked("more", PACKAGES["more"]), PACKAGES["more"], ""),
-    ]
+    offers = [(locked("base", data["base"], version="2.0"), data["base"], "Depends: extra, more\n"),
+              (locked("extra", data["extra"], version="3.0"), data["extra"], ""),
+              (locked("more", PACKAGES["more"]), PACKAGES["more"], "")]  # fmt: skip
     monkeypatch.setattr(release, "verify_release", lambda data, address: data.decode())
     with serving(publish({"stable": offers})) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")

@@ -196,12 +196,9 @@ def test_its_lock_is_read_as_it_was_written(spec: RootSpec) -> None:
     assert whole.size == len(OWN) + len(OTHER)
     assert list(whole.all_packages) == ["server", "quic/server"]
     assert spec.components == {
-        "quic": Component(
-            {"debian": ("unstable",)},
-            {"server": "serves by QUIC"},
-            {"perl": "for maintainer scripts"},
-        )
-    }
+        "quic": Component({"debian": ("unstable",)}, {"server": "serves by QUIC"},
+                          {"perl": "for maintainer scripts"})
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -209,12 +209,10 @@ def test_a_file_that_nobody_has_makes_a_version_gone(tmp_path: Path, mirror: Mir
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [
-        (DATA["one"].replace(b"1", b"2"), "what came has SHA-256 .* it is not used"),
-        (DATA["one"] + b"more", "more came than the 300000 bytes of it: they are not used"),
-        (DATA["one"] * 100, "more came than the 300000 bytes of it"),
-    ],
-)
+    [(DATA["one"].replace(b"1", b"2"), "what came has SHA-256 .* it is not used"),
+     (DATA["one"] + b"more", "more came than the 300000 bytes of it: they are not used"),
+     (DATA["one"] * 100, "more came than the 300000 bytes of it")],
+)  # fmt: skip
 def test_a_wrong_file_is_named_not_used_and_not_kept(
     tmp_path: Path, mirror: Mirror, wrong: bytes, words: str
 ) -> None:

@@ -49,13 +49,8 @@ def knobs_of(trial: Trial) -> dict[str, str]:
 LAB = LabReading(expect(CONDITION.link, VIRTUAL), knobs_of(TRIAL), traffic={"down.delivered": 1})
 REQUESTS = 2 * (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),)
 LOAD = PageLoad("graph", "1", 123.456, REQUESTS)
-REPLAY = Replay(
-    1,
-    (Substitution("GET http://a/x?1", "GET http://a/x?2"),),
-    ("GET http://a/y",),
-    most_per_connection=3,
-    protocols={"http://a HTTP/1.1": 3},
-)
+REPLAY = Replay(1, (Substitution("GET http://a/x?1", "GET http://a/x?2"),), ("GET http://a/y",),
+                most_per_connection=3, protocols={"http://a HTTP/1.1": 3})  # fmt: skip
 COUNTERS = {
     "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": 1},
     "server": {"TcpExtTCPFastOpenPassive": 1},

@@ -67,14 +67,9 @@ class KernelBuild:
 def build_key(pin: Pin) -> str:
     """Return the SHA-256 hex of everything that decides the binary."""
     return digest(
-        {
-            "source": pin.tarball_sha256,
-            "config": pin.config_sha256,
-            "patches": pin.patch_sha256,
-            "compiler": read_name(),
-            "recipe": RECIPE,
-        }
-    )
+        {"source": pin.tarball_sha256, "config": pin.config_sha256, "patches": pin.patch_sha256,
+         "compiler": read_name(), "recipe": RECIPE}
+    )  # fmt: skip
 
 
 def build_folder(pin: Pin, cache: Path) -> Path:
@@ -121,12 +116,9 @@ def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list
         "compiler": identity.compiler if newer else read_name(),
         "build recipe": RECIPE,
     }
-    had = {
-        "configuration": identity.config_sha256[:12],
-        **{name: sha256[:12] for name, sha256 in identity.patches.items()},
-        "compiler": identity.compiler,
-        "build recipe": identity.recipe,
-    }
+    had = {"configuration": identity.config_sha256[:12],
+           **{name: sha256[:12] for name, sha256 in identity.patches.items()},
+           "compiler": identity.compiler, "build recipe": identity.recipe}  # fmt: skip
     for name in {**wanted, **had}:
         if had.get(name) != wanted.get(name):
             there, here = (texts.get(name, "none") for texts in (had, wanted))

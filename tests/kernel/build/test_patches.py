@@ -95,12 +95,10 @@ def test_everything_wrong_with_files_is_said_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        (("return 0", "return 1"), "answer.c: hunk 1 at line 1 finds other lines there"),
-        (("return 0", "return 7"), "that source has all of it already"),
-        (("a/answer.c b/", "a/answer.c b/"), "answer.c is not in that source"),
-    ],
-)
+    [(("return 0", "return 1"), "answer.c: hunk 1 at line 1 finds other lines there"),
+     (("return 0", "return 7"), "that source has all of it already"),
+     (("a/answer.c b/", "a/answer.c b/"), "answer.c is not in that source")],
+)  # fmt: skip
 def test_what_does_not_apply_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     (patch,) = series(tmp_path, PATCH)
     files = {name: text.replace(*change) for name, text in FILES.items()}

@@ -263,12 +263,9 @@ def test_root_needs_capabilities_to_give_another_id(capabilities: str, may: bool
 
 @pytest.mark.parametrize(
     ("id_map", "mapped"),
-    [
-        ("         0          0 4294967295\n", True),
-        ("         0       1000          1\n", False),
-        ("         0       1000          1\n         1     100000      65536\n", True),
-    ],
-)
+    [("         0          0 4294967295\n", True), ("         0       1000          1\n", False),
+     ("         0       1000          1\n         1     100000      65536\n", True)],
+)  # fmt: skip
 def test_an_id_must_be_in_the_user_namespace(id_map: str, mapped: bool) -> None:
     assert has_id(id_map, FIRST_ID) == mapped
 

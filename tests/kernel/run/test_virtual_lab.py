@@ -111,15 +111,10 @@ def test_theory_is_what_was_summed_by_hand() -> None:
 @pytest.mark.guest
 @pytest.mark.parametrize(
     "link",
-    [
-        {"rtt_ms": 20.0},
-        {"rtt_ms": 100.0},
-        {"rtt_ms": 200.0},
-        {"rtt_ms": 20.0, "framing_bytes": 14},
-        {"rtt_ms": 33.334, "down_kbit": 10_000, "up_kbit": 1000, "buffer_bytes": 30_000},
-        {"rtt_ms": 20.0, "loss_pct": 5.0},
-    ],
-)
+    [{"rtt_ms": 20.0}, {"rtt_ms": 100.0}, {"rtt_ms": 200.0}, {"rtt_ms": 20.0, "framing_bytes": 14},
+     {"rtt_ms": 33.334, "down_kbit": 10_000, "up_kbit": 1000, "buffer_bytes": 30_000},
+     {"rtt_ms": 20.0, "loss_pct": 5.0}],
+)  # fmt: skip
 def test_the_link_is_as_asked(guests: Guests, link: dict[str, Any]) -> None:
     lab = TypeAdapter(LabReading).validate_python(observe(guests, CALIBRATE, link=link)["lab"])
     assert lab.problems == ()

@@ -68,13 +68,9 @@ def test_every_connection_of_a_flood_is_accounted_for(guests: Guests) -> None:
 
 
 def test_other_queues(guests: Guests) -> None:
-    equal, cookies, young = run(
-        guests,
-        OBSERVE,
-        ("abort rst-syn", EQUAL),
-        ("no-syn-drop", {"syn": 3, "accept": 2}),
-        ("default", {**SMALL, "young": True}),
-    )
+    equal, cookies, young = run(guests, OBSERVE, ("abort rst-syn", EQUAL),
+                                ("no-syn-drop", {"syn": 3, "accept": 2}),
+                                ("default", {**SMALL, "young": True}))  # fmt: skip
     assert equal["conversations"][str(scenario.CRAFTED + 4)] == ["client S", "server RA"]
     assert cookies["counters"]["ack"]["TcpExtSyncookiesSent"] == 1
     assert cookies["conversations"][str(scenario.CRAFTED + 4)] == RESET
