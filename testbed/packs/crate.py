@@ -85,10 +85,10 @@ def render_metadata(contents: PackContents, license_: str | None) -> bytes:
                        "version": "0.5"}  # fmt: skip
     graph = [descriptor, root, profile, licence, *_software(first.environment.facts), *runs]
     graph.append(_property(_FORMAT_ID, "firstflight pack format", FORMAT))
-    document = {
-        "@context": [f"{CRATE}/context", {"sha256": SHA256_TERM}],
-        "@graph": [*_unique(graph), *pages, *files],
-    }
+    # Once each: results and program may have the same licence.
+    unique = {entity["@id"]: entity for entity in graph}.values()
+    context = [f"{CRATE}/context", {"sha256": SHA256_TERM}]
+    document = {"@context": context, "@graph": [*unique, *pages, *files]}
     return (json.dumps(document, indent=1) + "\n").encode("ascii")
 
 
@@ -260,8 +260,3 @@ def _ref(entity: Mapping[str, Any]) -> Entity:
 def _compact(references: Sequence[Entity]) -> Entity | Sequence[Entity]:
     """Return one reference as itself: RO-Crate 1.1, appendix on JSON-LD, wants no list of one."""
     return references[0] if len(references) == 1 else references
-
-
-def _unique(entities: Iterable[Entity]) -> list[Entity]:
-    """Leave out what is there already, such as the licence of both results and program."""
-    return list({entity["@id"]: entity for entity in entities}.values())

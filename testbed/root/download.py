@@ -162,13 +162,9 @@ def download(
     if not refused:
         return
     message = _describe(refused, sources)
-    if all(refusals and _are_gone(refusals) for refusals in refused.values()):
+    if all(said and all(one.gone for one in said.values()) for said in refused.values()):
         raise GoneError(sorted(refused), message)
     raise MissingError(f"{message}; what came is kept: try again" if sources else message)
-
-
-def _are_gone(refusals: _Refusals) -> bool:
-    return all(one.gone for one in refusals.values())
 
 
 def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[PackageServer]) -> str:

@@ -142,7 +142,8 @@ def _list_part_problems(
         if key in ("packages", "without"):
             wrong = [name for name, why in document[key].items() if not isinstance(why, str)]
         elif kind is dict:
-            wrong = [name for name, words in document[key].items() if not _is_texts(words)]
+            wrong = [name for name, texts in document[key].items() if not isinstance(texts, list)
+                     or not all(isinstance(text, str) for text in texts)]  # fmt: skip
         else:
             wrong = []
         yield from (f"{key}.{name} must be {words}" for name in wrong)
@@ -151,7 +152,3 @@ def _list_part_problems(
             yield from (
                 f"suites.{name}: the archives are {', '.join(ARCHIVES)}" for name in unknown
             )
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -33,7 +33,6 @@ from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
-from testbed.model.trace import Trace
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages
 from testbed.results.environment import Environment, read_environment
@@ -123,8 +122,13 @@ def prepare(
         kernel = replace(kernel, management=build_program(cache / "bpf"))
     environment = read_environment(
         kernel=kernel.identity(),
-        user_land={"root": root.digest} | digest_own(own) | digest_traces(traces),
-        code={"bundle": bundle.digest, "judge": _judge_digest()},
+        user_land={"root": root.digest}
+        | digest_own(own)
+        | {f"trace.{name}": trace.digest for name, trace in traces.items()},
+        code={
+            "bundle": bundle.digest,
+            "judge": digest_sources(imported_sources(*judging_modules(), at_once=True)),
+        },
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
@@ -157,11 +161,6 @@ def trace_home(experiment: Experiment, home: Path | None) -> Path | None:
     if home is not None:
         return home.parent / TRACES_FOLDER
     return None if experiment.trace_folder is None else Path(experiment.trace_folder)
-
-
-def digest_traces(traces: Mapping[str, Trace]) -> dict[str, str]:
-    """Return traces as parts of an environment: the SHA-256 of the content of each."""
-    return {f"trace.{name}": trace.digest for name, trace in traces.items()}
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:
@@ -208,8 +207,3 @@ def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
 def judging_modules() -> tuple[str, ...]:
     """Return the names of the modules that judge trials, with what a registry imports for them."""
     return (judge.__name__, *DESCRIPTIONS, *(kind.judgement for kind in KINDS.values()))
-
-
-def _judge_digest() -> str:
-    """Return the digest of the code that turns captures and counters into proofs on the host."""
-    return digest_sources(imported_sources(*judging_modules(), at_once=True))

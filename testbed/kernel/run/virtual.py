@@ -22,7 +22,7 @@ from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
 from testbed.base.seeding import system_call_ns
-from testbed.kernel.build.symbols import Symbols, name_in_file, read_symbols
+from testbed.kernel.build.symbols import name_in_file, read_symbols
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import (
@@ -211,10 +211,7 @@ class VirtualKernel:
                 *(("--", trial.opening.text) if trial.client else ()))  # fmt: skip
 
 
-@cache
-def _symbols_of(binary: Path) -> Symbols | None:
-    """Return the functions of a kernel, read once."""
-    return read_symbols(binary)
+_symbols_of = cache(read_symbols)
 
 
 def _jitter_of(trial: Trial) -> Jitter:
