@@ -31,21 +31,11 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 _URL = re.compile(r"https?://[!-~]+")
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+")
 _MEDIA_TYPES = {
-    ".css": "text/css",
-    ".csv": "text/csv",
-    ".har": "application/json",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".jsonl": "application/jsonl",
-    ".log": "text/plain",
-    ".md": "text/markdown",
-    ".pcap": "application/vnd.tcpdump.pcap",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".toml": "application/toml",
-    ".txt": "text/plain",
-    ".xml": "application/xml",
-}
+    ".css": "text/css", ".csv": "text/csv", ".html": "text/html", ".log": "text/plain",
+    ".md": "text/markdown", ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain",
+    ".har": "application/json", ".json": "application/json", ".jsonl": "application/jsonl",
+    ".pcap": "application/vnd.tcpdump.pcap", ".toml": "application/toml", ".xml": "application/xml",
+}  # fmt: skip
 _OTHER = "application/octet-stream"
 
 Entity = dict[str, Any]

@@ -24,13 +24,7 @@ from testbed.base.places import cache as cache_folder
 from testbed.base.places import using_cache
 from testbed.base.units import format_bytes
 from testbed.packs.parts import KINDS, CachePart
-from testbed.packs.root_pack import (
-    PackedPart,
-    Progress,
-    RootPack,
-    extract_parts,
-    read_pack,
-)
+from testbed.packs.root_pack import PackedPart, Progress, RootPack, extract_parts, read_pack
 from testbed.root.cache import (
     ASSEMBLED,
     PACKAGES,

@@ -72,16 +72,10 @@ def read_facts(root: Path) -> dict[str, str]:
     """Read the facts of the machine and the work tree, which are no part of the id."""
     revision, dirty = _git(root)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "git_revision": revision,
-        "git_dirty": dirty,
-        "machine": platform.platform(),
-        "processor": _processor(Path("/proc/cpuinfo")),
-        "cores": str(os.cpu_count()),
-        "memory_bytes": str(memory),
-        "python": sys.version.split()[0],
-        "user": "root" if os.geteuid() == 0 else "ordinary",
-    }
+    return {"git_revision": revision, "git_dirty": dirty, "machine": platform.platform(),
+            "processor": _processor(Path("/proc/cpuinfo")), "cores": str(os.cpu_count()),
+            "memory_bytes": str(memory), "python": sys.version.split()[0],
+            "user": "root" if os.geteuid() == 0 else "ordinary"}  # fmt: skip
 
 
 def differences(ours: Environment, theirs: Environment) -> list[str]:

@@ -12,11 +12,8 @@ def retyped(kept: type, renamed: Mapping[str, str] | None = None, **types: Any) 
     hints = get_type_hints(kept)
     names = renamed or {}
     return make_dataclass(kept.__name__, [
-        (
-            names.get(each.name, each.name),
-            types.get(each.name, hints[each.name]),
-            field(default=each.default, default_factory=each.default_factory),
-        )
+        (names.get(each.name, each.name), types.get(each.name, hints[each.name]),
+         field(default=each.default, default_factory=each.default_factory))
         for each in fields(kept)
     ])  # fmt: skip
 

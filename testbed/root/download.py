@@ -127,11 +127,6 @@ def package_file(folder: Path, package: LockedPackage) -> Path:
     return folder / f"{package.sha256}.deb"
 
 
-def list_absent(packages: Sequence[LockedPackage], folder: Path) -> list[LockedPackage]:
-    """Return those of ``packages`` that ``folder`` does not have, or not as they are locked."""
-    return [package for package in packages if not _is_there(package, folder)]
-
-
 def _is_there(package: LockedPackage, folder: Path) -> bool:
     file = package_file(folder, package)
     return _size(file) == package.size and file_sha256(file) == package.sha256
@@ -151,7 +146,7 @@ def download(
         MissingError: some did not come for another reason; likewise.
         OSError: the folder cannot be written.
     """
-    absent = list_absent(packages, folder)
+    absent = [package for package in packages if not _is_there(package, folder)]
     if not absent:
         return
     folder.mkdir(parents=True, exist_ok=True)

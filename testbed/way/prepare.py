@@ -120,18 +120,12 @@ def prepare(
         require_idle()
     if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
-    environment = read_environment(
-        kernel=kernel.identity(),
-        user_land={"root": root.digest}
-        | digest_own(own)
-        | {f"trace.{name}": trace.digest for name, trace in traces.items()},
-        code={
-            "bundle": bundle.digest,
-            "judge": digest_sources(imported_sources(*judging_modules(), at_once=True)),
-        },
-        pages={name: read_archive(folder).digest for name, folder in pages.items()},
-        root=places.ROOT,
-    )
+    user_land = {"root": root.digest} | digest_own(own)
+    user_land |= {f"trace.{name}": trace.digest for name, trace in traces.items()}
+    judging = digest_sources(imported_sources(*judging_modules(), at_once=True))
+    code = {"bundle": bundle.digest, "judge": judging}
+    loaded = {name: read_archive(folder).digest for name, folder in pages.items()}
+    environment = read_environment(kernel.identity(), user_land, code, loaded, places.ROOT)
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts |= {"root_newer": root.newer} if root.newer else {}

@@ -124,17 +124,11 @@ def test_a_name_behind_a_nul_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "word"),
-    [
-        (stat.S_IFLNK | 0o777, "a link"),
-        (stat.S_IFDIR | 0o755, "a folder"),
-        (stat.S_IFCHR | 0o644, "a device"),
-        (stat.S_IFBLK | 0o644, "a device"),
-        (stat.S_IFIFO | 0o644, "no file"),
-        (stat.S_IFREG | 0o4755, "of mode 104755"),
-        (stat.S_IFREG | 0o755, "of mode 100755"),
-        (0, "no file"),
-    ],
-)
+    [(stat.S_IFLNK | 0o777, "a link"), (stat.S_IFDIR | 0o755, "a folder"),
+     (stat.S_IFCHR | 0o644, "a device"), (stat.S_IFBLK | 0o644, "a device"),
+     (stat.S_IFIFO | 0o644, "no file"), (stat.S_IFREG | 0o4755, "of mode 104755"),
+     (stat.S_IFREG | 0o755, "of mode 100755"), (0, "no file")],
+)  # fmt: skip
 def test_nothing_but_plain_files(tmp_path: Path, kind: int, word: str) -> None:
     assert f"x is {word}" in refusal(make_zip(tmp_path / "pack", ("x", b"/etc"), mode=kind)) or (
         word in refusal(tmp_path / "pack")

@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
-from testbed.results.environment import (
-    Environment,
-    differences,
-    read_environment,
-    read_facts,
-)
+from testbed.results.environment import Environment, differences, read_environment, read_facts
 
 
 def test_the_id_depends_on_parts_and_pages_but_not_on_facts() -> None:

@@ -203,13 +203,11 @@ def test_its_lock_is_read_as_it_was_written(spec: RootSpec) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [
-        ("component.quic", "component.Qu_ic", "component.Qu_ic: a name has small letters"),
-        (THEN, "then", "component.quic: taken is 'then'"),
-        (f'taken = "{THEN}"', f'taken = "{THEN}"\ndigest = "1"', "component.quic: unknown: digest"),
-        ("[component.quic]", "[[component]]", "component must be tables"),
-    ],
-)
+    [("component.quic", "component.Qu_ic", "component.Qu_ic: a name has small letters"),
+     (THEN, "then", "component.quic: taken is 'then'"),
+     (f'taken = "{THEN}"', f'taken = "{THEN}"\ndigest = "1"', "component.quic: unknown: digest"),
+     ("[component.quic]", "[[component]]", "component must be tables")],
+)  # fmt: skip
 def test_what_is_wrong_with_its_lock_is_said(
     spec: RootSpec, old: str, new: str, words: str
 ) -> None:
@@ -220,13 +218,11 @@ def test_what_is_wrong_with_its_lock_is_said(
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [
-        ("clients = true", "clients = false", "only a root that guests run"),
-        ('{debian = ["unstable"]}', '{ours = ["x"]}', "component.quic: suites.ours: the archives"),
-        ("[component.quic]", "[component.quic]\ntitle = 'x'", "component.quic: unknown: title"),
-        ("[component.quic]", "[component]\nquic = 3\n[left_out.x]", "quic: it must be a table"),
-    ],
-)
+    [("clients = true", "clients = false", "only a root that guests run"),
+     ('{debian = ["unstable"]}', '{ours = ["x"]}', "component.quic: suites.ours: the archives"),
+     ("[component.quic]", "[component.quic]\ntitle = 'x'", "component.quic: unknown: title"),
+     ("[component.quic]", "[component]\nquic = 3\n[left_out.x]", "quic: it must be a table")],
+)  # fmt: skip
 def test_what_is_wrong_with_its_wish_is_said(
     spec: RootSpec, old: str, new: str, words: str
 ) -> None:

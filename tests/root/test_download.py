@@ -13,13 +13,7 @@ import pytest
 from testbed.base.debian import MIRROR_VARIABLE
 from testbed.base.errors import MissingError
 from testbed.root import download as module
-from testbed.root.download import (
-    SNAPSHOT_VARIABLE,
-    GoneError,
-    download,
-    list_sources,
-    package_file,
-)
+from testbed.root.download import SNAPSHOT_VARIABLE, GoneError, download, list_sources, package_file
 from testbed.root.lock import Lock, LockedPackage
 from tests.root.debs import Mirror, locked, serving, write_certificate
 

@@ -222,17 +222,12 @@ def test_a_damaged_capture(out: Path, cut: int) -> None:
 
 @pytest.mark.parametrize(
     "observation",
-    [
-        *("", "{", '"text"', "3", "null", "[]", '["lab"]'),
-        {**good(), "lab": {}},
-        {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
-        {**good(), "replay": {"exact": "many"}},
-        {**good(), "problems": [3]},
-        {**good(), "counters": {"client": {}}},
-        {**good(), "counters": {"client": 1, "server": 2}},
-        {**good(), "error": 3},
-    ],
-)
+    [*("", "{", '"text"', "3", "null", "[]", '["lab"]'), {**good(), "lab": {}},
+     {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
+     {**good(), "replay": {"exact": "many"}}, {**good(), "problems": [3]},
+     {**good(), "counters": {"client": {}}}, {**good(), "counters": {"client": 1, "server": 2}},
+     {**good(), "error": 3}],
+)  # fmt: skip
 def test_an_observation_that_makes_no_sense(out: Path, observation: object) -> None:
     record = judge(out, observation)
     assert record.outcome == "failed"

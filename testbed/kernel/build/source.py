@@ -20,13 +20,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.kernel.build.patches import PatchError, apply_patch, read_patch
 from testbed.kernel.build.pin import Pin, pins
 from testbed.kernel.build.toolchain import Progress, Toolchain
-from testbed.root.download import (
-    SNAPSHOT_VARIABLE,
-    GoneError,
-    download,
-    list_sources,
-    package_file,
-)
+from testbed.root.download import SNAPSHOT_VARIABLE, GoneError, download, list_sources, package_file
 from testbed.root.index import is_newer
 from testbed.root.lock import LockedPackage
 from testbed.root.package import open_content

@@ -163,11 +163,9 @@ class VirtualKernel:
                 ended, console = run_trial(start, out, limit_s, cancel)
             # Else the jail was killed, and cannot say that it was the last process.
             lent.ended = ended is not None and ended.status >= 0
-        raw = gather_result(
-            trial, "the guest", out, ended, console,
-            started_s=started_s, limit_s=limit_s, cancel=cancel,
-            panicked="Kernel panic" in console,
-        )  # fmt: skip
+        raw = gather_result(trial, "the guest", out, ended, console,
+                            started_s=started_s, limit_s=limit_s, cancel=cancel,
+                            panicked="Kernel panic" in console)  # fmt: skip
         symbols = _symbols_of(self.binary)
         if symbols is None:
             return raw

@@ -144,13 +144,11 @@ def change(path: str) -> dict[str, str]:
 
 def reach(process: int) -> dict[str, str]:
     """How attempts to reach another's process end; signal 0 asks only."""
-    return {
-        "signal": end_of(lambda: os.kill(process, 0)),
-        "trace": call(101, PTRACE_SEIZE, process, 0, 0),
-        "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
-        "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
-        "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/.")),
-    }
+    return {"signal": end_of(lambda: os.kill(process, 0)),
+            "trace": call(101, PTRACE_SEIZE, process, 0, 0),
+            "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
+            "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
+            "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/."))}  # fmt: skip
 
 
 def await_looks() -> None:

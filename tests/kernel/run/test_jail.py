@@ -326,13 +326,11 @@ def test_what_holds_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("hold", "signals"),
-    [
-        (Hold(1, namespaces=True, shares_user=True), True),
-        (Hold(6, namespaces=False, shares_user=True), True),
-        (Hold(5, namespaces=False, shares_user=True), False),
-        (Hold(1, namespaces=False, shares_user=False), True),
-    ],
-)
+    [(Hold(1, namespaces=True, shares_user=True), True),
+     (Hold(6, namespaces=False, shares_user=True), True),
+     (Hold(5, namespaces=False, shares_user=True), False),
+     (Hold(1, namespaces=False, shares_user=False), True)],
+)  # fmt: skip
 def test_what_holds_signals(hold: Hold, signals: bool) -> None:
     assert hold.signals == signals
     assert ("it can signal" in hold.describe()) == (not signals)
