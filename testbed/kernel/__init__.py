@@ -210,8 +210,5 @@ def pinned_algorithms() -> dict[str, tuple[str, ...]]:
     }
 
 
-KERNELS: dict[str, Opener] = {
-    "virtual": _open_virtual,
-    "host": _open_host,
-}
+KERNELS: dict[str, Opener] = {"virtual": _open_virtual, "host": _open_host}
 """Kernel name to the function that opens it."""

@@ -187,10 +187,7 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
         "description": f"{lane.done} of {format_count(len(manifest.trials), 'planned trial')} ok",
         "startTime": manifest.created_utc,
         "instrument": [{"@id": _HARNESS_ID}, _ref(kernel)],
-        "object": [
-            *({"@id": _page_id(name)} for name in contents.pages),
-            *map(_ref, properties),
-        ],
+        "object": [*({"@id": _page_id(name)} for name in contents.pages), *map(_ref, properties)],
         "result": _compact(
             [
                 {"@id": quote(file.name)}

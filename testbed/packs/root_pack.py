@@ -35,10 +35,7 @@ from testbed.root.package import Section
 FORMAT = 1
 LIST_FILE = "pack.json"
 RESULTS_MEMBER, SOURCE_MEMBER = "results.zip", "source.tar.gz"
-FILTERS = (
-    {"id": lzma.FILTER_X86},
-    {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 64 << 20},
-)
+FILTERS = ({"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 64 << 20})
 """Machine code is compressed a tenth better after the first; the dictionary is what the second
 costs in memory, for reading as well."""
 _MOST_LIST_BYTES = 4 << 20

@@ -82,10 +82,7 @@ def differences(ours: Environment, theirs: Environment) -> list[str]:
     """Return one sentence for each thing that differs and can influence a result."""
     return [
         f"{what}{name}: {then or 'absent'} then, {now or 'absent'} now"
-        for what, old, new in (
-            ("", theirs.parts, ours.parts),
-            ("page ", theirs.pages, ours.pages),
-        )
+        for what, old, new in (("", theirs.parts, ours.parts), ("page ", theirs.pages, ours.pages))
         for name in sorted(old.keys() | new.keys())
         if (then := old.get(name)) != (now := new.get(name))
     ]

@@ -144,8 +144,5 @@ def test_results_of_changed_code_are_packed_with_a_note(results: Path, cache: Pa
 
 def test_a_pack_without_results_has_none_to_unpack(tmp_path: Path) -> None:
     file = pack_parts(tmp_path / "root.tar", tmp_path / "made")
-    with (
-        pytest.raises(ConfigurationError, match="holds a root and no results"),
-        results_in(file),
-    ):
+    with pytest.raises(ConfigurationError, match="holds a root and no results"), results_in(file):
         pass

@@ -14,6 +14,8 @@ from testbed.kernel.run.interface import RawResult, Status
 from testbed.kinds.page_load import judgement
 from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
+from testbed.mechanisms.checks import CHECKS
+from testbed.mechanisms.queue.proof import check_queueing
 from testbed.model import (
     Condition,
     Cost,
@@ -27,6 +29,8 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.proof.line import check_line
+from testbed.proof.load_time import check_load_time
 from testbed.way.judge import conclude
 from testbed.way.performed import expected_knobs
 from tests.capture.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
@@ -66,9 +70,8 @@ def good() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    monkeypatch.setattr(judgement, "check_line", lambda *of, shared: ())
-    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact, shared, visits: ())
-    monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time, held_ms: ())
+    without = (check_line, check_queueing, check_load_time)
+    monkeypatch.setattr(judgement, "CHECKS", [each for each in CHECKS if each not in without])
 
 
 @pytest.fixture

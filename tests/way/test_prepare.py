@@ -47,7 +47,7 @@ def test_no_module_that_judges_imports_another_in_a_function() -> None:
 
 @pytest.mark.parametrize(
     ("module", "counts"),
-    [("wire/proof.py", True), ("kinds/page_load/judgement.py", True), ("way/judge.py", True),
+    [("proof/line.py", True), ("kinds/page_load/judgement.py", True), ("way/judge.py", True),
      ("kinds/command/prompt.py", False), ("kinds/page_load/performance.py", False),
      ("way/launch.py", False)],
 )  # fmt: skip

@@ -24,10 +24,9 @@ from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.base.places import cache
 from testbed.kernel.build.compiler import RECIPE
-from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
-from testbed.kernel.build.patches import read_patch
+from testbed.kernel.build.objects import build_in, is_kept
 from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin
-from testbed.kernel.build.source import DebianSource, fetch_source
+from testbed.kernel.build.source import DebianSource, fetch_source, recipe_of
 from testbed.kernel.build.toolchain import Progress, ensure_toolchain, read_name
 from testbed.model import digest
 
@@ -155,11 +154,6 @@ def ensure_kernel(
 def objects_folder(pin: Pin, source: DebianSource, cache: Path) -> Path:
     """Return where the object tree of a pinned source is, or would be."""
     return cache / "kernels" / OBJECTS / f"{pin.version}-{source.id[:12]}"
-
-
-def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
-    """Return what the kernel of ``pin`` is compiled from."""
-    return KernelRecipe(pin.version, source, tuple(map(read_patch, pin.patches)), pin.config)
 
 
 def _build(

@@ -47,9 +47,9 @@ SEALED = tuple(
 )
 """What root of an enclosure could change the machine with, and does not need to write."""
 OWN_SYSCTLS = "/proc/sys/net"
+"""Sysctls of the network namespace of the process that opens them."""
 BPF_FACTS = ("/sys/kernel/btf", "/sys/devices/system/cpu/possible")
 """What the loader of a BPF program reads: the layout of the kernel's types, how many processors."""
-"""Sysctls of the network namespace of the process that opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
 PATH = "/usr/sbin:/usr/bin"
 END_S = 10.0

@@ -202,10 +202,7 @@ def test_config_is_parsed() -> None:
 def test_lost_options() -> None:
     asked = {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": "n", "CONFIG_D": "1000"}
     got = {"CONFIG_A": "n", "CONFIG_C": "y", "CONFIG_D": "1000"}
-    assert compiler.lost_options(asked, got) == [
-        "CONFIG_A=y (is n)",
-        "CONFIG_C=n (is y)",
-    ]
+    assert compiler.lost_options(asked, got) == ["CONFIG_A=y (is n)", "CONFIG_C=n (is y)"]
 
 
 def test_command_line_reports_an_unknown_version(capsys: pytest.CaptureFixture[str]) -> None:
