@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -39,12 +38,10 @@ LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
 
 def run(guests: Guests, program: str, *asked: object) -> list[dict[str, Any]]:
     """What a program with ``scenario`` left of each that it was asked for."""
-    wire = tuple(f"testbed.wire.{name}" for name in ("capture", "counters", "packets"))
+    wire = (f"testbed.capture.{name}" for name in ("tcpdump", "counters", "packets"))
     needed = ("testbed.server.mechanisms.apply", *wire)
     guests = replace(guests, modules=needed, files=(Path(scenario.__file__),))
-    raw, _ = guests.run(program.format(asked=asked), timeout_s=300)
-    assert raw.observation is not None, raw.console_tail
-    seen: list[dict[str, Any]] = json.loads(raw.observation.read_text())["seen"]
+    seen: list[dict[str, Any]] = guests.observe(program.format(asked=asked), timeout_s=300)["seen"]
     return seen
 
 
