@@ -22,8 +22,7 @@ from testbed.kinds import KINDS
 from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
-from testbed.results.records import check_schema, not_results, read_finite
-from testbed.results.typed import members, retyped
+from testbed.results.records import check_schema, members, not_results, read_finite, retyped
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"

@@ -29,10 +29,8 @@ def test_what_the_caller_knows_is_part_of_it(tmp_path: Path) -> None:
     assert environment.pages == {"x": "1", "y": "2"}
     again = read_environment(kernel, programs, {"bundle": "b"}, {"x": "1", "y": "2"}, tmp_path)
     assert again.id == environment.id
-    assert (
-        read_environment(kernel, programs, {"bundle": "c"}, environment.pages, tmp_path).id
-        != again.id
-    )
+    other = read_environment(kernel, programs, {"bundle": "c"}, environment.pages, tmp_path)
+    assert other.id != again.id
 
 
 def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:

@@ -83,10 +83,8 @@ def test_what_has_left_the_mirror_is_in_the_archive_of_old_versions(
     with serving() as mirror, serving() as snapshots:
         mirror.add((TWO, DATA["two"]), below="debian-security")
         for taken in (LOCK.taken, "20250101T000000Z"):
-            snapshots.add(
-                (ONE, DATA["one"] if taken == LOCK.taken else b"old"),
-                below=f"archive/debian/{taken}",
-            )
+            data = DATA["one"] if taken == LOCK.taken else b"old"
+            snapshots.add((ONE, data), below=f"archive/debian/{taken}")
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
         monkeypatch.setenv(SNAPSHOT_VARIABLE, snapshots.address)
         fetch(tmp_path)
@@ -184,11 +182,10 @@ def test_a_server_that_stays_broken_does_not_make_a_version_gone(
     tmp_path: Path, mirror: Mirror
 ) -> None:
     mirror.refused[AT_ONE] = [500] * 9
-    with pytest.raises(
-        MissingError, match=r"^one 1\.0: the mirror: 500 .*\nasked: .*kept: try"
-    ) as e:
+    said = r"^one 1\.0: the mirror: 500 .*\nasked: .*kept: try"
+    with pytest.raises(MissingError, match=said) as caught:
         fetch(tmp_path)
-    assert not isinstance(e.value, GoneError)
+    assert not isinstance(caught.value, GoneError)
     assert there(tmp_path) == {"two": DATA["two"]}
 
 
@@ -256,9 +253,8 @@ def test_what_an_archive_that_is_down_may_have_is_not_gone(
 ) -> None:
     del mirror.files[AT_ONE]
     monkeypatch.setenv(SNAPSHOT_VARIABLE, "http://127.0.0.1:1")
-    with pytest.raises(
-        MissingError, match=r"one 1\.0: the mirror: 404 .*; the archive of"
-    ) as caught:
+    said = r"one 1\.0: the mirror: 404 .*; the archive of"
+    with pytest.raises(MissingError, match=said) as caught:
         fetch(tmp_path)
     assert not isinstance(caught.value, GoneError)
 

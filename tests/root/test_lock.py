@@ -67,8 +67,6 @@ def test_the_locks_of_this_tree_are_whole(name: str) -> None:
 
 
 def test_an_unknown_root_is_refused_with_the_near_one() -> None:
-    with pytest.raises(
-        ConfigurationError,
-        match=r"no root 'debian13' \(did you mean 'debian-13'\?\); there are build, debian-12",
-    ):
+    said = r"no root 'debian13' \(did you mean 'debian-13'\?\); there are build, debian-12"
+    with pytest.raises(ConfigurationError, match=said):
         read_spec("debian13")

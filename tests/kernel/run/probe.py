@@ -64,10 +64,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 def call(number: int, *arguments: int) -> str:
     """The name of the error that a call ends with; empty: it did not."""
     ctypes.set_errno(0)
-    if (
-        libc.syscall(ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments))
-        != -1
-    ):
+    if libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments)) != -1:
         return ""
     return errno.errorcode[ctypes.get_errno()]
 

@@ -83,11 +83,8 @@ def require_proven(record: Record) -> None:
     A machine that was busy in the middle of a load may have torn a flight apart.
     """
     assert record.outcome in ("ok", "lab_mismatch"), record.reason
-    assert (
-        record.lab is not None
-        and record.proof is not None
-        and record.measured_as(PageLoad) is not None
-    )
+    assert record.lab is not None and record.proof is not None
+    assert record.measured_as(PageLoad) is not None
     assert record.lab.problems == ()
     assert record.proof.problems == () or record.outcome == "lab_mismatch"
     assert record.proof.syn_data_acked > 0
