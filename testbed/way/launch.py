@@ -95,11 +95,9 @@ def open_lanes(
     ]
     alone = len(experiments) == 1
     with new_results(results, experiments[0].name, began, output) as folder:
+        named = zip(name_lanes(experiments), manifests, prepared, strict=True)
         lanes = tuple(
-            RunLane(folder / name, manifest, setup, name)
-            for name, manifest, (setup, _) in zip(
-                name_lanes(experiments), manifests, prepared, strict=True
-            )
+            RunLane(folder / name, manifest, setup, name) for name, manifest, (setup, _) in named
         )
         for lane in lanes:
             try:
