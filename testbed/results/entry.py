@@ -68,7 +68,7 @@ def pack_entry(record: Record, folder: Path) -> bytes:
     archive = io.BytesIO()
     try:
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            _add(tar, _RECORD, write_record(replace(record, attempt=1)))  # whichever it was
+            _add(tar, _RECORD, write_record(replace(record, attempt=1)))  # as the first
             for path in sorted(path for path in folder.iterdir() if path.is_file()):
                 _add(tar, path.name, path.read_bytes())
     except OSError as error:
