@@ -75,9 +75,8 @@ def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial
     assert f"; and {total - 5} more  50.0 s so far" in lines[-1]
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Standard error, a wide terminal."""
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make standard error a wide terminal."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     stream = Terminal()
@@ -86,8 +85,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_a_terminal_shows_the_time_and_what_runs(
-    trials: tuple[Trial, ...], terminal: Terminal
+    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    terminal = open_terminal(monkeypatch)
     display = open_display(no_table)
     with display.showing(trials, done=[]):
         display.began(trials[3])
@@ -115,8 +115,9 @@ def test_lines_say_how_many_seeds_are_done(trials: tuple[Trial, ...]) -> None:
 
 
 def test_a_terminal_shows_the_table_as_it_settles(
-    trials: tuple[Trial, ...], terminal: Terminal
+    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    terminal = open_terminal(monkeypatch)
     asked: list[list[str]] = []
 
     def draw(records: Sequence[Record]) -> str:
