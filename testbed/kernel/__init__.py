@@ -86,15 +86,9 @@ def _open_virtual(version: str, place: KernelPlace) -> Kernel:
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         for key, value in asdict(build.identity).items()
     }
-    return VirtualKernel(
-        version=version,
-        binary=build.binary,
-        build=identity,
-        boot_options=build.boot,
-        bundle=place.bundle,
-        usr=place.usr,
-        confinement=confinement,
-    )
+    return VirtualKernel(version=version, binary=build.binary, build=identity,
+                         boot_options=build.boot, bundle=place.bundle, usr=place.usr,
+                         confinement=confinement)  # fmt: skip
 
 
 def ensure_build(version: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
@@ -216,8 +210,5 @@ def pinned_algorithms() -> dict[str, tuple[str, ...]]:
     }
 
 
-KERNELS: dict[str, Opener] = {
-    "virtual": _open_virtual,
-    "host": _open_host,
-}
+KERNELS: dict[str, Opener] = {"virtual": _open_virtual, "host": _open_host}
 """Kernel name to the function that opens it."""

@@ -37,14 +37,9 @@ _GIT_S = 120.0
 
 
 def pack_artifact(
-    folder: Path,
-    file: Path,
-    cache: Path,
-    progress: Progress,
-    *,
-    license_: str | None = None,
+    folder: Path, file: Path, cache: Path, progress: Progress, *, license_: str | None = None,
     replace: bool = False,
-) -> WrittenPack:
+) -> WrittenPack:  # fmt: skip
     """Write the results in ``folder`` to ``file``, with all that it takes to repeat them.
 
     Raises:
@@ -68,12 +63,9 @@ def pack_artifact(
         if problems:
             raise ConfigurationError([f"{folder}: {problem}" for problem in problems])
         _archive(revision, source)
-        sha256 = write_pack(
-            *(file, parts, progress),
-            packages=find_starter(cache, progress),
-            beside={RESULTS_MEMBER: results, SOURCE_MEMBER: source},
-            replace=replace,
-        )
+        sha256 = write_pack(*(file, parts, progress), packages=find_starter(cache, progress),
+                            beside={RESULTS_MEMBER: results, SOURCE_MEMBER: source},
+                            replace=replace)  # fmt: skip
     notes = written.contents.notes
     if facts.get("git_dirty") != "no":
         notes += ("They ran in a work tree with changes that its source, a commit, has not.",)

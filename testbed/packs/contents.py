@@ -74,7 +74,9 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
     """
     names = read_lanes(folder) or ("",)
     lanes = tuple(_read_lane(folder / name, name) for name in names)
-    loaded = {page: digest for lane in lanes for page, digest in _loaded(lane.manifest).items()}
+    loaded = {page: manifest.environment.pages.get(page, "")
+              for manifest in (lane.manifest for lane in lanes)
+              for page in manifest.experiment.pages}  # fmt: skip
     files = dict(_walk(folder, ""))
     files.pop(METADATA_FILE, None)
     files.pop(PARTIAL_FILE, None)
@@ -117,12 +119,6 @@ def _read_lane(folder: Path, name: str) -> PackedLane:
     planned = set(manifest.trials)
     done = {record.trial_id for record in read_records(folder) if record.outcome == "ok"}
     return PackedLane(name, manifest, len(done & planned))
-
-
-def _loaded(manifest: Manifest) -> dict[str, str]:
-    """Return the digest of each page that the experiment loads, by its name."""
-    pages = manifest.environment.pages
-    return {name: pages.get(name, "") for name in manifest.experiment.pages}
 
 
 def _find_source(folder: Path, pages: Path, name: str) -> Path:

@@ -31,21 +31,11 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 _URL = re.compile(r"https?://[!-~]+")
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+")
 _MEDIA_TYPES = {
-    ".css": "text/css",
-    ".csv": "text/csv",
-    ".har": "application/json",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".jsonl": "application/jsonl",
-    ".log": "text/plain",
-    ".md": "text/markdown",
-    ".pcap": "application/vnd.tcpdump.pcap",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".toml": "application/toml",
-    ".txt": "text/plain",
-    ".xml": "application/xml",
-}
+    ".css": "text/css", ".csv": "text/csv", ".html": "text/html", ".log": "text/plain",
+    ".md": "text/markdown", ".png": "image/png", ".svg": "image/svg+xml", ".txt": "text/plain",
+    ".har": "application/json", ".json": "application/json", ".jsonl": "application/jsonl",
+    ".pcap": "application/vnd.tcpdump.pcap", ".toml": "application/toml", ".xml": "application/xml",
+}  # fmt: skip
 _OTHER = "application/octet-stream"
 
 Entity = dict[str, Any]
@@ -79,24 +69,16 @@ def render_metadata(contents: PackContents, license_: str | None) -> bytes:
         "additionalProperty": {"@id": _FORMAT_ID},
         "hasPart": _compact([_ref(file) for file in files]),
     }
-    descriptor: Entity = {
-        "@id": METADATA_FILE,
-        "@type": "CreativeWork",
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": CRATE},
-    }
-    profile: Entity = {
-        "@id": PROFILE,
-        "@type": "CreativeWork",
-        "name": "Process Run Crate",
-        "version": "0.5",
-    }
+    descriptor: Entity = {"@id": METADATA_FILE, "@type": "CreativeWork", "about": {"@id": "./"},
+                          "conformsTo": {"@id": CRATE}}  # fmt: skip
+    profile: Entity = {"@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate",
+                       "version": "0.5"}  # fmt: skip
     graph = [descriptor, root, profile, licence, *_software(first.environment.facts), *runs]
     graph.append(_property(_FORMAT_ID, "firstflight pack format", FORMAT))
-    document = {
-        "@context": [f"{CRATE}/context", {"sha256": SHA256_TERM}],
-        "@graph": [*_unique(graph), *pages, *files],
-    }
+    # Once each: results and program may have the same licence.
+    unique = {entity["@id"]: entity for entity in graph}.values()
+    context = [f"{CRATE}/context", {"sha256": SHA256_TERM}]
+    document = {"@context": context, "@graph": [*unique, *pages, *files]}
     return (json.dumps(document, indent=1) + "\n").encode("ascii")
 
 
@@ -173,13 +155,9 @@ def _describe(contents: PackContents) -> str:
 
 
 def _software(facts: Mapping[str, str]) -> Iterator[Entity]:
-    yield {
-        "@id": _HARNESS_ID,
-        "@type": "SoftwareApplication",
-        "name": "Firstflight",
-        "softwareVersion": facts.get("git_revision", "unknown"),
-        "license": {"@id": _MIT},
-    }
+    yield {"@id": _HARNESS_ID, "@type": "SoftwareApplication", "name": "Firstflight",
+           "softwareVersion": facts.get("git_revision", "unknown"),
+           "license": {"@id": _MIT}}  # fmt: skip
     yield {"@id": _MIT, "@type": "CreativeWork", "name": "MIT License"}
 
 
@@ -188,13 +166,9 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
     prefix = f"{lane.folder}/" if lane.folder else ""
     mark = f"-{lane.folder}" if lane.folder else ""
     manifest, experiment = lane.manifest, lane.manifest.experiment
-    plan = {
-        "experiment": experiment.name,
-        "kind": experiment.kind,
-        "conditions": str(len(experiment.conditions)),
-        "repetitions": str(experiment.repetitions),
-        "seed": str(experiment.seed),
-    }
+    plan = {"experiment": experiment.name, "kind": experiment.kind,
+            "conditions": str(len(experiment.conditions)),
+            "repetitions": str(experiment.repetitions), "seed": str(experiment.seed)}  # fmt: skip
     parts = {"environment": manifest.environment.id} | manifest.environment.parts
     parts |= {f"page.{name}": digest for name, digest in manifest.environment.pages.items()}
     parts |= {f"fact.{name}": value for name, value in manifest.environment.facts.items()}
@@ -203,12 +177,9 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
         *(_property(f"#ran-in{mark}/{quote(name)}", name, value)
           for name, value in sorted(parts.items())),
     ]  # fmt: skip
-    kernel = {
-        "@id": f"#kernel{mark}",
-        "@type": "SoftwareApplication",
-        "name": f"Linux, the {experiment.kernel} kernel of Firstflight",
-        "softwareVersion": experiment.kernel_version,
-    }
+    kernel = {"@id": f"#kernel{mark}", "@type": "SoftwareApplication",
+              "name": f"Linux, the {experiment.kernel} kernel of Firstflight",
+              "softwareVersion": experiment.kernel_version}  # fmt: skip
     yield {
         "@id": f"#run{mark}",
         "@type": "CreateAction",
@@ -216,10 +187,7 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
         "description": f"{lane.done} of {format_count(len(manifest.trials), 'planned trial')} ok",
         "startTime": manifest.created_utc,
         "instrument": [{"@id": _HARNESS_ID}, _ref(kernel)],
-        "object": [
-            *({"@id": _page_id(name)} for name in contents.pages),
-            *map(_ref, properties),
-        ],
+        "object": [*({"@id": _page_id(name)} for name in contents.pages), *map(_ref, properties)],
         "result": _compact(
             [
                 {"@id": quote(file.name)}
@@ -253,24 +221,17 @@ def _page_id(name: str) -> str:
 
 
 def _file(file: PackFile) -> Entity:
-    return {
-        "@id": quote(file.name),
-        "@type": "File",
-        "name": file.name,
-        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(file.name).suffix, _OTHER),
-        "contentSize": str(file.size),
-        "sha256": file.sha256,
-    }
+    return {"@id": quote(file.name), "@type": "File", "name": file.name,
+            "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(file.name).suffix, _OTHER),
+            "contentSize": str(file.size), "sha256": file.sha256}  # fmt: skip
 
 
 def _licence(given: str | None) -> Entity:
     if given is None:
         return {
-            "@id": _NOT_STATED,
-            "@type": "CreativeWork",
-            "name": "Not stated",
+            "@id": _NOT_STATED, "@type": "CreativeWork", "name": "Not stated",
             "description": "Who packed these results has not said under which licence they are.",
-        }
+        }  # fmt: skip
     address = given if _URL.fullmatch(given) else f"https://spdx.org/licenses/{quote(given)}"
     return {"@id": address, "@type": "CreativeWork", "name": given}
 
@@ -286,8 +247,3 @@ def _ref(entity: Mapping[str, Any]) -> Entity:
 def _compact(references: Sequence[Entity]) -> Entity | Sequence[Entity]:
     """Return one reference as itself: RO-Crate 1.1, appendix on JSON-LD, wants no list of one."""
     return references[0] if len(references) == 1 else references
-
-
-def _unique(entities: Iterable[Entity]) -> list[Entity]:
-    """Leave out what is there already, such as the licence of both results and program."""
-    return list({entity["@id"]: entity for entity in entities}.values())

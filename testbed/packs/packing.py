@@ -18,12 +18,7 @@ from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.experiment.lanes import LANES_FILE, read_lanes
 from testbed.packs.container import Container, ListedFile, open_container, write_container
 from testbed.packs.contents import METADATA_FILE, RESULTS_PACK, PackContents, gather_contents
-from testbed.packs.crate import (
-    OtherFormatError,
-    check_license,
-    parse_metadata,
-    render_metadata,
-)
+from testbed.packs.crate import OtherFormatError, check_license, parse_metadata, render_metadata
 from testbed.results.folder import locked
 from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
 
@@ -37,14 +32,9 @@ class WrittenPack:
 
 
 def pack_results(
-    folder: Path,
-    file: Path,
-    pages: Path,
-    cache: Path,
-    *,
-    license_: str | None = None,
+    folder: Path, file: Path, pages: Path, cache: Path, *, license_: str | None = None,
     replace: bool = False,
-) -> WrittenPack:
+) -> WrittenPack:  # fmt: skip
     """Write the results in ``folder`` to ``file``, the same bytes for equal results.
 
     Raises:

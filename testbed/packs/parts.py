@@ -121,10 +121,8 @@ def gather_parts(
     found = [("root", root, land.parent) for root, land in lands.items()]
     found += [("kernel", version, ensure_build(version, cache, usr, progress).binary.parent)
               for version in versions]  # fmt: skip
-    found += [
-        ("programs", "", ensure_native(cache, progress)),
-        ("python", "", ensure_python(RUN, cache, progress)),
-    ]
+    found.append(("programs", "", ensure_native(cache, progress)))
+    found.append(("python", "", ensure_python(RUN, cache, progress)))
     return {
         CachePart(kind, variant, f"{KINDS[kind].kept_in}/{place.name}"): place
         for kind, variant, place in found
@@ -173,34 +171,20 @@ _NOT_CARRIED = ("*.log", "sysctls.json")
 
 KINDS = {
     "root": PartKind(
-        "root {}",
-        f"roots/{ASSEMBLED}",
-        ("roots/{}/*.toml",),
-        _check_root,
-        inner="usr",
-        left_out=(NOTE,),
-        finish=note_root,
+        "root {}", f"roots/{ASSEMBLED}", ("roots/{}/*.toml",), _check_root,
+        inner="usr", left_out=(NOTE,), finish=note_root,
     ),
     "kernel": PartKind(
-        "kernel {}",
-        "kernels",
-        ("testbed/kernel/pins/{}/**/*",),
-        _check_kernel,
+        "kernel {}", "kernels", ("testbed/kernel/pins/{}/**/*",), _check_kernel,
         left_out=_NOT_CARRIED,
     ),
     "own": PartKind(
-        "kernel {} of somebody's own",
-        "kernels/own",
-        (),
-        lambda *_: iter(["is for ./run.sh kernel import"]),
-        left_out=_NOT_CARRIED,
+        "kernel {} of somebody's own", "kernels/own", (),
+        lambda *_: iter(["is for ./run.sh kernel import"]), left_out=_NOT_CARRIED,
     ),
     "programs": PartKind("C programs", NATIVE, ("testbed/native/*.[ch]",), _check_programs),
     "python": PartKind(
-        "Python packages",
-        VENVS,
-        (f"bootstrap/{RUN}.txt", f"roots/{STARTER}/lock.toml"),
-        None,
+        "Python packages", VENVS, (f"bootstrap/{RUN}.txt", f"roots/{STARTER}/lock.toml"), None,
         inner="lib",
         left_out=(
             *("**/__pycache__", "**/__pycache__/**"),  # of files with other times
@@ -209,4 +193,4 @@ KINDS = {
         here=lambda cache: packages_place(RUN, cache),  # named by where this machine's Python is
         finish=lambda folder, _: adopt_packages(folder),
     ),
-}
+}  # fmt: skip

@@ -24,13 +24,7 @@ from testbed.base.places import cache as cache_folder
 from testbed.base.places import using_cache
 from testbed.base.units import format_bytes
 from testbed.packs.parts import KINDS, CachePart
-from testbed.packs.root_pack import (
-    PackedPart,
-    Progress,
-    RootPack,
-    extract_parts,
-    read_pack,
-)
+from testbed.packs.root_pack import PackedPart, Progress, RootPack, extract_parts, read_pack
 from testbed.root.cache import (
     ASSEMBLED,
     PACKAGES,
@@ -70,8 +64,13 @@ def import_pack(file: Path, cache: Path, progress: Progress) -> tuple[ImportedPa
         StorageError: the cache cannot be written.
     """
     pack = read_fitting(file)
-    problems = [problem for each in pack.parts for problem in _list_foreign(each)]
-    if problems := problems or list(_list_damaged(pack)):
+    if problems := [problem for each in pack.parts for problem in _list_foreign(each)]:
+        raise pack.refuse(problems)
+    for name, sha256 in pack.packages.items():
+        with pack.open(name) as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
+                problems.append(f"{name}: damaged: it has another SHA-256")
+    if problems:
         raise pack.refuse(problems)
     with writing(file, cache, progress):
         places = [(each, each.part.place(cache)) for each in pack.parts]
@@ -152,12 +151,9 @@ def is_there(packed: PackedPart, place: Path) -> bool:
 
 
 def put_parts(
-    pack: RootPack,
-    wanted: Sequence[tuple[PackedPart, Path]],
-    cache: Path,
-    progress: Progress,
+    pack: RootPack, wanted: Sequence[tuple[PackedPart, Path]], cache: Path, progress: Progress,
     check: CheckParts,
-) -> None:
+) -> None:  # fmt: skip
     """Put parts into their places, if all of them are whole and ``check`` finds nothing wrong.
 
     Raises:
@@ -201,13 +197,6 @@ def list_unfit(
         if check is not None:
             said = check(part.variant, part.folder, made[part.name], each.digest)
             yield from (f"{part.title}: {problem}" for problem in said)
-
-
-def _list_damaged(pack: RootPack) -> Iterator[str]:
-    for name, sha256 in pack.packages.items():
-        with pack.open(name) as content:
-            if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
-                yield f"{name}: damaged: it has another SHA-256"
 
 
 def _put_packages(pack: RootPack, cache: Path) -> None:

@@ -35,10 +35,7 @@ from testbed.root.package import Section
 FORMAT = 1
 LIST_FILE = "pack.json"
 RESULTS_MEMBER, SOURCE_MEMBER = "results.zip", "source.tar.gz"
-FILTERS = (
-    {"id": lzma.FILTER_X86},
-    {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 64 << 20},
-)
+FILTERS = ({"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 64 << 20})
 """Machine code is compressed a tenth better after the first; the dictionary is what the second
 costs in memory, for reading as well."""
 _MOST_LIST_BYTES = 4 << 20
@@ -92,14 +89,9 @@ class RootPack:
 
 
 def write_pack(
-    file: Path,
-    parts: Mapping[CachePart, Path],
-    progress: Progress,
-    *,
-    packages: Sequence[Path] = (),
-    beside: Mapping[str, Path] | None = None,
-    replace: bool = False,
-) -> str:
+    file: Path, parts: Mapping[CachePart, Path], progress: Progress, *,
+    packages: Sequence[Path] = (), beside: Mapping[str, Path] | None = None, replace: bool = False,
+) -> str:  # fmt: skip
     """Write ``parts``, with where each is, and ``packages`` to ``file``; return its SHA-256.
 
     ``beside`` are an artifact's further files, by their names in it.
@@ -270,16 +262,10 @@ def _describe(part: CachePart, place: Path) -> PackedPart:
 
 def _render_list(packed: Sequence[PackedPart]) -> str:
     parts = [
-        {
-            "kind": each.part.kind,
-            "variant": each.part.variant,
-            "folder": each.part.folder,
-            "digest": each.digest,
-            "bytes": each.size,
-            "sources": dict(each.sources),
-        }
+        {"kind": each.part.kind, "variant": each.part.variant, "folder": each.part.folder,
+         "digest": each.digest, "bytes": each.size, "sources": dict(each.sources)}
         for each in packed
-    ]
+    ]  # fmt: skip
     document = {"format": FORMAT, "machine": platform.machine(), "parts": parts}
     return json.dumps(document, indent=2) + "\n"
 

@@ -26,16 +26,12 @@ def drop_captures(folder: Path, record: Record, keep: KeepCaptures) -> None:
 
 def is_fragile(record: Record) -> bool:
     """Return whether a trial did not end well, or waited for a timer: who reads it looks closer."""
-    if record.outcome != "ok" or record.proof is None:
+    proof = record.proof
+    if record.outcome != "ok" or proof is None:
         return True
-    return _waited(record.proof)
+    return bool(proof.waits and proof.waits.longest_ns) or count_timeouts(proof) > 0
 
 
 def count_timeouts(proof: Proof) -> int:
     """Return how many retransmission time-outs both ends of a load counted."""
     return sum(end.get(TIMEOUTS, 0) for end in (proof.client_counters, proof.server_counters))
-
-
-def _waited(proof: Proof) -> bool:
-    waits = proof.waits is not None and bool(proof.waits.longest_ns)
-    return waits or count_timeouts(proof) > 0

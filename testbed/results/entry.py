@@ -68,18 +68,15 @@ def pack_entry(record: Record, folder: Path) -> bytes:
     archive = io.BytesIO()
     try:
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            _add(tar, _RECORD, _line_of(record))
+            _add(tar, _RECORD, write_record(replace(record, attempt=1)))  # as the first
             for path in sorted(path for path in folder.iterdir() if path.is_file()):
                 _add(tar, path.name, path.read_bytes())
     except OSError as error:
         raise StorageError(f"cannot read {folder}: {error.strerror}") from error
     content = zstandard.ZstdCompressor(level=_LEVEL).compress(archive.getvalue())
-    header: dict[str, Any] = {
-        "format": FORMAT,
-        "trial_id": record.trial_id,
-        "environment": record.environment,
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    header: dict[str, Any] = {"format": FORMAT, "trial_id": record.trial_id,
+                              "environment": record.environment,
+                              "sha256": hashlib.sha256(content).hexdigest()}  # fmt: skip
     return canonical(header).encode() + b"\n" + content
 
 
@@ -111,16 +108,6 @@ def unpack_entry(data: bytes, trial_id: str, environment: str) -> TrialEntry:
         if name not in files or hashlib.sha256(files[name]).hexdigest() != sha256:
             raise DamagedEntryError(f"its {name} is not the file of its record")
     return TrialEntry(record, files, hashlib.sha256(line).hexdigest())
-
-
-def digest_record(record: Record) -> str:
-    """Return the SHA-256 of ``record`` as an entry has it."""
-    return hashlib.sha256(_line_of(record)).hexdigest()
-
-
-def _line_of(record: Record) -> bytes:
-    """Return the line of a record, whichever attempt it was."""
-    return write_record(replace(record, attempt=1))
 
 
 def _read_header(data: bytes) -> dict[str, Any]:

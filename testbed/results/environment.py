@@ -52,12 +52,9 @@ class Environment:
 
 
 def read_environment(
-    kernel: Mapping[str, str],
-    user_land: Mapping[str, str],
-    code: Mapping[str, str],
-    pages: Mapping[str, str],
-    root: Path,
-) -> Environment:
+    kernel: Mapping[str, str], user_land: Mapping[str, str], code: Mapping[str, str],
+    pages: Mapping[str, str], root: Path,
+) -> Environment:  # fmt: skip
     """Ask this machine what it is and join it with what the caller knows.
 
     ``kernel`` is the kernel's identity, ``user_land`` what names the programs that trials run,
@@ -75,26 +72,17 @@ def read_facts(root: Path) -> dict[str, str]:
     """Read the facts of the machine and the work tree, which are no part of the id."""
     revision, dirty = _git(root)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "git_revision": revision,
-        "git_dirty": dirty,
-        "machine": platform.platform(),
-        "processor": _processor(Path("/proc/cpuinfo")),
-        "cores": str(os.cpu_count()),
-        "memory_bytes": str(memory),
-        "python": sys.version.split()[0],
-        "user": "root" if os.geteuid() == 0 else "ordinary",
-    }
+    return {"git_revision": revision, "git_dirty": dirty, "machine": platform.platform(),
+            "processor": _processor(Path("/proc/cpuinfo")), "cores": str(os.cpu_count()),
+            "memory_bytes": str(memory), "python": sys.version.split()[0],
+            "user": "root" if os.geteuid() == 0 else "ordinary"}  # fmt: skip
 
 
 def differences(ours: Environment, theirs: Environment) -> list[str]:
     """Return one sentence for each thing that differs and can influence a result."""
     return [
         f"{what}{name}: {then or 'absent'} then, {now or 'absent'} now"
-        for what, old, new in (
-            ("", theirs.parts, ours.parts),
-            ("page ", theirs.pages, ours.pages),
-        )
+        for what, old, new in (("", theirs.parts, ours.parts), ("page ", theirs.pages, ours.pages))
         for name in sorted(old.keys() | new.keys())
         if (then := old.get(name)) != (now := new.get(name))
     ]

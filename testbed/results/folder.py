@@ -206,13 +206,9 @@ class ResultsFolder:
             StorageError: they cannot be written anew; then they are as they were.
         """
         place = {trial_id: number for number, trial_id in enumerate(trials)}
-        order = sorted(
-            range(len(self._records)),
-            key=lambda n: (
-                place.get(self._records[n].trial_id, -1),
-                self._records[n].attempt if self._records[n].trial_id in place else 0,
-            ),
-        )
+        keys = [(place.get(record.trial_id, -1), record.attempt * (record.trial_id in place))
+                for record in self._records]  # fmt: skip
+        order = sorted(range(len(keys)), key=keys.__getitem__)
         if order == list(range(len(order))):
             return
         path = self.directory / RECORDS_FILE

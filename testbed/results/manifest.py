@@ -22,8 +22,7 @@ from testbed.kinds import KINDS
 from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
-from testbed.results.records import check_schema, not_results, read_finite
-from testbed.results.typed import members, retyped
+from testbed.results.records import check_schema, members, not_results, read_finite, retyped
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
@@ -104,15 +103,10 @@ def _type_of(kind: str) -> TypeAdapter[Any]:
 
 
 def make_manifest(
-    experiment: Experiment,
-    environment: Environment,
-    now: datetime,
-    arguments: tuple[str, ...],
-    tcp_alone: tuple[str, ...] | None = None,
-    shard: Shard | None = None,
-    keep_captures: KeepCaptures = "all",
-    once: tuple[str, ...] = (),
-) -> Manifest:
+    experiment: Experiment, environment: Environment, now: datetime, arguments: tuple[str, ...],
+    tcp_alone: tuple[str, ...] | None = None, shard: Shard | None = None,
+    keep_captures: KeepCaptures = "all", once: tuple[str, ...] = (),
+) -> Manifest:  # fmt: skip
     """Return the manifest of a new results folder, made at ``now``.
 
     Raises:
@@ -126,11 +120,9 @@ def make_manifest(
 
 
 def planned_trials(
-    experiment: Experiment,
-    shard: Shard | None,
-    repetitions: int | None = None,
+    experiment: Experiment, shard: Shard | None, repetitions: int | None = None,
     once: Collection[str] = (),
-) -> tuple[Trial, ...]:
+) -> tuple[Trial, ...]:  # fmt: skip
     """Return the trials of ``experiment``, or of its ``shard``, in order (see ``plan_trials``).
 
     Raises:

@@ -19,12 +19,7 @@ from typing import Any
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.model import Experiment, Trial, canonical, in_real_time
-from testbed.results.agreement import (
-    REPEATABLE,
-    DisagreementError,
-    first_difference,
-    result_of,
-)
+from testbed.results.agreement import REPEATABLE, DisagreementError, first_difference, result_of
 from testbed.results.costs import COSTS_FILE, read_costs, write_cost_line
 from testbed.results.environment import differences
 from testbed.results.folder import TRACES_FOLDER, new_results
@@ -296,15 +291,12 @@ def _manifest_of(sources: Sequence[_Source], now: datetime) -> Manifest:
         if stored
         else None,
         merged=tuple(
-            Merged(
-                shard=None if source.manifest.shard is None else str(source.manifest.shard),
-                records=sum(map(len, source.lines.values())),
-                overlap=source.overlap,
-                facts=source.manifest.environment.facts,
-            )
+            Merged(shard=None if source.manifest.shard is None else str(source.manifest.shard),
+                   records=sum(map(len, source.lines.values())), overlap=source.overlap,
+                   facts=source.manifest.environment.facts)
             for source in sources
         ),
-    )
+    )  # fmt: skip
 
 
 def _shorten(problems: Sequence[str]) -> list[str]:

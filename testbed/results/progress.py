@@ -199,13 +199,10 @@ class ProgressBar:
         from rich.table import Column
 
         self._bar = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[seeds]}"),
-            TextColumn("{task.fields[eta]}"),
+            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.fields[seeds]}"), TextColumn("{task.fields[eta]}"),
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-        )
+        )  # fmt: skip
         self._live = Live(self._bar, console=Console(stderr=True), transient=True)
         self._draw, self._records = draw, list[Record]()
         self._pace = Pace(())
@@ -234,13 +231,8 @@ class ProgressBar:
         self._records.append(record)
         if record.outcome != "ok":
             self._print(self._pace.describe(record))
-        self._bar.update(
-            self._task,
-            completed=self._pace.done,
-            eta=self._pace.eta(),
-            seeds=self._pace.seeds(),
-            description=self._pace.running(),
-        )
+        self._bar.update(self._task, completed=self._pace.done, eta=self._pace.eta(),
+                         seeds=self._pace.seeds(), description=self._pace.running())  # fmt: skip
         if whole and self._pace.seeds() and self._pace.done < self._pace.total:
             self._show_table()
 

@@ -11,10 +11,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -23,7 +23,6 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.kinds import KINDS, find_kind
 from testbed.model import DEFAULT_KIND, SCHEMA_VERSION, Record, Trial, canonical, stored_kind
 from testbed.results.costs import read_costs
-from testbed.results.typed import members, retyped
 
 RECORDS_FILE = "records.jsonl"
 _SCHEMA, _KIND = f'"schema":{SCHEMA_VERSION}'.encode(), b'"kind"'
@@ -285,6 +284,25 @@ def _kind_in(document: Mapping[str, Any]) -> str:
     if find_kind(name) is None:
         raise ValueError(f"trial.condition: unknown kind {name!a}")
     return name
+
+
+def retyped(kept: type, renamed: Mapping[str, str] | None = None, **types: Any) -> type:
+    """Return a dataclass like ``kept``, with other ``types`` of some fields, and other names.
+
+    pydantic reads by it what the model leaves open where the kind of trial is known.
+    """
+    hints = get_type_hints(kept)
+    names = renamed or {}
+    return make_dataclass(kept.__name__, [
+        (names.get(each.name, each.name), types.get(each.name, hints[each.name]),
+         field(default=each.default, default_factory=each.default_factory))
+        for each in fields(kept)
+    ])  # fmt: skip
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Return the values of a ``retyped`` dataclass's fields by name, as they are."""
+    return dict(vars(value))
 
 
 @cache

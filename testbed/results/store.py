@@ -214,17 +214,16 @@ def open_address(address: str, *, asked: bool = True) -> TrialStore:
             [f"{VARIABLE}={address}: {scheme}:// is no place for a store; name a folder, "
              "s3://BUCKET/FOLDER or ssh://HOST/FOLDER"]
         )  # fmt: skip
+    path = Path(address.removeprefix("file://"))
     try:
-        files, root = fsspec.url_to_fs(address if scheme != "file" else _absolute(address))
+        files, root = fsspec.url_to_fs(
+            address if scheme != "file" else str(path.expanduser().absolute())
+        )
     except ImportError as error:
         raise MissingError(f"{VARIABLE}={address}: {error}; {INSTALL}") from error
     except Exception as error:
         raise StorageError(f"cannot reach the store {address}: {error}") from error
     return TrialStore(address, files, root, asked=asked)
-
-
-def _absolute(address: str) -> str:
-    return str(Path(address.removeprefix("file://")).expanduser().absolute())
 
 
 def _read_time(info: dict[str, Any]) -> datetime | None:

@@ -53,12 +53,9 @@ class Tally:
 
 
 def tally(
-    trials: Sequence[Trial],
-    records: Iterable[Record],
-    *,
-    interrupted: bool = False,
+    trials: Sequence[Trial], records: Iterable[Record], *, interrupted: bool = False,
     unsettled: tuple[str, ...] = (),
-) -> Tally:
+) -> Tally:  # fmt: skip
     """Settle each of ``trials``: its ``ok`` record if it has one, else its last attempt."""
     settled: dict[str, Record] = {}
     for record in records:

@@ -127,22 +127,15 @@ def package_file(folder: Path, package: LockedPackage) -> Path:
     return folder / f"{package.sha256}.deb"
 
 
-def list_absent(packages: Sequence[LockedPackage], folder: Path) -> list[LockedPackage]:
-    """Return those of ``packages`` that ``folder`` does not have, or not as they are locked."""
-    return [package for package in packages if not _is_there(package, folder)]
-
-
 def _is_there(package: LockedPackage, folder: Path) -> bool:
     file = package_file(folder, package)
     return _size(file) == package.size and file_sha256(file) == package.sha256
 
 
 def download(
-    packages: Sequence[LockedPackage],
-    folder: Path,
-    sources: Sequence[PackageServer],
+    packages: Sequence[LockedPackage], folder: Path, sources: Sequence[PackageServer],
     progress: Progress,
-) -> None:
+) -> None:  # fmt: skip
     """Download those of ``packages`` that ``folder`` lacks, each from the first that has it.
 
     What came before an error or an interrupt is kept, and not asked for again.
@@ -153,7 +146,7 @@ def download(
         MissingError: some did not come for another reason; likewise.
         OSError: the folder cannot be written.
     """
-    absent = list_absent(packages, folder)
+    absent = [package for package in packages if not _is_there(package, folder)]
     if not absent:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,13 +157,9 @@ def download(
     if not refused:
         return
     message = _describe(refused, sources)
-    if all(refusals and _are_gone(refusals) for refusals in refused.values()):
+    if all(said and all(one.gone for one in said.values()) for said in refused.values()):
         raise GoneError(sorted(refused), message)
     raise MissingError(f"{message}; what came is kept: try again" if sources else message)
-
-
-def _are_gone(refusals: _Refusals) -> bool:
-    return all(one.gone for one in refusals.values())
 
 
 def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[PackageServer]) -> str:
@@ -195,12 +184,9 @@ def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[Pack
 
 
 def _fetch_all(
-    absent: Sequence[LockedPackage],
-    folder: Path,
-    sources: Sequence[PackageServer],
-    pace: _Pace,
+    absent: Sequence[LockedPackage], folder: Path, sources: Sequence[PackageServer], pace: _Pace,
     progress: Progress,
-) -> dict[LockedPackage, _Refusals]:
+) -> dict[LockedPackage, _Refusals]:  # fmt: skip
     """Download packages side by side; return what each source said of those that did not come."""
     todo = deque(sorted(absent, key=lambda package: -package.size))  # the largest end last
     ended: SimpleQueue[tuple[LockedPackage, _Refusals | BaseException | None]] = SimpleQueue()

@@ -46,14 +46,9 @@ def parse_packages(text: str, archive: str) -> Iterator[Offer]:
         fields = _read_fields(paragraph)
         if fields.get("Architecture") not in ARCHITECTURES:
             continue
-        package = LockedPackage(
-            name=fields["Package"],
-            version=fields["Version"],
-            archive=archive,
-            path=fields["Filename"],
-            size=int(fields["Size"]),
-            sha256=fields["SHA256"],
-        )
+        package = LockedPackage(name=fields["Package"], version=fields["Version"], archive=archive,
+                                path=fields["Filename"], size=int(fields["Size"]),
+                                sha256=fields["SHA256"])  # fmt: skip
         depends = f"{fields.get('Pre-Depends', '')},{fields.get('Depends', '')}"
         provides = tuple(names[0] for names in _relations(fields.get("Provides", "")))
         source = fields.get("Source", package.name).partition(" ")[0]
@@ -101,11 +96,9 @@ class Index:
         return tuple({package.version: package for package in packages}.values())
 
     def renew(
-        self,
-        locked: Sequence[LockedPackage],
-        gone: Collection[LockedPackage],
+        self, locked: Sequence[LockedPackage], gone: Collection[LockedPackage],
         without: frozenset[str] = frozenset(),
-    ) -> tuple[LockedPackage, ...]:
+    ) -> tuple[LockedPackage, ...]:  # fmt: skip
         """Return ``locked`` with the newest in place of those that are ``gone``, by name.
 
         What these need comes too, ``without`` some.  The others stay as they are locked, but where

@@ -45,11 +45,9 @@ def compile_python(usr: Path, folder: Path, strip: Path, prepend: str) -> None:
     Raises:
         StorageError: it cannot be compiled.
     """
-    argv = (
-        *program_argv(usr, "bin/python3"),
-        *("-S", "-m", "compileall", "-q", "-q", "--invalidation-mode", "unchecked-hash"),
-        *("-s", str(strip), "-p", prepend, str(folder)),
-    )
+    argv = (*program_argv(usr, "bin/python3"),
+            *("-S", "-m", "compileall", "-q", "-q", "--invalidation-mode", "unchecked-hash"),
+            *("-s", str(strip), "-p", prepend, str(folder)))  # fmt: skip
     # The same bytes each time: sets are written in the order of their hashes, and what the compiler
     # itself imports is not written by that import, with this folder's path and time in it.
     environment = {"PYTHONHOME": str(usr), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -29,11 +29,9 @@ _SIGNATURE, _KEYS = 2, (6, 14)
 _RSA = (1, 3)
 _LEAST_BITS = 2048
 # By OpenPGP's number: the digest, and how PKCS #1 begins what is signed (RFC 8017, section 9.2).
-_DIGESTS = {
-    8: ("sha256", bytes.fromhex("3031300d060960864801650304020105000420")),
-    9: ("sha384", bytes.fromhex("3041300d060960864801650304020205000430")),
-    10: ("sha512", bytes.fromhex("3051300d060960864801650304020305000440")),
-}
+_DIGESTS = {8: ("sha256", bytes.fromhex("3031300d060960864801650304020105000420")),
+            9: ("sha384", bytes.fromhex("3041300d060960864801650304020205000430")),
+            10: ("sha512", bytes.fromhex("3051300d060960864801650304020305000440"))}  # fmt: skip
 _TEXT_SIGNATURE = 1
 
 

@@ -101,24 +101,15 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
     file = roots / name / SPEC_FILE
     document = read_document(file, _list_problems)
     parts = {
-        name: Component(
-            {archive: tuple(names) for archive, names in table["suites"].items()},
-            table["packages"],
-            table["without"],
-        )
+        name: Component({archive: tuple(names) for archive, names in table["suites"].items()},
+                        table["packages"], table["without"])
         for name, table in {"": document, **document.get("component", {})}.items()
-    }
+    }  # fmt: skip
     own = parts.pop("")
     return RootSpec(
-        file.parent,
-        document["title"],
-        document["clients"],
-        own.suites,
-        own.packages,
-        own.without,
-        {reason: tuple(patterns) for reason, patterns in document["left_out"].items()},
-        parts,
-    )
+        file.parent, document["title"], document["clients"], own.suites, own.packages, own.without,
+        {reason: tuple(patterns) for reason, patterns in document["left_out"].items()}, parts,
+    )  # fmt: skip
 
 
 _PART: dict[str, tuple[type, str]] = {
@@ -127,11 +118,9 @@ _PART: dict[str, tuple[type, str]] = {
     "without": (dict, "a table: a package's name, and why no guest needs it"),
 }
 _ROOT: dict[str, tuple[type, str]] = {
-    "title": (str, "a text"),
-    "clients": (bool, "true or false: whether guests run it"),
-    **_PART,
+    "title": (str, "a text"), "clients": (bool, "true or false: whether guests run it"), **_PART,
     "left_out": (dict, "a table: a reason, and a list of patterns of paths"),
-}
+}  # fmt: skip
 
 
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
@@ -153,7 +142,8 @@ def _list_part_problems(
         if key in ("packages", "without"):
             wrong = [name for name, why in document[key].items() if not isinstance(why, str)]
         elif kind is dict:
-            wrong = [name for name, words in document[key].items() if not _is_texts(words)]
+            wrong = [name for name, texts in document[key].items() if not isinstance(texts, list)
+                     or not all(isinstance(text, str) for text in texts)]  # fmt: skip
         else:
             wrong = []
         yield from (f"{key}.{name} must be {words}" for name in wrong)
@@ -162,7 +152,3 @@ def _list_part_problems(
             yield from (
                 f"suites.{name}: the archives are {', '.join(ARCHIVES)}" for name in unknown
             )
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -26,11 +26,9 @@ from testbed.root.interpreter import compile_python
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
-PROGRAMS = (
-    *("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
-    *("testbed.kinds.command.prompt", "testbed.server.quic_program"),
-    *(kind.performance for kind in KINDS.values()),
-)
+PROGRAMS = (*("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
+            *("testbed.kinds.command.prompt", "testbed.server.quic_program"),
+            *(kind.performance for kind in KINDS.values()))  # fmt: skip
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "keyshare.so", "link", "load-generator", "start", "tfo.so")
 TRACES = READ_FROM.name
@@ -54,12 +52,9 @@ class Bundle:
 
 
 def make_bundle(
-    cache: Path,
-    native: Path,
-    root: Root,
-    own: Mapping[str, Path] | None = None,
+    cache: Path, native: Path, root: Root, own: Mapping[str, Path] | None = None,
     traces: Mapping[str, Trace] | None = None,
-) -> Bundle:
+) -> Bundle:  # fmt: skip
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
     One whose files are no longer those that were put there is assembled again.
@@ -129,12 +124,9 @@ def _mode(path: Path) -> int:
 
 
 def _fill(
-    folder: Path,
-    contents: Mapping[str, Path],
-    own: Mapping[str, Path],
-    traces: Mapping[str, Trace],
-    usr: Path,
-) -> None:
+    folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path],
+    traces: Mapping[str, Trace], usr: Path,
+) -> None:  # fmt: skip
     for name, path in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)

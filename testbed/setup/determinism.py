@@ -89,11 +89,8 @@ def _describe(first: Boot, other: Boot) -> str:
             lines.append(f"  {name}: {hashes[0]} and {hashes[1]}")
     lines += _compare_captures(first, other)
     names = read_call_names(UNISTD)
-    lines += first_line_apart(
-        "system call",
-        read_calls(first.folder / TRACE_FILE, names),
-        read_calls(other.folder / TRACE_FILE, names),
-    )
+    lines += first_line_apart("system call", read_calls(first.folder / TRACE_FILE, names),
+                              read_calls(other.folder / TRACE_FILE, names))  # fmt: skip
     return "\n".join(lines)
 
 
@@ -123,12 +120,9 @@ def first_line_apart(
     shared: list[str] = []
     for index, (left, right) in enumerate(zip_longest(lines, other_lines, fillvalue="(no more)")):
         if left != right:
-            return [
-                f"  first {what} that differs: number {index}",
-                *(f"      both {item}" for item in shared),
-                f"       one {left}",
-                f"     other {right}",
-            ]
+            return [f"  first {what} that differs: number {index}",
+                    *(f"      both {item}" for item in shared), f"       one {left}",
+                    f"     other {right}"]  # fmt: skip
         shared = [*shared, left][-before:]
     return [f"  every {what} is the same"]
 

@@ -66,24 +66,18 @@ def healthy(checks: list[MachineCheck]) -> bool:
 
 def _machine() -> MachineCheck:
     platform_name = f"{platform.system()} {platform.machine()}"
-    return MachineCheck(
-        "machine",
-        platform_name == "Linux x86_64",
-        platform_name,
-        "the virtual kernel needs Linux x86-64",
-    )
+    return MachineCheck("machine", platform_name == "Linux x86_64", platform_name,
+                        "the virtual kernel needs Linux x86-64")  # fmt: skip
 
 
 def _cpuid() -> MachineCheck:
     state = read_cpuid()
     return MachineCheck(
-        "CPUID",
-        state == FAULTS,
-        state,
+        "CPUID", state == FAULTS, state,
         "nothing to do: guests are held to one level of x86-64, and their programs do not ask the "
         "processor",
         needed=False,
-    )
+    )  # fmt: skip
 
 
 def find_tool(name: str) -> str | None:
@@ -96,12 +90,9 @@ def _roots() -> Iterator[MachineCheck]:
     for name in root_names():
         root = find_root(read_spec(name), places.cache())
         yield MachineCheck(
-            f"root {name}",
-            root is not None,
-            str(root.usr) if root else "not assembled",
-            f"nothing to do: a run assembles it; now: ./run.sh root assemble {name}",
-            needed=False,
-        )
+            f"root {name}", root is not None, str(root.usr) if root else "not assembled",
+            f"nothing to do: a run assembles it; now: ./run.sh root assemble {name}", needed=False,
+        )  # fmt: skip
 
 
 def _kernels() -> Iterator[MachineCheck]:
@@ -156,12 +147,10 @@ def _jail() -> MachineCheck:
         return _container(problem)
     allowed = instead is not None
     return MachineCheck(
-        "jail",
-        False,
-        problem + (f"; {UNJAILED}=1 lets guests run without one" if allowed else ""),
+        "jail", False, problem + (f"; {UNJAILED}=1 lets guests run without one" if allowed else ""),
         f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
         needed=not allowed,
-    )
+    )  # fmt: skip
 
 
 def _container(problem: str) -> MachineCheck:
@@ -200,25 +189,18 @@ def parse_meminfo(text: str) -> dict[str, int]:
 def _shm() -> MachineCheck:
     """Check shared memory: User-Mode Linux maps its memory from there, if it may execute."""
     if not SHARED_MEMORY.is_dir():
-        return MachineCheck(
-            str(SHARED_MEMORY),
-            False,
-            "missing",
-            f"mount -t tmpfs tmpfs {SHARED_MEMORY}",
-            needed=False,
-        )
+        return MachineCheck(str(SHARED_MEMORY), False, "missing",
+                            f"mount -t tmpfs tmpfs {SHARED_MEMORY}", needed=False)  # fmt: skip
     state = os.statvfs(SHARED_MEMORY)
     free = state.f_bavail * state.f_frsize
     executable = not state.f_flag & os.ST_NOEXEC
     condition = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
     return MachineCheck(
-        str(SHARED_MEMORY),
-        executable and free >= MEMORY_FILE_BYTES,
-        condition,
+        str(SHARED_MEMORY), executable and free >= MEMORY_FILE_BYTES, condition,
         "guests keep their memory in TMPDIR instead: give a container --shm-size=2g, or "
         "make room in /tmp",
         needed=False,
-    )
+    )  # fmt: skip
 
 
 def _disk() -> MachineCheck:
@@ -263,9 +245,7 @@ def _host_kernel() -> Iterator[MachineCheck]:
         return
     yield MachineCheck(name, True, f"link backend {facts['backend']}", needed=False)
     yield MachineCheck(
-        "host kernel: priority of the link",
-        facts["scheduler"] == "fifo",
+        "host kernel: priority of the link", facts["scheduler"] == "fifo",
         {"fifo": "real time (SCHED_FIFO)"}.get(facts["scheduler"], "that of any process"),
-        "give CAP_SYS_NICE, or keep the machine idle: packets are late otherwise",
-        needed=False,
-    )
+        "give CAP_SYS_NICE, or keep the machine idle: packets are late otherwise", needed=False,
+    )  # fmt: skip

@@ -27,16 +27,13 @@ BASE = (
 def find(program: Program, usr: Path) -> Path | None:
     """Return a program's file in the root ``usr``, without links; ``None``: it is not there."""
     if program.places:
-        places = (usr / place.relative_to(USR) for place in program.places if _is_in_usr(place))
+        places = (usr / place.relative_to(USR) for place in program.places
+                  if place.is_relative_to(USR))  # fmt: skip
         file = next((path for path in places if path.is_file()), None)
     else:
         on_path = shutil.which(program.name, path=PATH.replace(str(USR), str(usr)))
         file = Path(on_path) if on_path else None
     return file.resolve() if file else None
-
-
-def _is_in_usr(place: Path) -> bool:
-    return place.is_relative_to(USR)
 
 
 def package_names(program: Program) -> tuple[str, ...]:

@@ -45,21 +45,11 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
             outcome, reason = _decide(observed, judgement, otherwise)
         except (OSError, ValueError, LookupError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
-    return Record(
-        trial_id=trial.id,
-        trial=trial,
-        outcome=outcome,
-        environment=environment,
-        reason=reason,
-        lab=observed.lab,
-        measured=judgement.measured,
-        replay=observed.replay,
-        proof=judgement.proof,
-        cost=raw.cost,
-        artefacts=_hash_artefacts(out),
-        attempt=attempt,
-        machine=observed.machine,
-    )
+    return Record(trial_id=trial.id, trial=trial, outcome=outcome, environment=environment,
+                  reason=reason, lab=observed.lab, measured=judgement.measured,
+                  replay=observed.replay, proof=judgement.proof, cost=raw.cost,
+                  artefacts=_hash_artefacts(out), attempt=attempt,
+                  machine=observed.machine)  # fmt: skip
 
 
 @cache

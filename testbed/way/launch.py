@@ -69,17 +69,10 @@ def find_lanes(folder: Path) -> dict[Path, Manifest]:
 
 
 def open_lanes(
-    prepare: Prepare,
-    experiments: Sequence[Experiment],
-    jobs: int,
-    results: Path,
-    output: Path | None,
-    now: Callable[[], datetime],
-    *,
-    shard: Shard | None = None,
-    keep_captures: KeepCaptures = "all",
-    copies: bool = True,
-) -> tuple[Path, tuple[RunLane, ...]]:
+    prepare: Prepare, experiments: Sequence[Experiment], jobs: int, results: Path,
+    output: Path | None, now: Callable[[], datetime], *, shard: Shard | None = None,
+    keep_captures: KeepCaptures = "all", copies: bool = True,
+) -> tuple[Path, tuple[RunLane, ...]]:  # fmt: skip
     """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
@@ -102,11 +95,9 @@ def open_lanes(
     ]
     alone = len(experiments) == 1
     with new_results(results, experiments[0].name, began, output) as folder:
+        named = zip(name_lanes(experiments), manifests, prepared, strict=True)
         lanes = tuple(
-            RunLane(folder / name, manifest, setup, name)
-            for name, manifest, (setup, _) in zip(
-                name_lanes(experiments), manifests, prepared, strict=True
-            )
+            RunLane(folder / name, manifest, setup, name) for name, manifest, (setup, _) in named
         )
         for lane in lanes:
             try:
@@ -135,12 +126,9 @@ def _keep_traces(folder: Path, lanes: Sequence[RunLane]) -> None:
 
 
 def resume_lanes(
-    prepare: Prepare,
-    old: Mapping[Path, Manifest],
-    experiments: Sequence[Experiment],
-    jobs: int,
+    prepare: Prepare, old: Mapping[Path, Manifest], experiments: Sequence[Experiment], jobs: int,
     now: Callable[[], datetime],
-) -> tuple[RunLane, ...]:
+) -> tuple[RunLane, ...]:  # fmt: skip
     """Return the lanes of ``old`` to go on with, planned as ``experiments``.
 
     Raises:
@@ -164,13 +152,10 @@ def resume_lanes(
 
 
 def run_lanes(
-    lanes: Sequence[RunLane],
-    list_unsettled: Unsettled,
-    draw_table: DrawTable,
-    store: TrialStore | None = None,
-    verify_pct: float = VERIFY_PCT,
+    lanes: Sequence[RunLane], list_unsettled: Unsettled, draw_table: DrawTable,
+    store: TrialStore | None = None, verify_pct: float = VERIFY_PCT,
     show: Callable[[RunLane], None] = lambda lane: None,
-) -> list[Tally]:
+) -> list[Tally]:  # fmt: skip
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     ``draw_table`` is asked for the table so far where there is a terminal to show it.
@@ -191,14 +176,10 @@ def run_lanes(
         if store is not None and not in_real_time(lane.manifest.experiment.kernel):
             source = FromStore(store, lane.manifest.environment.id, perform, verify_pct)
         tallies.append(
-            run_experiment(
-                lane.folder,
-                lane.manifest,
-                source or perform,
-                open_display(partial(draw_table, lane.manifest.experiment)),
-                list_unsettled=list_unsettled,
-            )
-        )
+            run_experiment(lane.folder, lane.manifest, source or perform,
+                           open_display(partial(draw_table, lane.manifest.experiment)),
+                           list_unsettled=list_unsettled)
+        )  # fmt: skip
         if source is not None and source.stored.trials:
             before = load_manifest(lane.folder).stored or Stored(0, 0)
             _note_stored(lane.folder, before, source.stored)

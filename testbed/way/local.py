@@ -80,13 +80,9 @@ def on_this_machine(
 
 
 def perform(
-    trials: Sequence[Trial],
-    attempt: Callable[[Trial, int], Record],
-    jobs: int,
-    stop: Event,
-    again: Callable[[Record], bool],
-    display: Display,
-) -> Generator[Record, None, None]:
+    trials: Sequence[Trial], attempt: Callable[[Trial, int], Record], jobs: int, stop: Event,
+    again: Callable[[Record], bool], display: Display,
+) -> Generator[Record, None, None]:  # fmt: skip
     """Yield the record of each trial as it ends, ``jobs`` at a time, each on a slot of its own.
 
     ``display`` shows what begins, and that time passes.  A trial whose record calls for it runs

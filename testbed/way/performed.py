@@ -15,13 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from testbed.base.seeding import start_offset_ns
-from testbed.lab.calibration import (
-    PROBES,
-    describe_passed,
-    expect,
-    left_meanwhile,
-    train_sent,
-)
+from testbed.lab.calibration import PROBES, describe_passed, expect, left_meanwhile, train_sent
 from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.changes import describe_phase

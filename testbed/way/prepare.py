@@ -33,7 +33,6 @@ from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
-from testbed.model.trace import Trace
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages
 from testbed.results.environment import Environment, read_environment
@@ -90,11 +89,9 @@ def prepare_from(
 
 
 def prepare(
-    experiment: Experiment,
-    jobs: int,
-    home: Path | None = None,
+    experiment: Experiment, jobs: int, home: Path | None = None,
     roots: Mapping[str, Root] = MappingProxyType({}),
-) -> tuple[RunSetup, Environment]:
+) -> tuple[RunSetup, Environment]:  # fmt: skip
     """Build or find pages, traces, bundle and kernel for ``experiment``, and say what they are.
 
     ``home`` is the folder of its pages, by default the work tree's, with the traces of the user
@@ -123,13 +120,12 @@ def prepare(
         require_idle()
     if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
-    environment = read_environment(
-        kernel=kernel.identity(),
-        user_land={"root": root.digest} | digest_own(own) | digest_traces(traces),
-        code={"bundle": bundle.digest, "judge": _judge_digest()},
-        pages={name: read_archive(folder).digest for name, folder in pages.items()},
-        root=places.ROOT,
-    )
+    user_land = {"root": root.digest} | digest_own(own)
+    user_land |= {f"trace.{name}": trace.digest for name, trace in traces.items()}
+    judging = digest_sources(imported_sources(*judging_modules(), at_once=True))
+    code = {"bundle": bundle.digest, "judge": judging}
+    loaded = {name: read_archive(folder).digest for name, folder in pages.items()}
+    environment = read_environment(kernel.identity(), user_land, code, loaded, places.ROOT)
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts |= {"root_newer": root.newer} if root.newer else {}
@@ -161,11 +157,6 @@ def trace_home(experiment: Experiment, home: Path | None) -> Path | None:
     return None if experiment.trace_folder is None else Path(experiment.trace_folder)
 
 
-def digest_traces(traces: Mapping[str, Trace]) -> dict[str, str]:
-    """Return traces as parts of an environment: the SHA-256 of the content of each."""
-    return {f"trace.{name}": trace.digest for name, trace in traces.items()}
-
-
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:
     """Return how many trials at once ``kernel`` may run of the ``jobs`` asked for."""
     if not in_real_time(kernel.name):
@@ -182,26 +173,16 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
         ConfigurationError: no such client or kernel version.
         MissingError: a part cannot be had on this machine.
     """
-    condition = Condition(
-        page="wikipedia",
-        client=client,
-        link=LinkSpec(rtt_ms=100.0),
-        tcp=TcpSpec(tfo=True, initcwnd_segments=3),
-    )
+    condition = Condition(page="wikipedia", client=client, link=LinkSpec(rtt_ms=100.0),
+                          tcp=TcpSpec(tfo=True, initcwnd_segments=3))  # fmt: skip
     experiment = Experiment("determinism", "", (condition,), kernel_version=version)
     setup, _ = prepare(experiment, jobs)
     if not isinstance(setup.kernel, VirtualKernel):
         raise ConfigurationError(
             [f"kernel {setup.kernel.name}: its runs are not meant to be equal"]
         )
-    return check_determinism(
-        replace(setup.kernel, traced=True),
-        plan_trials(experiment)[0],
-        setup.pages[condition.page],
-        judge.conclude,
-        boots,
-        jobs,
-    )
+    return check_determinism(replace(setup.kernel, traced=True), plan_trials(experiment)[0],
+                             setup.pages[condition.page], judge.conclude, boots, jobs)  # fmt: skip
 
 
 def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
@@ -220,8 +201,3 @@ def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
 def judging_modules() -> tuple[str, ...]:
     """Return the names of the modules that judge trials, with what a registry imports for them."""
     return (judge.__name__, *DESCRIPTIONS, *(kind.judgement for kind in KINDS.values()))
-
-
-def _judge_digest() -> str:
-    """Return the digest of the code that turns captures and counters into proofs on the host."""
-    return digest_sources(imported_sources(*judging_modules(), at_once=True))

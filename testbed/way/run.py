@@ -20,13 +20,9 @@ from testbed.way.local import Perform
 
 
 def run_experiment(
-    results: Path,
-    manifest: Manifest,
-    perform: Perform,
-    display: Display,
-    *,
+    results: Path, manifest: Manifest, perform: Perform, display: Display, *,
     list_unsettled: Unsettled = all_settled,
-) -> Tally:
+) -> Tally:  # fmt: skip
     """Run what ``manifest`` plans and keep each record in ``results`` as its trial ends.
 
     Trials with an ``ok`` record there are skipped.
@@ -63,12 +59,9 @@ def _counted(folder: ResultsFolder, trials: Sequence[Trial]) -> list[Record]:
 
 
 def _keep(
-    ended: Generator[Record, None, None],
-    place: Mapping[str, int],
-    folder: ResultsFolder,
-    captures: KeepCaptures,
-    display: Display,
-) -> None:
+    ended: Generator[Record, None, None], place: Mapping[str, int], folder: ResultsFolder,
+    captures: KeepCaptures, display: Display,
+) -> None:  # fmt: skip
     """Keep each record as its trial ends; trials that run are stopped if that cannot be."""
     with closing(ended) as records:
         for record in records:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from testbed.base.sources import PACKAGE, imported_sources
 from testbed.kernel.build.native import compile_program
@@ -83,3 +85,10 @@ class Guests:
         trial = Trial(Condition("p", "c"), 0, seed, "virtual", "7.3", timeout_s)
         kernel = self.kernel(program, confinement=confinement)
         return kernel.run(trial, page, out, 0, threading.Event()), out
+
+    def observe(self, program: str, **asked: Any) -> dict[str, Any]:
+        """What ``program`` leaves in a guest."""
+        raw, _ = self.run(program, **asked)
+        assert raw.observation is not None, raw
+        found: dict[str, Any] = json.loads(raw.observation.read_text())
+        return found

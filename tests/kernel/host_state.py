@@ -72,6 +72,18 @@ def read_holders(inode: int, kind: str = "net", until_s: float = math.inf) -> li
     return holders
 
 
+def list_named(words: str) -> list[int]:
+    """Processes of this machine with these words in their command."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if words.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:  # ended meanwhile
+            continue
+    return found
+
+
 def await_that(happens: Callable[[], bool]) -> None:
     """Poll until it does."""
     deadline = time.monotonic() + DEADLINE_S

@@ -44,15 +44,9 @@ def make_pin(folder: Path, config: str = "CONFIG_A=y\n", program: str = PROGRAM)
     tarball = folder / "linux.tar.xz"
     with tarfile.open(tarball, "w:xz") as archive:
         archive.add(tree, "linux-source")
-    pin = replace(
-        read_pin("7.3"),
-        version="9.9",
-        package_version="9.9.1-1",
-        tarball=tarball.name,
-        tarball_sha256=file_sha256(tarball),
-        config=folder / "config",
-        patches=(folder / "0001.patch",),
-    )
+    pin = replace(read_pin("7.3"), version="9.9", package_version="9.9.1-1", tarball=tarball.name,
+                  tarball_sha256=file_sha256(tarball), config=folder / "config",
+                  patches=(folder / "0001.patch",))  # fmt: skip
     place = kept_tarball(pin, folder / "cache")
     place.parent.mkdir(parents=True, exist_ok=True)
     tarball.replace(place)

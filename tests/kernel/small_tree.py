@@ -22,13 +22,10 @@ linux: main.o answer.o
 \t$(CC) -o linux main.o answer.o
 \tnm -n linux > System.map
 """
-FILES: Mapping[str, str] = {
-    "Makefile": MAKEFILE,
-    "answer.h": "int answer(void);\n",
-    "answer.c": '#include "answer.h"\nint answer(void) { return 0; }\n',
-    "main.c": '#include "answer.h"\nint main(void) { return answer(); }\n',
-    "arch/um/Kconfig": "",
-}
+FILES: Mapping[str, str] = {"Makefile": MAKEFILE, "answer.h": "int answer(void);\n",
+                            "answer.c": '#include "answer.h"\nint answer(void) { return 0; }\n',
+                            "main.c": '#include "answer.h"\nint main(void) { return answer(); }\n',
+                            "arch/um/Kconfig": ""}  # fmt: skip
 PATCH = """\
 From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001
 From: A Kernel Developer <developer@example.org>

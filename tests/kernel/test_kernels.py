@@ -87,11 +87,9 @@ def test_a_guest_runs_unjailed_when_asked_by_name(
 
 @pytest.mark.parametrize("gaps", [(), ("it runs as root", "it has no system call filter")])
 def test_a_container_is_the_jail_where_it_holds(
-    unjailed: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    unjailed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
     gaps: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     caplog.set_level(logging.INFO, "testbed")
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
     monkeypatch.setattr("testbed.kernel.run.container.read_gaps", lambda: gaps)
@@ -117,12 +115,9 @@ def test_a_jail_is_taken_where_a_container_allows_one(
 
 @pytest.mark.parametrize(("version", "held"), [(5, "jail-but-signals"), (6, "jail")])
 def test_a_jail_that_lets_signals_out_is_called_so(
-    unjailed: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    version: int,
+    unjailed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: int,
     held: str,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr("testbed.kernel.run.jail.jail_user", lambda _slot: None)
     (unjailed / "jail").write_text(f"#!/bin/sh\necho landlock {version}, no namespaces\n")
     kernel = open_virtual(unjailed)
@@ -136,11 +131,8 @@ def test_the_host_runs_in_real_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "jobs", "fitting"), [("virtual", 4, 4), ("host", 4, 1)])
 def test_jobs(
-    name: str,
-    jobs: int,
-    fitting: int,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    name: str, jobs: int, fitting: int, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     caplog.set_level(logging.INFO, "testbed")
     assert fitting_jobs(FakeKernel(name=name), jobs) == fitting
     logged = ["kernel host measures in real time: one trial at a time"] if name == "host" else []

@@ -46,12 +46,10 @@ def keep_parts(cache: Path) -> dict[CachePart, Path]:
     (modules / "__pycache__" / "module.cpython-313.pyc").write_text("of this machine")
     kernel = keep_build(cache).binary.parent
     programs = keep_programs(cache)
-    return {
-        CachePart("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
-        CachePart("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
-        CachePart("programs", "", f"native/{programs.name}"): programs,
-        CachePart("python", "", f"venv/{environment.name}"): environment,
-    }
+    return {CachePart("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
+            CachePart("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
+            CachePart("programs", "", f"native/{programs.name}"): programs,
+            CachePart("python", "", f"venv/{environment.name}"): environment}  # fmt: skip
 
 
 def keep_package(folder: Path) -> Path:

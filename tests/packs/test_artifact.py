@@ -58,12 +58,8 @@ def results(tmp_path: Path, parts: Mapping[CachePart, Path], tree: str) -> Path:
     """Results that say that they ran in these parts, at the tree's revision."""
     folder = copy_results(tmp_path / "mine")
     root, kernel, *_ = parts.items()
-    change(
-        folder,
-        root=root[0].digest(root[1]),
-        kernel=file_sha256(kernel[1] / "linux"),
-        revision=tree,
-    )
+    change(folder, root=root[0].digest(root[1]), kernel=file_sha256(kernel[1] / "linux"),
+           revision=tree)  # fmt: skip
     return folder
 
 
@@ -148,8 +144,5 @@ def test_results_of_changed_code_are_packed_with_a_note(results: Path, cache: Pa
 
 def test_a_pack_without_results_has_none_to_unpack(tmp_path: Path) -> None:
     file = pack_parts(tmp_path / "root.tar", tmp_path / "made")
-    with (
-        pytest.raises(ConfigurationError, match="holds a root and no results"),
-        results_in(file),
-    ):
+    with pytest.raises(ConfigurationError, match="holds a root and no results"), results_in(file):
         pass

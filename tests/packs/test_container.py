@@ -30,12 +30,9 @@ FORM = PackFormat("pack of these tests", LIST, "nothing was unpacked; make it ag
 
 
 def make_zip(
-    file: Path,
-    *entries: tuple[str, bytes],
-    mode: int = PLAIN,
-    system: int = 3,
+    file: Path, *entries: tuple[str, bytes], mode: int = PLAIN, system: int = 3,
     compression: int = zipfile.ZIP_DEFLATED,
-) -> Path:
+) -> Path:  # fmt: skip
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in entries:
             info = zipfile.ZipInfo(name)
@@ -80,11 +77,9 @@ def test_a_list_is_compared_with_names_and_sizes(tmp_path: Path) -> None:
     listed |= {"d": ListedFile(0, "0" * 64), LIST: ListedFile(0, "0" * 64)}
     with open_container(tmp_path / "pack", FORM) as found:
         assert list(found.list_differences(listed)) == [
-            "b has 1 bytes; list.json says 2",
-            "holds c, which list.json does not list",
-            "lacks 'd', which list.json lists",
-            "list.json lists itself",
-        ]
+            "b has 1 bytes; list.json says 2", "holds c, which list.json does not list",
+            "lacks 'd', which list.json lists", "list.json lists itself",
+        ]  # fmt: skip
 
 
 def test_equal_files_make_equal_packs(tmp_path: Path) -> None:
@@ -129,17 +124,11 @@ def test_a_name_behind_a_nul_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "word"),
-    [
-        (stat.S_IFLNK | 0o777, "a link"),
-        (stat.S_IFDIR | 0o755, "a folder"),
-        (stat.S_IFCHR | 0o644, "a device"),
-        (stat.S_IFBLK | 0o644, "a device"),
-        (stat.S_IFIFO | 0o644, "no file"),
-        (stat.S_IFREG | 0o4755, "of mode 104755"),
-        (stat.S_IFREG | 0o755, "of mode 100755"),
-        (0, "no file"),
-    ],
-)
+    [(stat.S_IFLNK | 0o777, "a link"), (stat.S_IFDIR | 0o755, "a folder"),
+     (stat.S_IFCHR | 0o644, "a device"), (stat.S_IFBLK | 0o644, "a device"),
+     (stat.S_IFIFO | 0o644, "no file"), (stat.S_IFREG | 0o4755, "of mode 104755"),
+     (stat.S_IFREG | 0o755, "of mode 100755"), (0, "no file")],
+)  # fmt: skip
 def test_nothing_but_plain_files(tmp_path: Path, kind: int, word: str) -> None:
     assert f"x is {word}" in refusal(make_zip(tmp_path / "pack", ("x", b"/etc"), mode=kind)) or (
         word in refusal(tmp_path / "pack")

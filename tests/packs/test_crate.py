@@ -55,13 +55,9 @@ def test_the_validator_of_ro_crate_finds_nothing_that_was_not_left_out_on_purpos
 
 @pytest.mark.parametrize(
     ("given", "address"),
-    [
-        (None, "#license"),
-        ("CC-BY-4.0", "https://spdx.org/licenses/CC-BY-4.0"),
-        ("MIT", "https://spdx.org/licenses/MIT"),
-        ("https://example.org/l", "https://example.org/l"),
-    ],
-)
+    [(None, "#license"), ("CC-BY-4.0", "https://spdx.org/licenses/CC-BY-4.0"),
+     ("MIT", "https://spdx.org/licenses/MIT"), ("https://example.org/l", "https://example.org/l")],
+)  # fmt: skip
 def test_the_licence_is_the_one_given(tmp_path: Path, given: str | None, address: str) -> None:
     copy_results(tmp_path / "results")
     file = tmp_path / "pack.zip"

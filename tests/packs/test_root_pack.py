@@ -18,12 +18,7 @@ from typing import Any
 import pytest
 
 from testbed.base import places, proc
-from testbed.base.errors import (
-    EXIT_CONFIGURATION,
-    ConfigurationError,
-    MissingError,
-    StorageError,
-)
+from testbed.base.errors import EXIT_CONFIGURATION, ConfigurationError, MissingError, StorageError
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
 from testbed.model import DEFAULT_ROOT

@@ -33,12 +33,9 @@ def fetch(_self: HttpRequester, url: str, **_how: object) -> SimpleNamespace:
 HttpRequester.get = fetch
 unmet = set()
 for profile in PROFILES:
-    settings = ValidationSettings(
-        rocrate_uri=sys.argv[1],
-        profile_identifier=profile,
-        requirement_severity=Severity.RECOMMENDED,
-        offline=True,
-    )
+    settings = ValidationSettings(rocrate_uri=sys.argv[1], profile_identifier=profile,
+                                  requirement_severity=Severity.RECOMMENDED,
+                                  offline=True)  # fmt: skip
     unmet |= {
         f"{issue.severity.name}: {issue.message}" for issue in validate(settings).get_issues()
     }

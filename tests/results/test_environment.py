@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
-from testbed.results.environment import (
-    Environment,
-    differences,
-    read_environment,
-    read_facts,
-)
+from testbed.results.environment import Environment, differences, read_environment, read_facts
 
 
 def test_the_id_depends_on_parts_and_pages_but_not_on_facts() -> None:
@@ -34,10 +29,8 @@ def test_what_the_caller_knows_is_part_of_it(tmp_path: Path) -> None:
     assert environment.pages == {"x": "1", "y": "2"}
     again = read_environment(kernel, programs, {"bundle": "b"}, {"x": "1", "y": "2"}, tmp_path)
     assert again.id == environment.id
-    assert (
-        read_environment(kernel, programs, {"bundle": "c"}, environment.pages, tmp_path).id
-        != again.id
-    )
+    other = read_environment(kernel, programs, {"bundle": "c"}, environment.pages, tmp_path)
+    assert other.id != again.id
 
 
 def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
@@ -57,12 +50,9 @@ def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "pages", "reported"),
-    [
-        ({"a": "1"}, {"p": "1"}, []),
-        ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
-        ({}, {"p": "1", "q": "1"}, ["a: 1 then, absent now", "page q: absent then, 1 now"]),
-    ],
-)
+    [({"a": "1"}, {"p": "1"}, []), ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
+     ({}, {"p": "1", "q": "1"}, ["a: 1 then, absent now", "page q: absent then, 1 now"])],
+)  # fmt: skip
 def test_differences_are_named(
     parts: dict[str, str], pages: dict[str, str], reported: list[str]
 ) -> None:

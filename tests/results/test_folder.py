@@ -103,10 +103,8 @@ def test_a_half_written_line_is_reported_skipped_and_moved_aside(
         assert path.read_bytes() == whole
     aside = sorted(results.glob("records.jsonl.torn-*"))
     assert sorted(p.stat().st_size for p in aside) == [
-        1,
-        len(lines[2]) // 2,
-        len(lines[2]) - 1,
-    ]
+        1, len(lines[2]) // 2, len(lines[2]) - 1,
+    ]  # fmt: skip
 
 
 def test_a_block_of_zeros_at_the_end_is_torn_too(results: Path, trials: tuple[Trial, ...]) -> None:
@@ -130,14 +128,10 @@ def test_a_broken_line_in_the_middle_is_an_error(results: Path, trials: tuple[Tr
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
-    [
-        ({"schema": 1}, "schema 1, but this testbed reads schema 3"),
-        ({"schema": None}, "schema None"),
-        ({"outcome": "splendid"}, "outcome"),
-        ({"attempt": "1"}, "attempt"),
-        ({"trial_id": "0" * 16}, "it says trial_id 0000000000000000"),
-    ],
-)
+    [({"schema": 1}, "schema 1, but this testbed reads schema 3"),
+     ({"schema": None}, "schema None"), ({"outcome": "splendid"}, "outcome"),
+     ({"attempt": "1"}, "attempt"), ({"trial_id": "0" * 16}, "it says trial_id 0000000000000000")],
+)  # fmt: skip
 def test_a_record_of_another_kind_is_named(
     results: Path, trials: tuple[Trial, ...], change: dict[str, object], complaint: str
 ) -> None:
@@ -358,13 +352,10 @@ def test_a_killed_start_does_not_bar_its_folder(tmp_path: Path, now: datetime) -
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [
-        ("{", "not JSON"),
-        ("[]", "schema None"),
-        ('{"schema": 1}', "schema 1, but this testbed reads schema 3"),
-        ('{"schema": 3}', "does not hold a manifest"),
-    ],
-)
+    [("{", "not JSON"), ("[]", "schema None"),
+     ('{"schema": 1}', "schema 1, but this testbed reads schema 3"),
+     ('{"schema": 3}', "does not hold a manifest")],
+)  # fmt: skip
 def test_a_manifest_of_another_kind_is_named(results: Path, text: str, complaint: str) -> None:
     (results / "manifest.json").write_text(text)
     with pytest.raises(StorageError, match=complaint):

@@ -75,18 +75,24 @@ def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial
     assert f"; and {total - 5} more  50.0 s so far" in lines[-1]
 
 
-def test_a_terminal_shows_the_time_and_what_runs(
-    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make standard error a wide terminal."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def test_a_terminal_shows_the_time_and_what_runs(
+    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = open_terminal(monkeypatch)
     display = open_display(no_table)
     with display.showing(trials, done=[]):
         display.began(trials[3])
         display.began(trials[4])
-    shown = stream.getvalue()
+    shown = terminal.getvalue()
     assert "0:00:0" in shown
     assert "page=amazon rtt_ms=100 tfo=true; page=wsj rtt_ms=20 tfo=false" in shown
 
@@ -111,10 +117,7 @@ def test_lines_say_how_many_seeds_are_done(trials: tuple[Trial, ...]) -> None:
 def test_a_terminal_shows_the_table_as_it_settles(
     trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "160")
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
+    terminal = open_terminal(monkeypatch)
     asked: list[list[str]] = []
 
     def draw(records: Sequence[Record]) -> str:
@@ -127,7 +130,7 @@ def test_a_terminal_shows_the_table_as_it_settles(
         for trial in todo:
             display.ended(record(trial))
     assert asked == [[before.id, todo[0].id]]
-    shown = stream.getvalue()
+    shown = terminal.getvalue()
     assert "1 of 2 seeds" in shown
     assert "a table [of] 2 loads" in shown
 

@@ -20,11 +20,8 @@ from testbed.results.folder import open_folder
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.results.records import parse_record, plain_record, read_records
 
-CHANGED: dict[str, Any] = {
-    "server_think_ms": 50.0,
-    "think_spread_pct": 10.0,
-    "start_spread_ms": 1.5,
-}
+CHANGED: dict[str, Any] = {"server_think_ms": 50.0, "think_spread_pct": 10.0,
+                           "start_spread_ms": 1.5}  # fmt: skip
 
 
 def record(trial: Trial) -> Record:

@@ -21,18 +21,12 @@ from testbed.root.spec import RootSpec
 from tests.root.debs import Member, Mirror, locked, pack, publish, serving
 
 FILES: dict[str, dict[str, Member]] = {
-    "base": {
-        "bin": None,
-        "bin/sh": b"shell",
-        "lib64/ld.so": b"loader",
-        "usr/bin/sh-link": Path("/bin/sh"),
-        "etc/base.conf": "no guest sees it",
-        "usr/share/doc/base/copyright": "for people",
-        "usr/share/doc-base/base": "stays",
-        "usr/share/base/set-user": b"program",
-    },
+    "base": {"bin": None, "bin/sh": b"shell", "lib64/ld.so": b"loader",
+             "usr/bin/sh-link": Path("/bin/sh"), "etc/base.conf": "no guest sees it",
+             "usr/share/doc/base/copyright": "for people", "usr/share/doc-base/base": "stays",
+             "usr/share/base/set-user": b"program"},
     "more": {"usr/bin/more": b"more", "usr/lib/empty": None, "usr/share/text": "text"},
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -44,11 +38,9 @@ class Trial:
     said: list[str] = field(default_factory=list)
 
     def write(
-        self,
-        packages: Mapping[str, bytes],
-        left_out: tuple[str, ...] = (),
+        self, packages: Mapping[str, bytes], left_out: tuple[str, ...] = (),
         digest: str | None = None,
-    ) -> RootSpec:
+    ) -> RootSpec:  # fmt: skip
         """Lock ``packages`` as a root."""
         entries = tuple(locked(name, data) for name, data in packages.items())
         spec = RootSpec(
@@ -108,15 +100,10 @@ def look(root: Root) -> dict[str, object]:
 def test_a_root_is_what_guests_get_as_usr(trial: Trial, spec: RootSpec) -> None:
     assert find_root(spec, trial.folder.parent / "cache") is None
     root = trial.assemble(spec)
-    assert look(root) == {
-        "bin/sh": (0o755, b"shell"),
-        "lib64/ld.so": (0o755, b"loader"),
-        "bin/sh-link": "/bin/sh",
-        "share/doc-base/base": (0o644, b"stays"),
-        "share/base/set-user": (0o755, b"program"),
-        "bin/more": (0o755, b"more"),
-        "share/text": (0o644, b"text"),
-    }
+    assert look(root) == {"bin/sh": (0o755, b"shell"), "lib64/ld.so": (0o755, b"loader"),
+                          "bin/sh-link": "/bin/sh", "share/doc-base/base": (0o644, b"stays"),
+                          "share/base/set-user": (0o755, b"program"), "bin/more": (0o755, b"more"),
+                          "share/text": (0o644, b"text")}  # fmt: skip
     assert (root.usr / "lib" / "empty").is_dir()
     assert find_root(spec, trial.folder.parent / "cache") == root
 
@@ -183,14 +170,12 @@ def test_a_root_whose_times_alone_are_others_is_whole(trial: Trial, spec: RootSp
 
 @pytest.mark.parametrize(
     ("bad", "words"),
-    [
-        ({"usr/share/text": "another"}, "more and bad both have usr/share/text|bad and more both"),
-        ({"lib/x": "1", "usr/lib/x": "1"}, "bad and bad both have usr/lib/x"),
-        ({"usr/../../out": "text"}, "has the path"),
-        ({"usr/way": Path("/etc"), "usr/way/file": "text"}, "through the link usr/way"),
-        ({"usr/way": Path("/tmp"), "usr/way/no-folder": None}, "through the link usr/way"),
-    ],
-)
+    [({"usr/share/text": "another"}, "more and bad both have usr/share/text|bad and more both"),
+     ({"lib/x": "1", "usr/lib/x": "1"}, "bad and bad both have usr/lib/x"),
+     ({"usr/../../out": "text"}, "has the path"),
+     ({"usr/way": Path("/etc"), "usr/way/file": "text"}, "through the link usr/way"),
+     ({"usr/way": Path("/tmp"), "usr/way/no-folder": None}, "through the link usr/way")],
+)  # fmt: skip
 def test_what_does_not_fit_leaves_nothing_behind(
     trial: Trial, bad: dict[str, Member], words: str
 ) -> None:
@@ -252,11 +237,9 @@ NEWER = {"base": "usr/newer", "extra": "usr/extra"}
 def moved_on(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror that has another version of ``base``, which needs ``extra``, and ``more``."""
     data = {name: pack({path: name}) for name, path in NEWER.items()}
-    offers = [
-        (locked("base", data["base"], version="2.0"), data["base"], "Depends: extra, more\n"),
-        (locked("extra", data["extra"], version="3.0"), data["extra"], ""),
-        (locked("more", PACKAGES["more"]), PACKAGES["more"], ""),
-    ]
+    offers = [(locked("base", data["base"], version="2.0"), data["base"], "Depends: extra, more\n"),
+              (locked("extra", data["extra"], version="3.0"), data["extra"], ""),
+              (locked("more", PACKAGES["more"]), PACKAGES["more"], "")]  # fmt: skip
     monkeypatch.setattr(release, "verify_release", lambda data, address: data.decode())
     with serving(publish({"stable": offers})) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")

@@ -28,15 +28,10 @@ from tests.root.debs import Mirror, locked, pack, publish, serving
 TAKEN, THEN = "20261124T120000Z", "20260101T120000Z"
 OWN = pack({"usr/bin/server": b"old", "usr/share/text": "old"})
 OTHER = pack(
-    {
-        "usr/bin/server": b"new",
-        "usr/bin/also": Path("/usr/bin/server"),
-        "lib64/ld.so": Path("/lib/ld.so"),
-        "lib/ld.so": b"its own loader",
-        "usr/share/doc/server": "for people",
-        "usr/share/zone": Path("/etc/zone"),
-    }
-)
+    {"usr/bin/server": b"new", "usr/bin/also": Path("/usr/bin/server"),
+     "lib64/ld.so": Path("/lib/ld.so"), "lib/ld.so": b"its own loader",
+     "usr/share/doc/server": "for people", "usr/share/zone": Path("/etc/zone")}
+)  # fmt: skip
 NEWER = pack({"usr/bin/server": b"newest"})
 PLACE = "lib/firstflight/quic/usr"
 LOCK = Lock(
@@ -113,14 +108,10 @@ def files(usr: Path) -> dict[str, str]:
 def test_it_is_in_a_folder_of_its_own(spec: RootSpec) -> None:
     root = assemble(spec)
     assert files(root.usr) == {
-        "bin/server": "old",
-        "share/text": "old",
-        f"{PLACE}/bin/server": "new",
-        f"{PLACE}/bin/also": "server",
-        f"{PLACE}/lib64/ld.so": "../lib/ld.so",
-        f"{PLACE}/lib/ld.so": "its own loader",
-        f"{PLACE}/share/zone": "/etc/zone",
-    }
+        "bin/server": "old", "share/text": "old", f"{PLACE}/bin/server": "new",
+        f"{PLACE}/bin/also": "server", f"{PLACE}/lib64/ld.so": "../lib/ld.so",
+        f"{PLACE}/lib/ld.so": "its own loader", f"{PLACE}/share/zone": "/etc/zone",
+    }  # fmt: skip
     assert [path.name for path in root.usr.parent.iterdir() if path.is_dir()] == ["usr"]
     assert find_root(spec, spec.folder.parent.parent / "cache") == root
     program = Program("server", packages="", places=(Path("/usr", PLACE, "bin/server"),))
@@ -205,23 +196,18 @@ def test_its_lock_is_read_as_it_was_written(spec: RootSpec) -> None:
     assert whole.size == len(OWN) + len(OTHER)
     assert list(whole.all_packages) == ["server", "quic/server"]
     assert spec.components == {
-        "quic": Component(
-            {"debian": ("unstable",)},
-            {"server": "serves by QUIC"},
-            {"perl": "for maintainer scripts"},
-        )
-    }
+        "quic": Component({"debian": ("unstable",)}, {"server": "serves by QUIC"},
+                          {"perl": "for maintainer scripts"})
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [
-        ("component.quic", "component.Qu_ic", "component.Qu_ic: a name has small letters"),
-        (THEN, "then", "component.quic: taken is 'then'"),
-        (f'taken = "{THEN}"', f'taken = "{THEN}"\ndigest = "1"', "component.quic: unknown: digest"),
-        ("[component.quic]", "[[component]]", "component must be tables"),
-    ],
-)
+    [("component.quic", "component.Qu_ic", "component.Qu_ic: a name has small letters"),
+     (THEN, "then", "component.quic: taken is 'then'"),
+     (f'taken = "{THEN}"', f'taken = "{THEN}"\ndigest = "1"', "component.quic: unknown: digest"),
+     ("[component.quic]", "[[component]]", "component must be tables")],
+)  # fmt: skip
 def test_what_is_wrong_with_its_lock_is_said(
     spec: RootSpec, old: str, new: str, words: str
 ) -> None:
@@ -232,13 +218,11 @@ def test_what_is_wrong_with_its_lock_is_said(
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [
-        ("clients = true", "clients = false", "only a root that guests run"),
-        ('{debian = ["unstable"]}', '{ours = ["x"]}', "component.quic: suites.ours: the archives"),
-        ("[component.quic]", "[component.quic]\ntitle = 'x'", "component.quic: unknown: title"),
-        ("[component.quic]", "[component]\nquic = 3\n[left_out.x]", "quic: it must be a table"),
-    ],
-)
+    [("clients = true", "clients = false", "only a root that guests run"),
+     ('{debian = ["unstable"]}', '{ours = ["x"]}', "component.quic: suites.ours: the archives"),
+     ("[component.quic]", "[component.quic]\ntitle = 'x'", "component.quic: unknown: title"),
+     ("[component.quic]", "[component]\nquic = 3\n[left_out.x]", "quic: it must be a table")],
+)  # fmt: skip
 def test_what_is_wrong_with_its_wish_is_said(
     spec: RootSpec, old: str, new: str, words: str
 ) -> None:

@@ -13,13 +13,7 @@ import pytest
 from testbed.base.debian import MIRROR_VARIABLE
 from testbed.base.errors import MissingError
 from testbed.root import download as module
-from testbed.root.download import (
-    SNAPSHOT_VARIABLE,
-    GoneError,
-    download,
-    list_sources,
-    package_file,
-)
+from testbed.root.download import SNAPSHOT_VARIABLE, GoneError, download, list_sources, package_file
 from testbed.root.lock import Lock, LockedPackage
 from tests.root.debs import Mirror, locked, serving, write_certificate
 
@@ -89,10 +83,8 @@ def test_what_has_left_the_mirror_is_in_the_archive_of_old_versions(
     with serving() as mirror, serving() as snapshots:
         mirror.add((TWO, DATA["two"]), below="debian-security")
         for taken in (LOCK.taken, "20250101T000000Z"):
-            snapshots.add(
-                (ONE, DATA["one"] if taken == LOCK.taken else b"old"),
-                below=f"archive/debian/{taken}",
-            )
+            data = DATA["one"] if taken == LOCK.taken else b"old"
+            snapshots.add((ONE, data), below=f"archive/debian/{taken}")
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
         monkeypatch.setenv(SNAPSHOT_VARIABLE, snapshots.address)
         fetch(tmp_path)
@@ -190,11 +182,10 @@ def test_a_server_that_stays_broken_does_not_make_a_version_gone(
     tmp_path: Path, mirror: Mirror
 ) -> None:
     mirror.refused[AT_ONE] = [500] * 9
-    with pytest.raises(
-        MissingError, match=r"^one 1\.0: the mirror: 500 .*\nasked: .*kept: try"
-    ) as e:
+    said = r"^one 1\.0: the mirror: 500 .*\nasked: .*kept: try"
+    with pytest.raises(MissingError, match=said) as caught:
         fetch(tmp_path)
-    assert not isinstance(e.value, GoneError)
+    assert not isinstance(caught.value, GoneError)
     assert there(tmp_path) == {"two": DATA["two"]}
 
 
@@ -209,12 +200,10 @@ def test_a_file_that_nobody_has_makes_a_version_gone(tmp_path: Path, mirror: Mir
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [
-        (DATA["one"].replace(b"1", b"2"), "what came has SHA-256 .* it is not used"),
-        (DATA["one"] + b"more", "more came than the 300000 bytes of it: they are not used"),
-        (DATA["one"] * 100, "more came than the 300000 bytes of it"),
-    ],
-)
+    [(DATA["one"].replace(b"1", b"2"), "what came has SHA-256 .* it is not used"),
+     (DATA["one"] + b"more", "more came than the 300000 bytes of it: they are not used"),
+     (DATA["one"] * 100, "more came than the 300000 bytes of it")],
+)  # fmt: skip
 def test_a_wrong_file_is_named_not_used_and_not_kept(
     tmp_path: Path, mirror: Mirror, wrong: bytes, words: str
 ) -> None:
@@ -264,9 +253,8 @@ def test_what_an_archive_that_is_down_may_have_is_not_gone(
 ) -> None:
     del mirror.files[AT_ONE]
     monkeypatch.setenv(SNAPSHOT_VARIABLE, "http://127.0.0.1:1")
-    with pytest.raises(
-        MissingError, match=r"one 1\.0: the mirror: 404 .*; the archive of"
-    ) as caught:
+    said = r"one 1\.0: the mirror: 404 .*; the archive of"
+    with pytest.raises(MissingError, match=said) as caught:
         fetch(tmp_path)
     assert not isinstance(caught.value, GoneError)
 

@@ -103,23 +103,16 @@ def test_only_what_is_gone_is_replaced() -> None:
 
 
 def test_a_replacement_brings_what_it_needs() -> None:
-    offers = (
-        offer("a", "2", Depends="b, new | other, script"),
-        offer("b", "2"),
-        offer("new", "5", Depends="c, virtual"),
-        offer("last", "6", Provides="virtual"),
-        offer("script", "1"),
-    )
+    offers = (offer("a", "2", Depends="b, new | other, script"), offer("b", "2"),
+              offer("new", "5", Depends="c, virtual"), offer("last", "6", Provides="virtual"),
+              offer("script", "1"))  # fmt: skip
     found = renew(*offers, locked=ABC, gone="a", without=frozenset(["script"]))
     assert found == ABC | {"a": "2", "new": "5", "last": "6"}
 
 
 def test_a_replacement_gets_the_version_that_it_needs() -> None:
-    offers = (
-        offer("a", "2", Pre_Depends="b (>= 1.5), c:any (>= 0.5)"),
-        offer("b", "2", Depends="c (= 3)"),
-        offer("c", "3"),
-    )
+    offers = (offer("a", "2", Pre_Depends="b (>= 1.5), c:any (>= 0.5)"),
+              offer("b", "2", Depends="c (= 3)"), offer("c", "3"))  # fmt: skip
     assert renew(*offers, locked=ABC, gone="a") == {"a": "2", "b": "2", "c": "3"}
 
 

@@ -53,10 +53,8 @@ def test_changes_are_described() -> None:
     newer = replace(TWO, version="2.0", sha256="0" * 64)
     elsewhere = replace(ONE, path="pool/elsewhere.deb")
     assert describe_changes(LOCK, Lock(LOCK.taken, (newer, locked("new", b"")))) == (
-        "new: absent -> 1.0",
-        "one: 1.0 -> absent",
-        "two: 1.0 -> 2.0",
-    )
+        "new: absent -> 1.0", "one: 1.0 -> absent", "two: 1.0 -> 2.0",
+    )  # fmt: skip
     assert describe_changes(Lock("", (ONE,)), Lock("", (elsewhere,))) == ()
 
 
@@ -69,8 +67,6 @@ def test_the_locks_of_this_tree_are_whole(name: str) -> None:
 
 
 def test_an_unknown_root_is_refused_with_the_near_one() -> None:
-    with pytest.raises(
-        ConfigurationError,
-        match=r"no root 'debian13' \(did you mean 'debian-13'\?\); there are build, debian-12",
-    ):
+    said = r"no root 'debian13' \(did you mean 'debian-13'\?\); there are build, debian-12"
+    with pytest.raises(ConfigurationError, match=said):
         read_spec("debian13")

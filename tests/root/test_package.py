@@ -27,15 +27,12 @@ def test_members_are_read_in_order(tmp_path: Path, compress: Callable[[bytes], b
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
-    [
-        (lambda data: b"PK" + data, "no package of Debian"),
-        (lambda data: b"", "no package of Debian"),
-        (lambda data: data[:90], "has no data.tar"),
-        (lambda data: data[:-40], "damaged package"),
-        (lambda data: data.replace(b"data.tar.xz", b"data.tar.zs"), "compressed as .zs"),
-        (lambda data: data[:-60] + b"\0" * 60, "damaged package"),
-    ],
-)
+    [(lambda data: b"PK" + data, "no package of Debian"),
+     (lambda data: b"", "no package of Debian"), (lambda data: data[:90], "has no data.tar"),
+     (lambda data: data[:-40], "damaged package"),
+     (lambda data: data.replace(b"data.tar.xz", b"data.tar.zs"), "compressed as .zs"),
+     (lambda data: data[:-60] + b"\0" * 60, "damaged package")],
+)  # fmt: skip
 def test_a_damaged_one_is_said(tmp_path: Path, spoil: Callable[[bytes], bytes], words: str) -> None:
     file = tmp_path / "one.deb"
     file.write_bytes(spoil(pack(FILES)))

@@ -51,32 +51,31 @@ def test_the_newest_of_all_suites_is_offered(monkeypatch: pytest.MonkeyPatch) ->
     ]  # fmt: skip
 
 
+def refused(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    with serving(files) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        with pytest.raises(MissingError, match=words):
+            read_index(SUITES)
+
+
 @pytest.mark.usefixtures("signed")
 def test_an_index_that_is_not_the_signed_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files = publish(debian="1.0", debian_security="1.1")
     files[f"/debian/dists/stable/{INDEX}"] += b"more"
-    with serving(files) as mirror:
-        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        with pytest.raises(MissingError, match="is not what its signed index says"):
-            read_index(SUITES)
+    refused(files, monkeypatch, "is not what its signed index says")
 
 
 @pytest.mark.usefixtures("signed")
 def test_the_index_of_another_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files = publish(debian="1.0", debian_security="1.1")
-    files["/debian/dists/stable/InRelease"] = files["/debian-security/dists/stable-security/"
-                                                    "InRelease"]  # fmt: skip
-    with serving(files) as mirror:
-        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        with pytest.raises(MissingError, match="dists/stable/InRelease is another suite's"):
-            read_index(SUITES)
+    other = "/debian-security/dists/stable-security/InRelease"
+    files["/debian/dists/stable/InRelease"] = files[other]
+    refused(files, monkeypatch, "dists/stable/InRelease is another suite's")
 
 
 def test_what_nobody_signed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
-        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        with pytest.raises(MissingError, match="not signed by a key of Debian's archives"):
-            read_index(SUITES)
+    files = publish(debian="1.0", debian_security="1.1")
+    refused(files, monkeypatch, "not signed by a key of Debian's archives")
 
 
 def test_a_mirror_that_has_no_security_beside_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

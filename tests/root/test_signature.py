@@ -31,16 +31,11 @@ def test_its_subkey_alone_has_signed_it() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        (b"stable", b"stablf"),
-        (b"End\n", b"End\n\nmore\n"),
-        (b"Suite: stable\n", b""),
-        (b"PGP SIGNED MESSAGE", b"PGP MESSAGE"),
-        (b"-----BEGIN PGP SIGNED", b"more\n-----BEGIN PGP SIGNED"),
-        (b"Hash: SHA512\n\n", b"Hash: SHA512\nmore\n\n"),
-        (b"\n-----BEGIN PGP SIGNATURE-----", b"\n"),
-    ],
-)
+    [(b"stable", b"stablf"), (b"End\n", b"End\n\nmore\n"), (b"Suite: stable\n", b""),
+     (b"PGP SIGNED MESSAGE", b"PGP MESSAGE"),
+     (b"-----BEGIN PGP SIGNED", b"more\n-----BEGIN PGP SIGNED"),
+     (b"Hash: SHA512\n\n", b"Hash: SHA512\nmore\n\n"), (b"\n-----BEGIN PGP SIGNATURE-----", b"\n")],
+)  # fmt: skip
 def test_what_was_changed_is_not(old: bytes, new: bytes) -> None:
     assert old in MESSAGE
     assert read_signed(MESSAGE.replace(old, new, 1), OURS) is None

@@ -42,19 +42,14 @@ def test_what_is_in_it(parts: Parts) -> None:
     made = parts.make()
     assert made.path.parent == parts.cache / "bundles"
     for name in (
-        *(
-            "guest.py",
-            *(f"native/{name}" for name in bundles.NATIVE),
-            "testbed/client/chromium/pinned.js",
-            "etc/fonts/fonts.conf",
-        ),
+        *("guest.py", "testbed/client/chromium/pinned.js", "etc/fonts/fonts.conf"),
         *("testbed/way/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
+        *(f"native/{name}" for name in bundles.NATIVE),
     ):
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
-    assert (made.path / "testbed/way/trial.py").read_bytes() == Path(
-        sources.PACKAGE, "way/trial.py"
-    ).read_bytes()
+    trial = Path(sources.PACKAGE, "way/trial.py").read_bytes()
+    assert (made.path / "testbed/way/trial.py").read_bytes() == trial
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/mechanisms/fast_open/proof.py").exists()
 
@@ -74,10 +69,8 @@ def test_traces_are_in_it_as_the_kernel_reads_them(parts: Parts) -> None:
         make_bundle(parts.cache, parts.native, parts.root, traces={"x": trace})
         for trace in (one, other)
     ]
-    assert [Trace.unpack((each.path / "traces" / "x").read_bytes()) for each in made] == [
-        one,
-        other,
-    ]
+    packed = [(each.path / "traces" / "x").read_bytes() for each in made]
+    assert list(map(Trace.unpack, packed)) == [one, other]
     assert len({each.path for each in made} | {parts.make().path}) == 3
     assert {each.digest for each in made} == {parts.make().digest}
 
@@ -88,13 +81,10 @@ def test_any_user_may_read_it(parts: Parts) -> None:
         made = parts.make()
     finally:
         os.umask(before)
+    programs = {made.path / "native" / name for name in bundles.NATIVE if not name.endswith(".so")}
     for path in (made.path, *made.path.rglob("*")):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        programs = [
-            made.path / "native" / name for name in bundles.NATIVE if not name.endswith(".so")
-        ]
         executable = path.is_dir() or path in programs
-        assert mode == (0o755 if executable else 0o644), path
+        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if executable else 0o644), path
 
 
 def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
@@ -111,11 +101,10 @@ def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
 
 def test_the_same_content_is_found_again(parts: Parts) -> None:
     first = parts.make()
-    made = first.path.stat()
+    before = first.path.stat()
     assert parts.make() == first
-    assert (first.path.stat().st_ino, first.path.stat().st_mtime_ns) == (
-        made.st_ino, made.st_mtime_ns
-    )  # fmt: skip
+    after = first.path.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 @pytest.mark.parametrize("name", ["native/init", "testbed/way/trial.py", "SHA256SUMS"])

@@ -110,13 +110,8 @@ def test_a_boot_without_a_measurement_ends_the_check(tmp_path: Path) -> None:
 
 def test_first_line_apart() -> None:
     lines = first_line_apart("item", iter("abcd"), iter("abxd"))
-    assert lines == [
-        "  first item that differs: number 2",
-        "      both a",
-        "      both b",
-        "       one c",
-        "     other x",
-    ]
+    assert lines == ["  first item that differs: number 2", "      both a", "      both b",
+                     "       one c", "     other x"]  # fmt: skip
     assert first_line_apart("item", iter("ab"), iter("a"))[-1] == "     other (no more)"
     assert first_line_apart("item", iter("ab"), iter("ab")) == ["  every item is the same"]
 

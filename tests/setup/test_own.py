@@ -22,28 +22,20 @@ def test_all_files_of_a_folder_by_their_names(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = tmp_path / "pipe" / "p"
-    pipe.parent.mkdir()
-    os.mkfifo(pipe)
-    dangling = tmp_path / "dangling" / "d"
-    dangling.parent.mkdir()
-    dangling.symlink_to("nowhere")
-    folder = tmp_path / "folder" / "f"
-    folder.parent.mkdir()
-    folder.symlink_to("/etc")
-    many = tmp_path / "many"
-    many.mkdir()
+    for place in ("pipe", "dangling", "folder", "many"):
+        (tmp_path / place).mkdir()
+    os.mkfifo(tmp_path / "pipe" / "p")
+    (tmp_path / "dangling" / "d").symlink_to("nowhere")
+    (tmp_path / "folder" / "f").symlink_to("/etc")
     for number in range(3):
-        (many / str(number)).touch()
+        (tmp_path / "many" / str(number)).touch()
     monkeypatch.setattr(own, "MOST_FILES", 2)
     for place, said in (
-        (pipe.parent, "not a file that can be given"),
-        (dangling.parent, "No such file"),
-        (folder.parent, "a link to a folder is not followed"),
-        (many, "more than 2 files"),
-    ):
+        ("pipe", "not a file that can be given"), ("dangling", "No such file"),
+        ("folder", "a link to a folder is not followed"), ("many", "more than 2 files"),
+    ):  # fmt: skip
         with pytest.raises(ConfigurationError, match=said):
-            list_own(place)
+            list_own(tmp_path / place)
 
 
 def test_each_file_counts_by_its_digest(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from testbed.kernel.run.interface import RawResult, Status
 from testbed.kinds.page_load import judgement
 from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
+from testbed.mechanisms.checks import CHECKS
+from testbed.mechanisms.queue.proof import check_queueing
 from testbed.model import (
     Condition,
     Cost,
@@ -27,6 +29,8 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.proof.line import check_line
+from testbed.proof.load_time import check_load_time
 from testbed.way.judge import conclude
 from testbed.way.performed import expected_knobs
 from tests.capture.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
@@ -49,13 +53,8 @@ def knobs_of(trial: Trial) -> dict[str, str]:
 LAB = LabReading(expect(CONDITION.link, VIRTUAL), knobs_of(TRIAL), traffic={"down.delivered": 1})
 REQUESTS = 2 * (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),)
 LOAD = PageLoad("graph", "1", 123.456, REQUESTS)
-REPLAY = Replay(
-    1,
-    (Substitution("GET http://a/x?1", "GET http://a/x?2"),),
-    ("GET http://a/y",),
-    most_per_connection=3,
-    protocols={"http://a HTTP/1.1": 3},
-)
+REPLAY = Replay(1, (Substitution("GET http://a/x?1", "GET http://a/x?2"),), ("GET http://a/y",),
+                most_per_connection=3, protocols={"http://a HTTP/1.1": 3})  # fmt: skip
 COUNTERS = {
     "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": 1},
     "server": {"TcpExtTCPFastOpenPassive": 1},
@@ -64,22 +63,15 @@ COUNTERS = {
 
 def good() -> dict[str, Any]:
     """The observation of a trial that went well."""
-    return {
-        "lab": asdict(LAB),
-        "load": asdict(LOAD),
-        "replay": asdict(REPLAY),
-        "counters": COUNTERS,
-        "problems": [],
-        "virtual_s": 31.0,
-    }
+    return {"lab": asdict(LAB), "load": asdict(LOAD), "replay": asdict(REPLAY),
+            "counters": COUNTERS, "problems": [], "virtual_s": 31.0}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    monkeypatch.setattr(judgement, "check_line", lambda *of, shared: ())
-    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact, shared, visits: ())
-    monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time, held_ms: ())
+    without = (check_line, check_queueing, check_load_time)
+    monkeypatch.setattr(judgement, "CHECKS", [each for each in CHECKS if each not in without])
 
 
 @pytest.fixture
@@ -149,10 +141,8 @@ def test_a_lab_out_of_tolerance(out: Path) -> None:
 
 def test_another_trial_than_asked_leaves_no_number(out: Path) -> None:
     record = judge(out, good() | {"archive": {"name": "q"}})
-    assert (record.outcome, record.reason) == (
-        "lab_mismatch",
-        "page: performed was 'q', asked was 'p'",
-    )
+    told = "page: performed was 'q', asked was 'p'"
+    assert (record.outcome, record.reason) == ("lab_mismatch", told)
     assert record.measured == LOAD  # kept, and no result
 
 
@@ -235,23 +225,12 @@ def test_a_damaged_capture(out: Path, cut: int) -> None:
 
 @pytest.mark.parametrize(
     "observation",
-    [
-        "",
-        "{",
-        '"text"',
-        "3",
-        "null",
-        "[]",
-        '["lab"]',
-        {**good(), "lab": {}},
-        {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
-        {**good(), "replay": {"exact": "many"}},
-        {**good(), "problems": [3]},
-        {**good(), "counters": {"client": {}}},
-        {**good(), "counters": {"client": 1, "server": 2}},
-        {**good(), "error": 3},
-    ],
-)
+    [*("", "{", '"text"', "3", "null", "[]", '["lab"]'), {**good(), "lab": {}},
+     {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
+     {**good(), "replay": {"exact": "many"}}, {**good(), "problems": [3]},
+     {**good(), "counters": {"client": {}}}, {**good(), "counters": {"client": 1, "server": 2}},
+     {**good(), "error": 3}],
+)  # fmt: skip
 def test_an_observation_that_makes_no_sense(out: Path, observation: object) -> None:
     record = judge(out, observation)
     assert record.outcome == "failed"
@@ -273,20 +252,16 @@ def test_an_error_keeps_the_outcome_that_the_trial_gave_it(out: Path, outcome: s
 
 
 def test_what_a_trial_holds_against_its_own_proof(out: Path) -> None:
-    record = judge(out, {**good(), "problems": ["https://a: 3 requests came over HTTP/1.1"]})
-    assert (record.outcome, record.reason) == (
-        "unproven",
-        "https://a: 3 requests came over HTTP/1.1",
-    )
+    told = "https://a: 3 requests came over HTTP/1.1"
+    record = judge(out, {**good(), "problems": [told]})
+    assert (record.outcome, record.reason) == ("unproven", told)
 
 
 def test_the_server_saw_more_requests_on_a_connection_than_asked(out: Path) -> None:
     condition = replace(CONDITION, tcp=TcpSpec(tfo=True, requests_per_connection=2))
     record = judge(out, good(), replace(TRIAL, condition=condition))
-    assert (record.outcome, record.reason) == (
-        "unproven",
-        "a connection carried 3 requests, asked was 2 at the most",
-    )
+    told = "a connection carried 3 requests, asked was 2 at the most"
+    assert (record.outcome, record.reason) == ("unproven", told)
 
 
 def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) -> None:
@@ -316,17 +291,23 @@ def test_a_capture_whose_frames_were_cut(out: Path, tfo: bool) -> None:
     visit = Visit(capture, 2000)
     visit.open(REQUEST if tfo else b"")
     visit.answer(bytes(1000))
+    record = judge_fast_open(out, capture, tfo, {}, {})
+    told = "1 frames were captured with less than 256 bytes"
+    assert (record.outcome, record.reason) == ("unproven", told)
+
+
+def judge_fast_open(
+    out: Path, capture: Capture, tfo: bool, client: dict[str, int], server: dict[str, int]
+) -> Record:
+    """The record of a load by one connection, with further counters of both ends."""
     capture.write(out / "client.pcap")
+    opened = {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": int(tfo)}
     counters = {
-        "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": int(tfo)},
-        "server": {"TcpExtTCPFastOpenPassive": int(tfo)},
+        "client": opened | client,
+        "server": {"TcpExtTCPFastOpenPassive": int(tfo)} | server,
     }
     trial = replace(TRIAL, condition=replace(CONDITION, tcp=TcpSpec(tfo=tfo)))
-    record = judge(out, {**good(), "counters": counters}, trial)
-    assert (record.outcome, record.reason) == (
-        "unproven",
-        "1 frames were captured with less than 256 bytes",
-    )
+    return judge(out, {**good(), "counters": counters}, trial)
 
 
 @pytest.mark.parametrize("tfo", [False, True])
@@ -336,17 +317,9 @@ def test_an_answer_that_came_another_way(out: Path, tfo: bool) -> None:
     visit.open(REQUEST if tfo else b"")
     ends = ((CLIENT, 2000), (SERVER, 80))
     capture.add(*ends, ACK, visit.isn + 1, visit.server_isn + 1001, b"", b"")
-    capture.write(out / "client.pcap")
-    counters = {
-        "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": int(tfo), "TcpInSegs": 2},
-        "server": {"TcpExtTCPFastOpenPassive": int(tfo), "TcpRetransSegs": 4},
-    }
-    trial = replace(TRIAL, condition=replace(CONDITION, tcp=TcpSpec(tfo=tfo)))
-    record = judge(out, {**good(), "counters": counters}, trial)
-    assert (record.outcome, record.reason) == (
-        "unproven",
-        "1 of 1 connections: 1000 bytes of the server were acknowledged, and are not in the "
-        "capture; the client's kernel took 2 segments, the capture shows 1",
-    )
+    record = judge_fast_open(out, capture, tfo, {"TcpInSegs": 2}, {"TcpRetransSegs": 4})
+    told = ("1 of 1 connections: 1000 bytes of the server were acknowledged, and are not in the "
+            "capture; the client's kernel took 2 segments, the capture shows 1")  # fmt: skip
+    assert (record.outcome, record.reason) == ("unproven", told)
     assert record.proof is not None
     assert (record.proof.retransmits, record.proof.server_retransmits) == (0, 4)

@@ -20,12 +20,8 @@ from testbed.model.impairments import phases
 from testbed.way.performed import check_knobs, check_performed, check_steps
 from tests.way.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
 
-SEEN = LoadObservation(
-    lab=LAB,
-    load=LOAD,
-    trial=json.loads(json.dumps(asdict(TRIAL))),
-    archive={"name": "p", "digest": "d"},
-)
+SEEN = LoadObservation(lab=LAB, load=LOAD, trial=json.loads(json.dumps(asdict(TRIAL))),
+                       archive={"name": "p", "digest": "d"})  # fmt: skip
 LINK = replace(TRIAL.linked.link, rtt_ms=21.0)
 TWICE = (*LAB.measurements, LAB.measurements[0])
 

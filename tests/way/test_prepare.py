@@ -47,15 +47,10 @@ def test_no_module_that_judges_imports_another_in_a_function() -> None:
 
 @pytest.mark.parametrize(
     ("module", "counts"),
-    [
-        ("wire/proof.py", True),
-        ("kinds/page_load/judgement.py", True),
-        ("way/judge.py", True),
-        ("kinds/command/prompt.py", False),
-        ("kinds/page_load/performance.py", False),
-        ("way/launch.py", False),
-    ],
-)
+    [("proof/line.py", True), ("kinds/page_load/judgement.py", True), ("way/judge.py", True),
+     ("kinds/command/prompt.py", False), ("kinds/page_load/performance.py", False),
+     ("way/launch.py", False)],
+)  # fmt: skip
 def test_a_change_of_code_changes_what_judges_or_not(
     module: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

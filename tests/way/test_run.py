@@ -192,12 +192,9 @@ class Disturbed(FakeKernel):
 
 @pytest.mark.parametrize(
     ("times", "outcomes"),
-    [
-        (1, ["lab_mismatch", "ok"]),
-        (2, ["lab_mismatch", "lab_mismatch", "ok"]),
-        (9, ["lab_mismatch", "lab_mismatch", "lab_mismatch"]),
-    ],
-)
+    [(1, ["lab_mismatch", "ok"]), (2, ["lab_mismatch", "lab_mismatch", "ok"]),
+     (9, ["lab_mismatch", "lab_mismatch", "lab_mismatch"])],
+)  # fmt: skip
 def test_a_disturbed_trial_in_real_time_is_taken_again_at_once(
     results: Path, manifest: Manifest, times: int, outcomes: list[str]
 ) -> None:
@@ -255,20 +252,14 @@ class Failing(FakeKernel):
 
 @pytest.mark.parametrize(
     ("error", "raised", "message"),
-    [
-        (MissingError("no such kernel"), MissingError, "no such kernel"),
-        (OSError(errno.ENOSPC, "No space left on device"), StorageError, "--resume"),
-        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
-    ],
-)
+    [(MissingError("no such kernel"), MissingError, "no such kernel"),
+     (OSError(errno.ENOSPC, "No space left on device"), StorageError, "--resume"),
+     (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug")],
+)  # fmt: skip
 def test_what_no_trial_can_help_ends_the_run_with_the_records_so_far(
-    results: Path,
-    manifest: Manifest,
-    trials: tuple[Trial, ...],
-    error: Exception,
-    raised: type[Exception],
-    message: str,
-) -> None:
+    results: Path, manifest: Manifest, trials: tuple[Trial, ...], error: Exception,
+    raised: type[Exception], message: str,
+) -> None:  # fmt: skip
     with pytest.raises(raised, match=message):
         go(results, manifest, Failing(error, trials[2].id))
     assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
@@ -326,17 +317,10 @@ def test_an_interrupt_keeps_what_ended_and_leaves_nothing_of_the_rest(
 
 @pytest.mark.parametrize(
     ("outcomes", "code"),
-    [
-        (["ok"], 0),
-        (["ok", "lab_mismatch"], 1),
-        (["ok", "unproven"], 1),
-        (["unproven", "unsupported"], 3),
-        (["ok", "failed"], 4),
-        (["unproven", "timeout"], 4),
-        (["unsupported", "failed"], 4),
-        (["ok"] * 7, 4),
-    ],
-)
+    [(["ok"], 0), (["ok", "lab_mismatch"], 1), (["ok", "unproven"], 1),
+     (["unproven", "unsupported"], 3), (["ok", "failed"], 4), (["unproven", "timeout"], 4),
+     (["unsupported", "failed"], 4), (["ok"] * 7, 4)],
+)  # fmt: skip
 def test_the_exit_code_says_the_worst(
     trials: tuple[Trial, ...], outcomes: list[Outcome], code: int
 ) -> None:

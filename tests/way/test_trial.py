@@ -11,13 +11,9 @@ from testbed.way.trial import _outcome
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
-    [
-        (LoadTimeoutError("slow"), "timeout"),
-        (LoadError("broken"), "failed"),
-        (LabError("no server"), "failed"),
-        (MissingError("no such congestion control"), "unsupported"),
-        (OSError("disk"), "failed"),
-    ],
-)
+    [(LoadTimeoutError("slow"), "timeout"), (LoadError("broken"), "failed"),
+     (LabError("no server"), "failed"), (MissingError("no such congestion control"), "unsupported"),
+     (OSError("disk"), "failed")],
+)  # fmt: skip
 def test_the_outcome_of_an_error(error: Exception, outcome: str) -> None:
     assert _outcome(error) == outcome

@@ -24,10 +24,9 @@ from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.base.places import cache
 from testbed.kernel.build.compiler import RECIPE
-from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
-from testbed.kernel.build.patches import read_patch
+from testbed.kernel.build.objects import build_in, is_kept
 from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin
-from testbed.kernel.build.source import DebianSource, fetch_source
+from testbed.kernel.build.source import DebianSource, fetch_source, recipe_of
 from testbed.kernel.build.toolchain import Progress, ensure_toolchain, read_name
 from testbed.model import digest
 
@@ -67,14 +66,9 @@ class KernelBuild:
 def build_key(pin: Pin) -> str:
     """Return the SHA-256 hex of everything that decides the binary."""
     return digest(
-        {
-            "source": pin.tarball_sha256,
-            "config": pin.config_sha256,
-            "patches": pin.patch_sha256,
-            "compiler": read_name(),
-            "recipe": RECIPE,
-        }
-    )
+        {"source": pin.tarball_sha256, "config": pin.config_sha256, "patches": pin.patch_sha256,
+         "compiler": read_name(), "recipe": RECIPE}
+    )  # fmt: skip
 
 
 def build_folder(pin: Pin, cache: Path) -> Path:
@@ -121,12 +115,9 @@ def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list
         "compiler": identity.compiler if newer else read_name(),
         "build recipe": RECIPE,
     }
-    had = {
-        "configuration": identity.config_sha256[:12],
-        **{name: sha256[:12] for name, sha256 in identity.patches.items()},
-        "compiler": identity.compiler,
-        "build recipe": identity.recipe,
-    }
+    had = {"configuration": identity.config_sha256[:12],
+           **{name: sha256[:12] for name, sha256 in identity.patches.items()},
+           "compiler": identity.compiler, "build recipe": identity.recipe}  # fmt: skip
     for name in {**wanted, **had}:
         if had.get(name) != wanted.get(name):
             there, here = (texts.get(name, "none") for texts in (had, wanted))
@@ -135,12 +126,8 @@ def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list
 
 
 def ensure_kernel(
-    pin: Pin,
-    cache: Path,
-    jobs: int,
-    progress: Progress,
-    keep_objects: bool = False,
-) -> KernelBuild:
+    pin: Pin, cache: Path, jobs: int, progress: Progress, keep_objects: bool = False,
+) -> KernelBuild:  # fmt: skip
     """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
 
     With ``keep_objects`` what is compiled for it is kept, so that kernels of the user's own, which
@@ -167,11 +154,6 @@ def ensure_kernel(
 def objects_folder(pin: Pin, source: DebianSource, cache: Path) -> Path:
     """Return where the object tree of a pinned source is, or would be."""
     return cache / "kernels" / OBJECTS / f"{pin.version}-{source.id[:12]}"
-
-
-def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
-    """Return what the kernel of ``pin`` is compiled from."""
-    return KernelRecipe(pin.version, source, tuple(map(read_patch, pin.patches)), pin.config)
 
 
 def _build(
@@ -218,16 +200,10 @@ def new_build(folder: Path) -> Iterator[Path]:
 def identify(pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     """Return what a build of ``pin`` by ``compiler`` says of itself."""
     return KernelIdentity(
-        version=pin.version,
-        package=pin.package,
-        package_version=pin.package_version,
-        source_sha256=pin.tarball_sha256,
-        config_sha256=pin.config_sha256,
-        patches=pin.patch_sha256,
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=binary_sha256,
-    )
+        version=pin.version, package=pin.package, package_version=pin.package_version,
+        source_sha256=pin.tarball_sha256, config_sha256=pin.config_sha256, patches=pin.patch_sha256,
+        compiler=compiler, recipe=RECIPE, binary_sha256=binary_sha256,
+    )  # fmt: skip
 
 
 def write_identity(folder: Path, identity: KernelIdentity) -> None:

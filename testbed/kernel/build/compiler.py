@@ -29,11 +29,8 @@ _GCC = f"bash {_PRECOMPILED}/gcc"
 _MAKE = ("ARCH=um", f"CC={_GCC}", f"HOSTCC={_GCC}", "HOSTLDFLAGS=-static", "SHELL=sh")
 _POLL_S = 0.5
 _TAIL_LINES = 25
-_ENVIRONMENT = {
-    "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
-    "KBUILD_BUILD_USER": "firstflight",
-    "KBUILD_BUILD_HOST": "firstflight",
-}
+_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "1970-01-01", "KBUILD_BUILD_USER": "firstflight",
+                "KBUILD_BUILD_HOST": "firstflight"}  # fmt: skip
 
 
 class BuildError(TestbedError):

@@ -84,16 +84,9 @@ class _State:
 
 
 def build_in(
-    folder: Path,
-    recipe: KernelRecipe,
-    *,
-    toolchain: Toolchain,
-    binary: Path,
-    log: Path,
-    jobs: int,
-    progress: Progress,
-    look: Callable[[Path], None] = lambda tree: None,
-) -> None:
+    folder: Path, recipe: KernelRecipe, *, toolchain: Toolchain, binary: Path, log: Path, jobs: int,
+    progress: Progress, look: Callable[[Path], None] = lambda tree: None,
+) -> None:  # fmt: skip
     """Compile ``recipe`` in the object tree ``folder``, which is made if need be, or a spare one.
 
     The stripped kernel is written to ``binary``, and what the compiler says to ``log``.  ``look``

@@ -188,7 +188,8 @@ def _read(file: Path) -> bytes:
 
 def _split(data: bytes, name: str) -> Iterator[tuple[str, str]]:
     """Yield subject and text of each patch in a file."""
-    starts = [match.start() for match in _FROM.finditer(data) if _begins_mail(data, match.start())]
+    places = (match.start() for match in _FROM.finditer(data))
+    starts = [start for start in places if start == 0 or data[:start].endswith(b"\n\n")]
     if starts and not data[: starts[0]].strip():
         for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
             yield from _from_mail(data[start:end].partition(b"\n")[2], name)
@@ -198,10 +199,6 @@ def _split(data: bytes, name: str) -> Iterator[tuple[str, str]]:
         text = _decode(data)
         if set(_touched(text)):
             yield Path(name).stem, text
-
-
-def _begins_mail(data: bytes, start: int) -> bool:
-    return start == 0 or data[:start].endswith(b"\n\n")
 
 
 def _from_mail(data: bytes, name: str) -> Iterator[tuple[str, str]]:

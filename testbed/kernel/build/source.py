@@ -16,17 +16,11 @@ from testbed.base import proc
 from testbed.base.checksums import file_sha256
 from testbed.base.debian import only_locked
 from testbed.base.errors import NO_ROOM, MissingError, StorageError
-from testbed.base.scratch import scratch_folder
-from testbed.kernel.build.patches import PatchError, apply_patch, read_patch
+from testbed.kernel.build.objects import KernelRecipe, check_patches
+from testbed.kernel.build.patches import PatchError, read_patch
 from testbed.kernel.build.pin import Pin, pins
 from testbed.kernel.build.toolchain import Progress, Toolchain
-from testbed.root.download import (
-    SNAPSHOT_VARIABLE,
-    GoneError,
-    download,
-    list_sources,
-    package_file,
-)
+from testbed.root.download import SNAPSHOT_VARIABLE, GoneError, download, list_sources, package_file
 from testbed.root.index import is_newer
 from testbed.root.lock import LockedPackage
 from testbed.root.package import open_content
@@ -158,7 +152,7 @@ def _fetch_newer(
                 continue
             source = _fetch(pin, package, cache, toolchain, progress)
             try:
-                _check_patches(pin, source)
+                check_patches(recipe_of(pin, source), toolchain)
             except PatchError as error:
                 said.append(f"{package.describe()} is offered, and not used: {error}")
                 progress(said[-1])
@@ -171,17 +165,9 @@ def _fetch_newer(
     raise MissingError(_describe_gone(pin, kept_tarball(pin, cache), "\n".join(said)))
 
 
-def _check_patches(pin: Pin, source: DebianSource) -> None:
-    """Apply the patches of ``pin`` to the files that they touch, and keep nothing.
-
-    Raises:
-        PatchError: one does not apply.
-    """
-    patches = [read_patch(file) for file in pin.patches]
-    with scratch_folder("kernel") as tree:
-        source.extract({name for patch in patches for name in patch.touched}, tree)
-        for patch in patches:
-            apply_patch(patch, tree, source.describe(), source.toolchain)
+def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
+    """Return what the kernel of ``pin`` is compiled from."""
+    return KernelRecipe(pin.version, source, tuple(map(read_patch, pin.patches)), pin.config)
 
 
 def _copy_tarball(package: Path, name: str, target: IO[bytes]) -> None:
@@ -204,12 +190,9 @@ def _describe_gone(pin: Pin, kept: Path, said: str) -> str:
 
 
 def unpack(
-    tarball: Path,
-    folder: Path,
-    toolchain: Toolchain,
-    names: Collection[str] | None = None,
+    tarball: Path, folder: Path, toolchain: Toolchain, names: Collection[str] | None = None,
     without: Collection[str] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Unpack a kernel's tarball, or those of the files ``names`` that it has, into ``folder``.
 
     ``without`` are patterns of what is left out.

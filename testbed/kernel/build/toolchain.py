@@ -50,13 +50,9 @@ class Toolchain:
 
         ``SYSROOT`` is where headers and libraries are (``gcc --sysroot``).
         """
-        return {
-            "PATH": str(self.folder / "usr" / "bin"),
-            "SYSROOT": str(self.folder),
-            "LC_ALL": "C",
-            "M4": self.program("m4"),
-            "BISON_PKGDATADIR": str(self.folder / "usr" / "share" / "bison"),
-        }
+        return {"PATH": str(self.folder / "usr" / "bin"), "SYSROOT": str(self.folder),
+                "LC_ALL": "C", "M4": self.program("m4"),
+                "BISON_PKGDATADIR": str(self.folder / "usr" / "share" / "bison")}  # fmt: skip
 
 
 def read_name() -> str:

@@ -25,12 +25,10 @@ def find_gaps(status: str) -> tuple[str, ...]:
     """Return the gaps that a text in the form of /proc/PID/status shows, one phrase each."""
     fields = dict(re.findall(r"^(\w+):\s*(.*)$", status, re.MULTILINE))
     held = sum(int(fields[name], 16) for name in _CAPABILITIES)
+    unfiltered = int(fields["Seccomp"]) != _FILTERED
     gaps = {
         "it runs as root (give it a user: --user 1000)": "0" in fields["Uid"].split(),
         "it has capabilities (give it none: --cap-drop ALL)": held != 0,
-        "it has no system call filter (take out seccomp=unconfined, --privileged)": int(
-            fields["Seccomp"]
-        )
-        != _FILTERED,
+        "it has no system call filter (take out seccomp=unconfined, --privileged)": unfiltered,
     }
     return tuple(gap for gap, is_open in gaps.items() if is_open)

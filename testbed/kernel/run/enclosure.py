@@ -47,9 +47,9 @@ SEALED = tuple(
 )
 """What root of an enclosure could change the machine with, and does not need to write."""
 OWN_SYSCTLS = "/proc/sys/net"
+"""Sysctls of the network namespace of the process that opens them."""
 BPF_FACTS = ("/sys/kernel/btf", "/sys/devices/system/cpu/possible")
 """What the loader of a BPF program reads: the layout of the kernel's types, how many processors."""
-"""Sysctls of the network namespace of the process that opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
 PATH = "/usr/sbin:/usr/bin"
 END_S = 10.0
@@ -115,12 +115,9 @@ def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[
 
 @contextmanager
 def confined(
-    argv: Sequence[str],
-    output: IO[bytes],
-    *,
-    env: Mapping[str, str] | None = None,
+    argv: Sequence[str], output: IO[bytes], *, env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
-) -> Iterator[proc.Process]:
+) -> Iterator[proc.Process]:  # fmt: skip
     """Start a command whose first word is ``bwrap``; after the block no process is left inside.
 
     Ending bubblewrap would end the processes inside a moment too late.  The first process inside

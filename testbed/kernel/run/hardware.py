@@ -24,14 +24,10 @@ os._exit(0 if ctypes.CDLL(None).syscall(158, 0x1012, 0) == 0 else 1)
 
 def read_hardware() -> dict[str, str]:
     """Read it from the running kernel; what that does not say is ``unknown``."""
-    return {
-        "build": os.uname().version,
-        "processor": parse_processor(_read(CPUINFO)),
-        "processors": str(len(os.sched_getaffinity(0))),
-        "clock": _read(CLOCK),
-        "frequency_governor": _read(CPU / "cpu0" / "cpufreq" / "scaling_governor"),
-        "mitigations": read_mitigations(CPU / "vulnerabilities"),
-    }
+    return {"build": os.uname().version, "processor": parse_processor(_read(CPUINFO)),
+            "processors": str(len(os.sched_getaffinity(0))), "clock": _read(CLOCK),
+            "frequency_governor": _read(CPU / "cpu0" / "cpufreq" / "scaling_governor"),
+            "mitigations": read_mitigations(CPU / "vulnerabilities")}  # fmt: skip
 
 
 def parse_processor(cpuinfo: str) -> str:

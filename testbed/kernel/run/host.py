@@ -160,13 +160,6 @@ def named_browser(named: str | None) -> Path | None:
 
 def environment_of(browser: Path | None) -> dict[str, str]:
     """Return the environment of a trial: that of a guest, the same for all users."""
-    fixed = {
-        "PATH": PATH,
-        "HOME": "/root",
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHON_COLORS": "0",
-    }
+    fixed = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0",
+             "PYTHONDONTWRITEBYTECODE": "1", "PYTHON_COLORS": "0"}  # fmt: skip
     return fixed if browser is None else fixed | {BROWSER_VARIABLE: str(browser)}

@@ -139,11 +139,8 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         readable = {"usr": contents.usr, "bundle": contents.bundle, "page": contents.page}
         read = {name: _opened(undo, path or nothing) for name, path in readable.items()}
         scratch = _scratch(undo, folder)
-        write = {
-            "out": _opened(undo, contents.out),
-            "uml": _opened(undo, scratch),
-            "uml/guest": _opened(undo, scratch / "guest"),
-        }
+        write = {"out": _opened(undo, contents.out), "uml": _opened(undo, scratch),
+                 "uml/guest": _opened(undo, scratch / "guest")}  # fmt: skip
         environment = {name: str(number) for name, number in contents.inherited.items()}
         environment["TMPDIR"] = f"/proc/self/fd/{write['uml']}"
         # Kernels 6.1 and 6.12 start themselves again to have it, by a path that may be closed.
@@ -162,13 +159,10 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         harness = undo.enter_context(_open_pipe())
         single = {"filter": program.fileno(), "harness": harness, "stage": _opened(undo, folder)}
         given: dict[str, Collection[int]] = {
-            **{name: (descriptor,) for name, descriptor in single.items()},
-            "kernel": (kernel,),
-            "run": (kernel,),
-            "read": read.values(),
-            "write": write.values(),
+            **{name: (descriptor,) for name, descriptor in single.items()}, "kernel": (kernel,),
+            "run": (kernel,), "read": read.values(), "write": write.values(),
             "lent": contents.inherited.values(),
-        }
+        }  # fmt: skip
         prefix = (
             str(program_file()),
             *(f"{name}={','.join(map(str, some))}" for name, some in given.items() if some),

@@ -35,11 +35,9 @@ BLOCK_BYTES = 512  # of st_blocks, whatever the file system (stat(3type))
 
 
 def run_trial(
-    start: Callable[[IO[bytes]], AbstractContextManager[proc.Process]],
-    out: Path,
-    limit_s: float,
+    start: Callable[[IO[bytes]], AbstractContextManager[proc.Process]], out: Path, limit_s: float,
     cancel: threading.Event,
-) -> tuple[proc.ProcessExit | None, str]:
+) -> tuple[proc.ProcessExit | None, str]:  # fmt: skip
     """Run what ``start`` starts, and return its end, as ``proc.wait`` does, and its console's end.
 
     ``start`` takes the file for its output, the console in ``out``.
@@ -52,17 +50,9 @@ def run_trial(
 
 
 def gather_result(
-    trial: Trial,
-    what: str,
-    out: Path,
-    ended: proc.ProcessExit | None,
-    console: str,
-    *,
-    started_s: float,
-    limit_s: float,
-    cancel: threading.Event,
-    panicked: bool = False,
-) -> RawResult:
+    trial: Trial, what: str, out: Path, ended: proc.ProcessExit | None, console: str, *,
+    started_s: float, limit_s: float, cancel: threading.Event, panicked: bool = False,
+) -> RawResult:  # fmt: skip
     """Make ``out`` safe to read, and return how ``what`` ("the guest", "the trial") ended.
 
     ``started_s`` is its start by the monotonic clock, ``limit_s`` how long it might have taken.
@@ -89,13 +79,9 @@ def gather_result(
     else:
         status, message = "ended", ""
     tail = "\n".join(console.splitlines()[-CONSOLE_TAIL_LINES:])
-    return RawResult(
-        status=status,
-        message=message,
-        console_tail="" if status == "ended" else tail,
-        cost=None if ended is None else Cost(ended.cpu_s, wall_s, inside_s or 0.0),
-        observation=observation if status == "ended" else None,
-    )
+    return RawResult(status=status, message=message, console_tail="" if status == "ended" else tail,
+                     cost=None if ended is None else Cost(ended.cpu_s, wall_s, inside_s or 0.0),
+                     observation=observation if status == "ended" else None)  # fmt: skip
 
 
 def read_end(console: IO[bytes]) -> str:

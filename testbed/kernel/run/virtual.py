@@ -22,7 +22,7 @@ from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
 from testbed.base.seeding import system_call_ns
-from testbed.kernel.build.symbols import Symbols, name_in_file, read_symbols
+from testbed.kernel.build.symbols import name_in_file, read_symbols
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import (
@@ -163,11 +163,9 @@ class VirtualKernel:
                 ended, console = run_trial(start, out, limit_s, cancel)
             # Else the jail was killed, and cannot say that it was the last process.
             lent.ended = ended is not None and ended.status >= 0
-        raw = gather_result(
-            trial, "the guest", out, ended, console,
-            started_s=started_s, limit_s=limit_s, cancel=cancel,
-            panicked="Kernel panic" in console,
-        )  # fmt: skip
+        raw = gather_result(trial, "the guest", out, ended, console,
+                            started_s=started_s, limit_s=limit_s, cancel=cancel,
+                            panicked="Kernel panic" in console)  # fmt: skip
         symbols = _symbols_of(self.binary)
         if symbols is None:
             return raw
@@ -206,19 +204,12 @@ class VirtualKernel:
 
     def _words(self, trial: Trial) -> tuple[str, ...]:
         """Return the kernel's name and arguments."""
-        return (
-            "linux",
-            *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
-            WARNINGS,
-            *((TRACE_OPTION,) if self.traced else ()),
-            *(("--", trial.opening.text) if trial.client else ()),
-        )
+        return ("linux", *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
+                WARNINGS, *((TRACE_OPTION,) if self.traced else ()),
+                *(("--", trial.opening.text) if trial.client else ()))  # fmt: skip
 
 
-@cache
-def _symbols_of(binary: Path) -> Symbols | None:
-    """Return the functions of a kernel, read once."""
-    return read_symbols(binary)
+_symbols_of = cache(read_symbols)
 
 
 def _jitter_of(trial: Trial) -> Jitter:
@@ -244,14 +235,9 @@ def command_line(
 
 
 def boot_once(
-    version: str,
-    binary: Path,
-    boot_options: tuple[str, ...],
-    init: Path,
-    usr: Path,
-    *,
+    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, usr: Path, *,
     confinement: str,
-) -> FirstBoot:
+) -> FirstBoot:  # fmt: skip
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
     ``init`` is the guest's process 1, ``usr`` and ``confinement`` are as in ``VirtualKernel``.

@@ -160,14 +160,8 @@ def test_each_input_that_differs_is_named(tmp_path: Path) -> None:
     pin = make_pin(tmp_path)
     identity = build.ensure_kernel(pin, tmp_path / "cache", 1, silent).identity
     assert build.differences(identity, pin) == []
-    other = replace(
-        identity,
-        source_sha256="0" * 64,
-        config_sha256="1" * 64,
-        patches={"0002.patch": "2" * 64},
-        recipe="0",
-        compiler="another",
-    )
+    other = replace(identity, source_sha256="0" * 64, config_sha256="1" * 64,
+                    patches={"0002.patch": "2" * 64}, recipe="0", compiler="another")  # fmt: skip
     assert build.differences(other, pin) == [
         f"source linux-source-7.3 9.9.1-1 ({'0' * 12}) instead of "
         f"linux-source-7.3 9.9.1-1 ({pin.tarball_sha256[:12]})",
@@ -201,21 +195,14 @@ def test_a_build_needs_the_standard_library_alone() -> None:
 
 def test_config_is_parsed() -> None:
     text = '# a comment\nCONFIG_A=y\nCONFIG_B="x=y"\n# CONFIG_C is not set\n\nCONFIG_D=1000\n'
-    assert compiler.parse_config(text) == {
-        "CONFIG_A": "y",
-        "CONFIG_B": '"x=y"',
-        "CONFIG_C": "n",
-        "CONFIG_D": "1000",
-    }
+    assert compiler.parse_config(text) == {"CONFIG_A": "y", "CONFIG_B": '"x=y"', "CONFIG_C": "n",
+                                           "CONFIG_D": "1000"}  # fmt: skip
 
 
 def test_lost_options() -> None:
     asked = {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": "n", "CONFIG_D": "1000"}
     got = {"CONFIG_A": "n", "CONFIG_C": "y", "CONFIG_D": "1000"}
-    assert compiler.lost_options(asked, got) == [
-        "CONFIG_A=y (is n)",
-        "CONFIG_C=n (is y)",
-    ]
+    assert compiler.lost_options(asked, got) == ["CONFIG_A=y (is n)", "CONFIG_C=n (is y)"]
 
 
 def test_command_line_reports_an_unknown_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,11 +51,9 @@ def test_a_plain_diff_is_a_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["base64", "quoted-printable", "8bit"])
 def test_a_mail_is_decoded(tmp_path: Path, encoding: str) -> None:
     body = PATCH.partition("\n\n")[2]
-    text = {
-        "base64": base64.encodebytes(body.encode()).decode(),
-        "quoted-printable": body.replace("=", "=3D").replace("int answer", "int=20answer"),
-        "8bit": body.replace("\n", "\r\n"),
-    }[encoding]
+    text = {"base64": base64.encodebytes(body.encode()).decode(),
+            "quoted-printable": body.replace("=", "=3D").replace("int answer", "int=20answer"),
+            "8bit": body.replace("\n", "\r\n")}[encoding]  # fmt: skip
     head = "From: a@example.org\nSubject: =?utf-8?q?=5BPATCH=5D_say_seven?=\nMIME-Version: 1.0\n"
     head += f"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: {encoding}\n\n"
     (patch,) = series(tmp_path, head + text, "mail.eml")
@@ -97,12 +95,10 @@ def test_everything_wrong_with_files_is_said_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        (("return 0", "return 1"), "answer.c: hunk 1 at line 1 finds other lines there"),
-        (("return 0", "return 7"), "that source has all of it already"),
-        (("a/answer.c b/", "a/answer.c b/"), "answer.c is not in that source"),
-    ],
-)
+    [(("return 0", "return 1"), "answer.c: hunk 1 at line 1 finds other lines there"),
+     (("return 0", "return 7"), "that source has all of it already"),
+     (("a/answer.c b/", "a/answer.c b/"), "answer.c is not in that source")],
+)  # fmt: skip
 def test_what_does_not_apply_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     (patch,) = series(tmp_path, PATCH)
     files = {name: text.replace(*change) for name, text in FILES.items()}

@@ -125,10 +125,8 @@ def test_it_comes_from_an_archive_of_old_versions(
     offer(mirror, pin, v9_9_2=PROGRAM)
     mirror.add((pin.file, data), below=f"old/archive/debian/{pin.taken}")
     monkeypatch.setenv(SNAPSHOT, f"{mirror.address}/old")
-    assert (
-        source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent).sha256
-        == pin.tarball_sha256
-    )
+    found = source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent)
+    assert found.sha256 == pin.tarball_sha256
 
 
 def test_a_package_with_another_tarball_than_is_pinned_is_not_used(

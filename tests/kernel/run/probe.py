@@ -51,12 +51,8 @@ CLONE_NEW = {
 }  # fmt: skip
 CLONE_THREAD = 0x10000  # without CLONE_SIGHAND it is refused by every kernel: no child is made
 NO_FILE = -1
-TERMINAL_CALLS = {
-    "TIOCSTI": 0x5412,
-    "TIOCLINUX": 0x541C,
-    "TIOCSCTTY": 0x540E,
-    "SIOCGIFCONF": 0x8912,
-}
+TERMINAL_CALLS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCSCTTY": 0x540E,
+                  "SIOCGIFCONF": 0x8912}  # fmt: skip
 READ_IMPLIES_EXEC = 0x0400000
 F_SETLEASE, F_NOTIFY = 1024, 1026
 PTRACE_SEIZE = 0x4206
@@ -68,10 +64,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 def call(number: int, *arguments: int) -> str:
     """The name of the error that a call ends with; empty: it did not."""
     ctypes.set_errno(0)
-    if (
-        libc.syscall(ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments))
-        != -1
-    ):
+    if libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments)) != -1:
         return ""
     return errno.errorcode[ctypes.get_errno()]
 
@@ -148,13 +141,11 @@ def change(path: str) -> dict[str, str]:
 
 def reach(process: int) -> dict[str, str]:
     """How attempts to reach another's process end; signal 0 asks only."""
-    return {
-        "signal": end_of(lambda: os.kill(process, 0)),
-        "trace": call(101, PTRACE_SEIZE, process, 0, 0),
-        "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
-        "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
-        "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/.")),
-    }
+    return {"signal": end_of(lambda: os.kill(process, 0)),
+            "trace": call(101, PTRACE_SEIZE, process, 0, 0),
+            "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
+            "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
+            "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/."))}  # fmt: skip
 
 
 def await_looks() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,9 +58,7 @@ def test_nginx_of_sid_has_http_3_beside_the_root_s(
     spec.folder.mkdir()
     spec.lock_file.write_text(format_lock(lock))
     root = ensure_root(spec, tmp_path / "cache", print)
-    raw, _ = replace(guests, usr=root.usr).run(PROGRAM)
-    assert raw.observation is not None, raw
-    seen = json.loads(raw.observation.read_text())
+    seen = replace(guests, usr=root.usr).observe(PROGRAM)
     version = seen["said"].partition("nginx/")[2].split()[0]
     assert not is_newer("1.30", version)
     assert "--with-http_v3_module" in seen["said"]

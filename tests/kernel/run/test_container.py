@@ -29,15 +29,13 @@ def test_a_runtimes_own_limits_hold_a_user() -> None:
 
 @pytest.mark.parametrize(
     ("line", "instead", "said"),
-    [
-        ("Uid:\t1000\t1000\t", "Uid:\t0\t0\t", "runs as root"),
-        ("Uid:\t1000\t1000\t1000", "Uid:\t1000\t1000\t0", "runs as root"),
-        ("CapEff:\t0000000000000000", "CapEff:\t00000000a80425fb", "capabilities"),
-        ("CapAmb:\t0000000000000000", "CapAmb:\t0000000000001000", "capabilities"),
-        ("Seccomp:\t2", "Seccomp:\t0", "no system call filter"),
-        ("Seccomp:\t2", "Seccomp:\t1", "no system call filter"),
-    ],
-)
+    [("Uid:\t1000\t1000\t", "Uid:\t0\t0\t", "runs as root"),
+     ("Uid:\t1000\t1000\t1000", "Uid:\t1000\t1000\t0", "runs as root"),
+     ("CapEff:\t0000000000000000", "CapEff:\t00000000a80425fb", "capabilities"),
+     ("CapAmb:\t0000000000000000", "CapAmb:\t0000000000001000", "capabilities"),
+     ("Seccomp:\t2", "Seccomp:\t0", "no system call filter"),
+     ("Seccomp:\t2", "Seccomp:\t1", "no system call filter")],
+)  # fmt: skip
 def test_each_gap_is_named(line: str, instead: str, said: str) -> None:
     assert line in HELD
     (gap,) = find_gaps(HELD.replace(line, instead))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from socket import inet_aton
 
 import pytest
@@ -59,13 +58,13 @@ with open_lab(Condition("p", "c", LinkSpec(rtt_ms=100.0), TcpSpec(tfo=True)), 1)
 
 @pytest.mark.guest
 def test_the_proof_leaves_them_out_of_the_client_s_counter(guests: Guests) -> None:
-    raw, out = guests.run(OPEN % {"kept": KEPT, "given_up": GIVEN_UP})
-    assert raw.observation is not None, raw
-    seen = json.loads(raw.observation.read_text())["counters"]
+    seen = guests.observe(OPEN % {"kept": KEPT, "given_up": GIVEN_UP})["counters"]
     counters = TypeAdapter(dict[str, dict[str, int]]).validate_python(seen)
     assert counters["client"]["TcpExtTCPFastOpenActive"] == KEPT
     assert counters["server"]["TcpExtTCPFastOpenPassive"] == KEPT + GIVEN_UP
-    flows = read_flows(read_capture(out / "client.pcap"), [inet_aton(CLIENT_ADDRESS)])
+    flows = read_flows(
+        read_capture(guests.folder / "out" / "client.pcap"), [inet_aton(CLIENT_ADDRESS)]
+    )
     proof = prove(flows, counters, TcpSpec(tfo=True))
     assert proof.problems == ()
     assert (proof.connections, proof.syn_data_acked) == (KEPT + GIVEN_UP, KEPT + GIVEN_UP)

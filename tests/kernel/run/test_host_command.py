@@ -27,11 +27,9 @@ from tests.measured import executed_of, load_of
 from tests.patience import make_patient_bundle
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.root,
-    pytest.mark.slow,
+    pytest.mark.machine, pytest.mark.root, pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
-]
+]  # fmt: skip
 LINK, FAST_OPEN = LinkSpec(rtt_ms=20.0), TcpSpec(tfo=True)
 
 

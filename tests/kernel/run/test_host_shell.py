@@ -169,12 +169,9 @@ def test_a_link_of_a_script_of_ones_own(tmp_path: Path, knobs: str, said: str) -
     before = read_host_state()
     script = tmp_path / "script.py"
     script.write_text(SCRIPT_OF_ONES_OWN.format(patient=repr(PATIENT)))
-    environment = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "PYTHONPATH": str(places.ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "XDG_CACHE_HOME": str(places.cache().parent),
-    }
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(places.ROOT),
+                   "PYTHONDONTWRITEBYTECODE": "1",
+                   "XDG_CACHE_HOME": str(places.cache().parent)}  # fmt: skip
     done = proc.run(
         ("/usr/bin/python3", str(script), knobs), env=environment, check=False, timeout_s=120
     )

@@ -22,7 +22,7 @@ from testbed.model import Condition, LinkSpec, PageLoad, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
 from testbed.root.cache import Root
 from testbed.way.judge import conclude
-from tests.kernel.host_state import await_that, read_host_state
+from tests.kernel.host_state import await_that, list_named, read_host_state
 from tests.patience import make_patient_bundle
 
 RUNNER = """\
@@ -36,11 +36,9 @@ host.HostKernel("1", bundle, usr, {}).run(trial("graph"), page, out, 0, threadin
 """
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.root,
-    pytest.mark.slow,
+    pytest.mark.machine, pytest.mark.root, pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
-]
+]  # fmt: skip
 
 
 def trial(client: str) -> Trial:
@@ -85,11 +83,8 @@ def require_proven(record: Record) -> None:
     A machine that was busy in the middle of a load may have torn a flight apart.
     """
     assert record.outcome in ("ok", "lab_mismatch"), record.reason
-    assert (
-        record.lab is not None
-        and record.proof is not None
-        and record.measured_as(PageLoad) is not None
-    )
+    assert record.lab is not None and record.proof is not None
+    assert record.measured_as(PageLoad) is not None
     assert record.lab.problems == ()
     assert record.proof.problems == () or record.outcome == "lab_mismatch"
     assert record.proof.syn_data_acked > 0
@@ -121,7 +116,7 @@ def test_the_browser_has_its_sandbox(kernel: HostKernel, page: Path, tmp_path: P
             # Where glibc moves the environment, as 2.36 does for GLIBC_TUNABLES, Chromium leaves
             # titles alone, and renderers keep that of the zygote that they are copies of.
             for kind in ("zygote", "renderer"):
-                found |= {read_confinement(pid) for pid in named(f"--type={kind}")}
+                found |= {read_confinement(pid) for pid in list_named(f"--type={kind}")}
         require_proven(running.result())
     # The client's user, and with the filter of system calls, which a guest has to leave out.
     assert ("1000", "2") in found
@@ -143,10 +138,10 @@ def test_kill_9_in_the_middle_leaves_nothing(
     out.mkdir()
     argv = (sys.executable, "-c", RUNNER, str(kernel.bundle), str(page), str(out), str(kernel.usr))
     with proc.started(argv, cwd=ROOT) as runner:
-        await_that(lambda: bool(named(f"ff{runner.pid}s0-")))
+        await_that(lambda: bool(list_named(f"ff{runner.pid}s0-")))
         os.kill(runner.pid, signal.SIGKILL)
         runner.wait()
-        await_that(lambda: not named(f"ff{runner.pid}s0-"))
+        await_that(lambda: not list_named(f"ff{runner.pid}s0-"))
     assert read_host_state() == before
 
 
@@ -158,15 +153,3 @@ def read_confinement(pid: int) -> tuple[str, str]:
         return "", ""
     fields = {line.partition(":")[0]: line.split()[1:] for line in lines}
     return fields["Uid"][0], fields["Seccomp"][0]
-
-
-def named(tag: str) -> list[int]:
-    """Processes with these words in their command."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if tag.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:  # ended meanwhile
-            continue
-    return found

@@ -132,10 +132,12 @@ class Runs:
         found: dict[str, Any] = json.loads(raw.observation.read_text())
         return found
 
-    def image(self, seed: int) -> GuestImage | None:
-        """What guests of ``seed`` go on from."""
+    def image(self, seed: int) -> GuestImage:
+        """What guests of ``seed`` go on from, all of which is there."""
         words = ("linux", *command_line(seed, self.kernel.boot_options), WARNINGS, "--", CLIENT)
-        return self.kernel.images.take(words)
+        image = self.kernel.images.take(words)
+        assert image is not None and image.whole
+        return image
 
 
 @pytest.mark.guest
@@ -144,8 +146,6 @@ def test_a_guest_that_goes_on_is_as_one_that_booted_but_for_its_trial(runs: Runs
     booted = runs.run(0)
     others = [runs.run(number, slot=number % 2) for number in range(1, BOOTS + 3)]
     image = runs.image(0)
-    assert image is not None
-    assert image.whole
     assert booted["names"] == ["page-0"]
     assert booted["words"] == [CLIENT]
     for number, other in enumerate(others, 1):
@@ -164,9 +164,7 @@ def test_each_seed_has_its_own(runs: Runs) -> None:
     assert len(found[0]) == len(found[1]) == 1
     assert found[0] != found[1]
     for seed in (0, 1):
-        image = runs.image(seed)
-        assert image is not None
-        assert image.whole
+        assert runs.image(seed)
 
 
 @pytest.mark.guest
@@ -174,8 +172,6 @@ def test_each_seed_has_its_own(runs: Runs) -> None:
 def test_clients_that_open_otherwise_have_none_of_each_others(runs: Runs) -> None:
     for number in range(BOOTS + 1):
         runs.run(number)
-    image = runs.image(0)
-    assert image is not None
-    assert image.whole
+    assert runs.image(0)
     other = runs.run(BOOTS + 1, key_share="x25519")
     assert other["words"] == [f"{CLIENT},x25519,keys"]

@@ -7,8 +7,6 @@ import pwd
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +32,7 @@ from testbed.kernel.run.jail import (
     read_hold,
 )
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemory
+from tests.kernel.host_state import await_that, list_named
 
 LOADER = Path("/lib64/ld-linux-x86-64.so.2").resolve()
 DEADLINE_S = 60.0
@@ -199,11 +198,11 @@ def test_it_ends_with_its_parent(contents: GuestFiles, namespaces: str, tmp_path
     env = {**os.environ, "TMPDIR": str(tmp_path)}  # a killed parent leaves its stage
     before = set(SHARED_MEMORY.iterdir())
     with proc.started(argv, cwd=ROOT, env=env) as parent:
-        await_that(lambda: len(marked(mark)) >= 5)  # the parent, the jail, three generations
+        await_that(lambda: len(list_named(mark)) >= 5)  # the parent, the jail, three generations
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait(DEADLINE_S)
         # Not by the group: the jail leads one of its own.
-        await_that(lambda: not marked(mark))
+        await_that(lambda: not list_named(mark))
     for folder in set(SHARED_MEMORY.iterdir()) - before:
         shutil.rmtree(folder)
 
@@ -215,9 +214,9 @@ def test_it_ends_with_its_outermost_process(contents: GuestFiles, tmp_path: Path
         (tmp_path / "said").open("wb") as output,
         jailed(stage, (*PYTHON, "import time; time.sleep(600)", mark), output) as child,
     ):
-        await_that(lambda: len(marked(mark)) >= 2)
+        await_that(lambda: len(list_named(mark)) >= 2)
         os.kill(child.pid, signal.SIGKILL)
-        await_that(lambda: not marked(mark))
+        await_that(lambda: not list_named(mark))
 
 
 def test_the_stage_is_removed(contents: GuestFiles) -> None:
@@ -263,12 +262,9 @@ def test_root_needs_capabilities_to_give_another_id(capabilities: str, may: bool
 
 @pytest.mark.parametrize(
     ("id_map", "mapped"),
-    [
-        ("         0          0 4294967295\n", True),
-        ("         0       1000          1\n", False),
-        ("         0       1000          1\n         1     100000      65536\n", True),
-    ],
-)
+    [("         0          0 4294967295\n", True), ("         0       1000          1\n", False),
+     ("         0       1000          1\n         1     100000      65536\n", True)],
+)  # fmt: skip
 def test_an_id_must_be_in_the_user_namespace(id_map: str, mapped: bool) -> None:
     assert has_id(id_map, FIRST_ID) == mapped
 
@@ -329,35 +325,12 @@ def test_what_holds_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("hold", "signals"),
-    [
-        (Hold(1, namespaces=True, shares_user=True), True),
-        (Hold(6, namespaces=False, shares_user=True), True),
-        (Hold(5, namespaces=False, shares_user=True), False),
-        (Hold(1, namespaces=False, shares_user=False), True),
-    ],
-)
+    [(Hold(1, namespaces=True, shares_user=True), True),
+     (Hold(6, namespaces=False, shares_user=True), True),
+     (Hold(5, namespaces=False, shares_user=True), False),
+     (Hold(1, namespaces=False, shares_user=False), True)],
+)  # fmt: skip
 def test_what_holds_signals(hold: Hold, signals: bool) -> None:
     assert hold.signals == signals
     assert ("it can signal" in hold.describe()) == (not signals)
     assert f"Landlock {hold.landlock}" in hold.describe()
-
-
-def marked(mark: str) -> list[int]:
-    """Processes of this machine with this word."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in words:
-            found.append(int(path.parent.name))
-    return found
-
-
-def await_that(happens: Callable[[], bool]) -> None:
-    """Poll until it does."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

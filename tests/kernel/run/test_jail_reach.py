@@ -79,14 +79,10 @@ class Jailer:
 
 
 CALLERS = [
-    Caller("this user"),
-    Caller("this user", namespaces=False, landlock=1),
-    Caller("another user"),
-    Caller("another user", namespaces=False),
-    Caller("another user", namespaces=False, landlock=5),
-    Caller("another user", namespaces=False, landlock=1),
-    Caller("root of a container"),
-]
+    Caller("this user"), Caller("this user", namespaces=False, landlock=1), Caller("another user"),
+    Caller("another user", namespaces=False), Caller("another user", namespaces=False, landlock=5),
+    Caller("another user", namespaces=False, landlock=1), Caller("root of a container"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CALLERS, ids=str)
@@ -235,11 +231,8 @@ def is_contained(found: Found) -> bool:
 
 
 def test_what_it_can_reach(found: Found) -> None:
-    hold = Hold(
-        min(found.caller.landlock, 7),
-        found.caller.namespaces and not is_contained(found),
-        found.caller.is_another or os.geteuid() != 0,
-    )
+    hold = Hold(min(found.caller.landlock, 7), found.caller.namespaces and not is_contained(found),
+                found.caller.is_another or os.geteuid() != 0)  # fmt: skip
     for process, ends in found.told["processes"].items():
         signalled = ends.pop("signal") == ""
         # The one hole, and no jail says that it is closed: processes of the same user.
@@ -294,10 +287,8 @@ print(json.dumps(reported))
 
 def test_how_much_it_can_take(jailer: Jailer) -> None:
     assert json.loads(jailer.run("-c", HOG)["said"]) == {
-        "a large file": "EFBIG",
-        "private memory": "ENOMEM",
-        "processes": "EAGAIN",
-    }
+        "a large file": "EFBIG", "private memory": "ENOMEM", "processes": "EAGAIN",
+    }  # fmt: skip
 
 
 LEAVE = """

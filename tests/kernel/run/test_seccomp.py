@@ -30,12 +30,8 @@ def judge(number: int, *arguments: int, architecture: int = X86_64) -> int:
         if code == 0x20:
             (accumulator,) = struct.unpack_from("<I", data, value)
             continue
-        holds = {
-            0x15: accumulator == value,
-            0x25: accumulator > value,
-            0x35: accumulator >= value,
-            0x45: bool(accumulator & value),
-        }[code]
+        holds = {0x15: accumulator == value, 0x25: accumulator > value, 0x35: accumulator >= value,
+                 0x45: bool(accumulator & value)}[code]  # fmt: skip
         at += if_true if holds else if_false
     raise AssertionError("no end")
 

@@ -104,9 +104,7 @@ def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: P
     for number, confinement in enumerate((JAIL, NONE, JAIL)):
         each = replace(guests, folder=tmp_path / str(number))
         each.folder.mkdir()
-        raw, _ = each.run(program, confinement=confinement)
-        assert raw.observation is not None, raw
-        seen.append(json.loads(raw.observation.read_text()))
+        seen.append(each.observe(program, confinement=confinement))
     assert seen[0] == seen[1] == seen[2]
     assert seen[0]["ff"] == ["bundle", "out", "page"]
     assert "HOME" in seen[0]["environment"]
@@ -163,14 +161,11 @@ def test_only_out_can_be_written(guests: Guests) -> None:
             said[place] = error.strerror
     leave(said=said)
     """
-    raw, out = guests.run(program)
-    assert raw.observation is not None, raw
-    read_only = dict.fromkeys(
-        ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts"), "Read-only file system"
-    )
-    said = json.loads(raw.observation.read_text())["said"]
+    said = guests.observe(program)["said"]
+    closed = ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts")
+    read_only = dict.fromkeys(closed, "Read-only file system")
     assert said == {**read_only, "/ff/out": "written", "/tmp": "written"}
-    assert (out / "new").read_text() == "x"
+    assert (guests.folder / "out" / "new").read_text() == "x"
     assert not Path("/usr/new").exists()
 
 
@@ -182,9 +177,7 @@ def test_idle_time_is_skipped(guests: Guests) -> None:
     time.sleep(3600)
     leave(slept_ns=time.monotonic_ns() - before)
     """
-    raw, _ = guests.run(program)
-    assert raw.observation is not None, raw
-    assert abs(json.loads(raw.observation.read_text())["slept_ns"] - 3600 * 10**9) < 1_000_000
+    assert abs(guests.observe(program)["slept_ns"] - 3600 * 10**9) < 1_000_000
 
 
 @pytest.mark.thorough(but="jail")
@@ -275,11 +268,7 @@ def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
     assert raw.status == "failed"
     assert "said" in raw.console_tail
     assert "root:" not in raw.console_tail
-    assert sorted(path.name for path in out.iterdir()) == [
-        "program",
-        "setuid",
-        "trial.json",
-    ]
+    assert sorted(path.name for path in out.iterdir()) == ["program", "setuid", "trial.json"]
     for path in (out, *out.iterdir()):
         found = path.lstat()
         assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -63,18 +62,11 @@ DATA_HEADER, SYN_HEADER, SYN_COOKIE_HEADER = 52, 60, 72
 SEGMENT_BYTES = 1448
 
 
-def observe(guests: Guests, program: str, **values: object) -> dict[str, Any]:
-    """What ``program`` left, with ``values`` in its places."""
-    raw, _ = guests.run(program.format(**values))
-    assert raw.observation is not None, raw
-    found: dict[str, Any] = json.loads(raw.observation.read_text())
-    return found
-
-
 def fetch_ms(guests: Guests, link: dict[str, Any], tfo: bool, think: str = "None") -> float:
     """How long a cold fetch takes from a server that thinks."""
     sizes = {"head": HEAD_BYTES, "body": BODY_BYTES}
-    seen = observe(guests, FETCH, link=link, tfo=tfo, request=REQUEST, think=think, **sizes)
+    asked = FETCH.format(link=link, tfo=tfo, request=REQUEST, think=think, **sizes)
+    seen = guests.observe(asked)
     assert (seen["size"], seen["problems"]) == (10_237, [])
     return float(seen["took_ns"]) / 1e6
 
@@ -111,17 +103,13 @@ def test_theory_is_what_was_summed_by_hand() -> None:
 @pytest.mark.guest
 @pytest.mark.parametrize(
     "link",
-    [
-        {"rtt_ms": 20.0},
-        {"rtt_ms": 100.0},
-        {"rtt_ms": 200.0},
-        {"rtt_ms": 20.0, "framing_bytes": 14},
-        {"rtt_ms": 33.334, "down_kbit": 10_000, "up_kbit": 1000, "buffer_bytes": 30_000},
-        {"rtt_ms": 20.0, "loss_pct": 5.0},
-    ],
-)
+    [{"rtt_ms": 20.0}, {"rtt_ms": 100.0}, {"rtt_ms": 200.0}, {"rtt_ms": 20.0, "framing_bytes": 14},
+     {"rtt_ms": 33.334, "down_kbit": 10_000, "up_kbit": 1000, "buffer_bytes": 30_000},
+     {"rtt_ms": 20.0, "loss_pct": 5.0}],
+)  # fmt: skip
 def test_the_link_is_as_asked(guests: Guests, link: dict[str, Any]) -> None:
-    lab = TypeAdapter(LabReading).validate_python(observe(guests, CALIBRATE, link=link)["lab"])
+    seen = guests.observe(CALIBRATE.format(link=link))
+    lab = TypeAdapter(LabReading).validate_python(seen["lab"])
     assert lab.problems == ()
     asked_pct = link.get("loss_pct", 0.0)
     assert float(lab.knobs["up.loss_pct"]) == pytest.approx(asked_pct, abs=1e-4)

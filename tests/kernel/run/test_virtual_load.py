@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,10 +49,7 @@ def observe(guests: Guests, programs: Programs, folder: Path, program: str) -> d
     """What ``program`` left in a guest that has both programs."""
     made = tuple(programs.folder / name for name in ("load-generator", "event-server"))
     folder.mkdir()
-    raw, _ = replace(guests, programs=made, folder=folder).run(program)
-    assert raw.observation is not None, raw
-    found: dict[str, Any] = json.loads(raw.observation.read_text())
-    return found
+    return replace(guests, programs=made, folder=folder).observe(program)
 
 
 def test_load_is_exact_and_the_same_each_time(

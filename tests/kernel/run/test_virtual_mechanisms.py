@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -39,12 +38,10 @@ LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
 
 def run(guests: Guests, program: str, *asked: object) -> list[dict[str, Any]]:
     """What a program with ``scenario`` left of each that it was asked for."""
-    wire = tuple(f"testbed.wire.{name}" for name in ("capture", "counters", "packets"))
+    wire = (f"testbed.capture.{name}" for name in ("tcpdump", "counters", "packets"))
     needed = ("testbed.server.mechanisms.apply", *wire)
     guests = replace(guests, modules=needed, files=(Path(scenario.__file__),))
-    raw, _ = guests.run(program.format(asked=asked), timeout_s=300)
-    assert raw.observation is not None, raw.console_tail
-    seen: list[dict[str, Any]] = json.loads(raw.observation.read_text())["seen"]
+    seen: list[dict[str, Any]] = guests.observe(program.format(asked=asked), timeout_s=300)["seen"]
     return seen
 
 
@@ -68,13 +65,9 @@ def test_every_connection_of_a_flood_is_accounted_for(guests: Guests) -> None:
 
 
 def test_other_queues(guests: Guests) -> None:
-    equal, cookies, young = run(
-        guests,
-        OBSERVE,
-        ("abort rst-syn", EQUAL),
-        ("no-syn-drop", {"syn": 3, "accept": 2}),
-        ("default", {**SMALL, "young": True}),
-    )
+    equal, cookies, young = run(guests, OBSERVE, ("abort rst-syn", EQUAL),
+                                ("no-syn-drop", {"syn": 3, "accept": 2}),
+                                ("default", {**SMALL, "young": True}))  # fmt: skip
     assert equal["conversations"][str(scenario.CRAFTED + 4)] == ["client S", "server RA"]
     assert cookies["counters"]["ack"]["TcpExtSyncookiesSent"] == 1
     assert cookies["conversations"][str(scenario.CRAFTED + 4)] == RESET
@@ -93,11 +86,8 @@ def test_both_implementations_say_the_same(guests: Guests, tmp_path: Path) -> No
         host = scenario.observe(f"fftb{os.getpid()}", one, SMALL, tmp_path, object_file)
         check_wire(one, host)
         check_wire(one, seen)
-        refused = (
-            scenario.MORE,
-            scenario.AGAIN,
-            *range(scenario.CRAFTED, scenario.CRAFTED + scenario.CRAFTED_COUNT),
-        )
+        refused = (scenario.MORE, scenario.AGAIN,
+                   *range(scenario.CRAFTED, scenario.CRAFTED + scenario.CRAFTED_COUNT))  # fmt: skip
         for port in map(str, refused):
             assert host["conversations"].get(port) == seen["conversations"].get(port)
         assert host["outcomes"] == seen["outcomes"]
