@@ -53,10 +53,7 @@ def urls(ran: Ran) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     "knobs",
-    [
-        {},
-        {"page": SECURE, "protocol": "h2", "tls_resumption": True, "web_server": "nginx-quic"},
-    ],
+    [{}, {"page": SECURE, "protocol": "h2", "tls_resumption": True, "web_server": "nginx-quic"}],
     ids=["h1", "h2"],
 )
 def test_connections_are_kept_from_one_visit_to_the_next(

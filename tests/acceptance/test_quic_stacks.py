@@ -106,11 +106,7 @@ def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:
     ],
 )
 def test_a_fault_in_the_server(
-    house: House,
-    plant: Plant,
-    more: dict[str, Any],
-    changes: list[tuple[str, str]],
-    says: str,
+    house: House, plant: Plant, more: dict[str, Any], changes: list[tuple[str, str]], says: str
 ) -> None:
     for old, new in changes:
         plant("server/quic_program.py", old, new)

@@ -21,14 +21,7 @@ from testbed.model import PageLoad
 from testbed.pages.authority import make_authority
 from tests.client.front import serving_tls
 from tests.client.har_model import Har
-from tests.client.replay import (
-    FastServer,
-    Replay,
-    Syns,
-    answer_names,
-    handler,
-    reading,
-)
+from tests.client.replay import FastServer, Replay, Syns, answer_names, handler, reading
 from tests.client.sites import Site, png
 from tests.web import running
 

@@ -105,9 +105,7 @@ def test_reports_what_was_never_asked(
 
 
 def test_reports_what_the_archive_does_not_hold(
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
+    site: Site, serve: Callable[[Site], Replay], load: Callable[..., tuple[PageLoad, Har]]
 ) -> None:
     """Only a browser reads the page; the other two ask for what the archive lists."""
     serve(site)

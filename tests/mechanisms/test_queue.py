@@ -188,10 +188,7 @@ AQM = LinkSpec(20, 12_000, 12_000, qdisc="fq_codel")
         ({"down_lost": 1, "down_marked": 2}, []),  # by two rules
         ({"down_marked": 1, "waiting": 1}, []),
         ({"down_marked": 1}, ["down: 1 packets did not come through, the link counts 0"]),
-        (
-            {"down_dropped": 1},
-            ["down: 1 packets got a congestion mark, the queue counts 0"],
-        ),
+        ({"down_dropped": 1}, ["down: 1 packets got a congestion mark, the queue counts 0"]),
         # Those of the other direction.
         (
             {"up_dropped": 1, "up_marked": 1},

@@ -135,10 +135,7 @@ def test_the_phases_of_a_load() -> None:
         ({"ip": "dual", "corrupt_pct": 1.0}, "corrupt_pct", "seen over IPv4 alone"),
         *(
             ({"trace_up": "lte-drive-up", name: value}, name, "leave one of the two out")
-            for name, value in {
-                "delay_jitter_ms": 1.0,
-                "reorder_pct": 1.0,
-            }.items()
+            for name, value in {"delay_jitter_ms": 1.0, "reorder_pct": 1.0}.items()
         ),
         *(
             ({hop: "x", name: value}, hop, f"a last hop has no {name} beside it")

@@ -88,11 +88,7 @@ class Connection:
     """A kept connection to one origin; with ``trust`` over TLS, which that context checks."""
 
     def __init__(
-        self,
-        address: str,
-        host: str = HOST,
-        port: int = 80,
-        trust: ssl.SSLContext | None = None,
+        self, address: str, host: str = HOST, port: int = 80, trust: ssl.SSLContext | None = None
     ) -> None:
         plain = socket.create_connection((address, port), timeout=10)
         self.socket = trust.wrap_socket(plain, server_hostname=host) if trust else plain

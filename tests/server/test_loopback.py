@@ -121,10 +121,7 @@ def test_the_printed_browser_command_loads_the_page(tmp_path: Path) -> None:
     assert replay.exact == 3
     assert f"GET https://{IMG}/none.png" in replay.missed
     # other.test leads nowhere, so nobody was asked.
-    assert set(replay.missed) <= {
-        f"GET https://{IMG}/none.png",
-        f"GET https://{WWW}/favicon.ico",
-    }
+    assert set(replay.missed) <= {f"GET https://{IMG}/none.png", f"GET https://{WWW}/favicon.ico"}
 
 
 def test_a_page_without_https_needs_no_authority(tmp_path: Path) -> None:
@@ -145,8 +142,7 @@ def test_ports_are_those_asked_for(tmp_path: Path) -> None:
     with (
         pytest.raises(ConfigurationError, match="port 65535: this page needs 3 ports"),
         serve_loopback(
-            build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/")),
-            first_port=65535,
+            build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/")), first_port=65535
         ),
     ):
         pytest.fail("there are no such ports")

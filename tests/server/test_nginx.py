@@ -199,11 +199,7 @@ def test_hostile_text_is_refused_or_stays_in_its_quotes(
     host: str, method: str, path: str, name: str, value: str
 ) -> None:
     entry = make_entry(
-        f"/{path}",
-        host=host,
-        method=method,
-        headers=((name, value),),
-        headers_size=None,
+        f"/{path}", host=host, method=method, headers=((name, value),), headers_size=None
     )
     if request_problem(method, host, f"/{path}") or header_problem(name, value):
         with pytest.raises(ConfigurationError):
@@ -235,9 +231,7 @@ HOSTILE = st.text(
 
 
 @settings(max_examples=8)
-@given(
-    texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20),
-)
+@given(texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20))
 def test_nginx_takes_every_configuration_that_is_written(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str, str]]
 ) -> None:

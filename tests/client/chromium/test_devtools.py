@@ -52,9 +52,7 @@ def soon() -> float:
     return time.monotonic() + 20.0
 
 
-def test_commands_go_out_together_and_answers_come_in_any_order(
-    ends: tuple[DevTools, End],
-) -> None:
+def test_commands_go_out_together_and_answers_come_in_any_order(ends: tuple[DevTools, End]) -> None:
     devtools, end = ends
     end.tell({"id": 2, "result": {"b": 2}}, {"id": 1, "result": {"a": 1}})
     answers = devtools.ask(soon(), ("A.one", {"x": 1}), ("A.two", None), session="s")

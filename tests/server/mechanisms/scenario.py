@@ -23,10 +23,7 @@ from testbed.capture.packets import ACK, FIN, PSH, RST, SYN, Packet, read_captur
 from testbed.capture.tcpdump import capture
 from testbed.lab.offloads import clear_offloads
 from testbed.server.mechanisms.apply import apply_management
-from testbed.server.mechanisms.mechanism import (
-    MECHANISMS,
-    Queues,
-)
+from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
 CLIENT, SERVER, RAW = "10.99.0.1", "10.99.0.2", "10.99.0.3"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
