@@ -116,12 +116,9 @@ def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
 @pytest.mark.nightly(but="v2.*graph|graph.*v2")
 @pytest.mark.parametrize("without", [("x86-64-v4",), ("x86-64-v4", "x86-64-v3")], ids=["v3", "v2"])
 def test_the_level_of_the_processor_changes_nothing(
-    house: House,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    client: str,
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str,
     without: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     root = ensure_named(ROOT, places.cache(), print)
     usual, usr = jail.open_stage, tmp_path / "usr"
     plain = load(house, client, root=ROOT)

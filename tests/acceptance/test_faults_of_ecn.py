@@ -31,15 +31,11 @@ SYN, ACK, ECE, CWR, AE = 0x2, 0x10, 0x40, 0x80, 0x100
 LONG = 250
 """A frame of so many bytes has data."""
 MODES: dict[str, dict[str, Any]] = {
-    "off": {ECN: 0},
-    "classic": {ECN: 1},
-    "accurate": {ECN: 3},
-    "marked": {ECN: 1, "link.qdisc": RED},
-    "accurate, marked": {ECN: 3, "link.qdisc": RED},
+    "off": {ECN: 0}, "classic": {ECN: 1}, "accurate": {ECN: 3},
+    "marked": {ECN: 1, "link.qdisc": RED}, "accurate, marked": {ECN: 3, "link.qdisc": RED},
     "off at the server": {OF_CLIENT: 1, OF_SERVER: 0},
-    "off at the client": {OF_CLIENT: 2, OF_SERVER: 1},
-    "DCTCP": {"tcp.congestion_control": "dctcp"},
-}
+    "off at the client": {OF_CLIENT: 2, OF_SERVER: 1}, "DCTCP": {"tcp.congestion_control": "dctcp"},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -130,37 +126,25 @@ IN_CAPTURES: dict[str, tuple[str, Frames, str]] = {
     "ECT planted": ("off", _set_class(ECT_0), "1 packets are of ECN, on connections that"),
     "CE and not told": ("classic", _set_class(CE), "none of the CE marks of 1 connections"),
     "marks never told": ("marked", _never_told, "the client reported none of the CE marks of "),
-    "told without a mark": (
-        "classic",
-        _set_flags(down=False, of=ACK, on=ECE, place=5),
-        "the client reported CE marks on 1 connections without any",
-    ),
+    "told without a mark": ("classic", _set_flags(down=False, of=ACK, on=ECE, place=5),
+                            "the client reported CE marks on 1 connections without any"),
     "told by the server": (
-        "classic",
-        _set_flags(down=True, of=ACK, on=ECE, place=5),
+        "classic", _set_flags(down=True, of=ACK, on=ECE, place=5),
         "the server reported CE marks, and no queue on the way up marked a packet",
     ),
-    "a SYN that does not ask": (
-        "classic",
-        _set_flags(down=False, of=SYN, off=ECE | CWR),
-        "SYNs ask for no ECN, as asked of the client they ask for classic",
-    ),
+    "a SYN that does not ask": ("classic", _set_flags(down=False, of=SYN, off=ECE | CWR),
+                                "SYNs ask for no ECN, as asked of the client they ask for classic"),
     "a SYN that asks for less": (
-        "accurate",
-        _set_flags(down=False, of=SYN, off=AE),
+        "accurate", _set_flags(down=False, of=SYN, off=AE),
         "SYNs ask for classic ECN, as asked of the client they ask for accurate",
     ),
     "a SYN-ACK that does not grant": (
-        "classic",
-        _set_flags(down=True, of=SYN, off=ECE),
+        "classic", _set_flags(down=True, of=SYN, off=ECE),
         "connections negotiated none ECN, as asked of both ends it is classic",
     ),
-    "a SYN that asks unasked": (
-        "off",
-        _set_flags(down=False, of=SYN, on=ECE | CWR),
-        "SYNs ask for classic ECN, as asked of the client they ask for no",
-    ),
-}
+    "a SYN that asks unasked": ("off", _set_flags(down=False, of=SYN, on=ECE | CWR),
+                                "SYNs ask for classic ECN, as asked of the client they ask for no"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("mode", "frames", "says"), IN_CAPTURES.values(), ids=IN_CAPTURES)
@@ -174,13 +158,11 @@ def test_faults_in_a_capture(
 
 @pytest.mark.parametrize(
     ("asked", "performed", "says"),
-    [
-        ("classic", "off at the server", "negotiated none ECN, as asked of both ends it is "),
-        ("classic", "off at the client", "SYNs ask for no ECN, as asked of the client they ask "),
-        ("accurate", "classic", "SYNs ask for classic ECN, as asked of the client they ask for "),
-        ("DCTCP", "off", "SYNs ask for no ECN, as asked of the client they ask for classic"),
-    ],
-)
+    [("classic", "off at the server", "negotiated none ECN, as asked of both ends it is "),
+     ("classic", "off at the client", "SYNs ask for no ECN, as asked of the client they ask "),
+     ("accurate", "classic", "SYNs ask for classic ECN, as asked of the client they ask for "),
+     ("DCTCP", "off", "SYNs ask for no ECN, as asked of the client they ask for classic")],
+)  # fmt: skip
 def test_a_load_of_another_mode(
     loads: dict[str, Done], asked: str, performed: str, says: str, tmp_path: Path
 ) -> None:
@@ -192,13 +174,9 @@ def test_a_load_of_another_mode(
 
 @pytest.mark.parametrize(
     ("mode", "knob", "value"),
-    [
-        ("classic", "server.net.ipv4.tcp_ecn", "0"),
-        ("accurate", "client.net.ipv4.tcp_ecn", "1"),
-        ("DCTCP", f"server.{ALGORITHM}", "cubic"),
-        ("DCTCP", f"client.{ALGORITHM}", "reno"),
-    ],
-)
+    [("classic", "server.net.ipv4.tcp_ecn", "0"), ("accurate", "client.net.ipv4.tcp_ecn", "1"),
+     ("DCTCP", f"server.{ALGORITHM}", "cubic"), ("DCTCP", f"client.{ALGORITHM}", "reno")],
+)  # fmt: skip
 def test_another_value_read_back(
     loads: dict[str, Done], mode: str, knob: str, value: str, tmp_path: Path
 ) -> None:

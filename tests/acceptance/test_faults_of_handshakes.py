@@ -24,15 +24,9 @@ pytestmark = pytest.mark.guest
 
 TABLE, PAGE = "wikipedia", "wikipedia-h2"
 KNOBS = {
-    "page": PAGE,
-    "client": "chromium",
-    "rtt_ms": 20,
-    "web_server": "nginx-quic",
-    "tls_resumption": True,
-    "early_data": True,
-    "visits": 2,
-    "idle_s": 600,
-}
+    "page": PAGE, "client": "chromium", "rtt_ms": 20, "web_server": "nginx-quic",
+    "tls_resumption": True, "early_data": True, "visits": 2, "idle_s": 600,
+}  # fmt: skip
 Left = Callable[[Path], object]
 """Changes a folder of what a load left."""
 
@@ -234,13 +228,9 @@ SAID: list[tuple[str, str, Alter, str]] = [
     ("h3", "another port", served(0, client="10.0.0.2:9"), "the capture does not have"),
     ("h3", "visits swapped", swapped, "visit"),
     ("h3", "load time", given("load", "plt_ms", to=100.0), "the load "),
-    (
-        "h3",
-        "datagrams of the client's kernel",
-        given("counters", "client", "UdpInDatagrams", to=10**6),
-        "datagrams, the capture shows",
-    ),
-]
+    ("h3", "datagrams of the client's kernel",
+     given("counters", "client", "UdpInDatagrams", to=10**6), "datagrams, the capture shows"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", ["h2", "h3"])
@@ -349,14 +339,9 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     [pytest.param(p, *fault, id=f"{p}: {name}") for p, name, *fault in PLANTED],
 )
 def test_a_fault_in_guest_code(
-    house: House,
-    plant: Plant,
-    protocol: str,
-    knobs: dict[str, object],
-    module: str,
-    change: tuple[str, str],
-    says: str,
-) -> None:
+    house: House, plant: Plant, protocol: str, knobs: dict[str, object], module: str,
+    change: tuple[str, str], says: str,
+) -> None:  # fmt: skip
     plant(module, *change)
     ran = house.run(**KNOBS | knobs, protocol=protocol)
     (record,) = ran.records

@@ -187,37 +187,16 @@ VISIT = "client/chromium/visit.py"
 
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
-    [
-        pytest.param(
-            VISIT,
-            "while len(visits) < errand.visits:",
-            "while len(visits) < errand.visits - 1:",
-            "the page was visited 1 times, asked was 2",
-            id="one visit less",
-        ),
-        pytest.param(
-            VISIT,
-            "        errand.idle()",
-            "        pass",
-            "visit 2 of 2: it began after 0.",
-            id="no rest",
-        ),
-        pytest.param(
-            "lab/alignment.py",
-            "round(idle_s * 1e9)",
-            "round(idle_s * 0.9e9)",
-            "s of rest, asked was 60 s",
-            id="a shorter rest",
-        ),
-        pytest.param(
-            "server/nginx.py",
-            "kept_alive_s=KEPT_ALIVE_S",
-            "kept_alive_s=15",
-            "the server ended ",
-            id="connections that end sooner",
-        ),
-    ],
-)
+    [pytest.param(VISIT, "while len(visits) < errand.visits:",
+                  "while len(visits) < errand.visits - 1:",
+                  "the page was visited 1 times, asked was 2", id="one visit less"),
+     pytest.param(VISIT, "        errand.idle()", "        pass", "visit 2 of 2: it began after 0.",
+                  id="no rest"),
+     pytest.param("lab/alignment.py", "round(idle_s * 1e9)", "round(idle_s * 0.9e9)",
+                  "s of rest, asked was 60 s", id="a shorter rest"),
+     pytest.param("server/nginx.py", "kept_alive_s=KEPT_ALIVE_S", "kept_alive_s=15",
+                  "the server ended ", id="connections that end sooner")],
+)  # fmt: skip
 def test_a_fault_in_guest_code(
     house: House, plant: Plant, module: str, old: str, new: str, says: str
 ) -> None:

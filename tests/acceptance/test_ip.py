@@ -193,13 +193,11 @@ def test_a_fault_in_guest_code(
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [
-        ('traffic = "call"', "neighbours are on IPv4 alone"),
-        ('kernel.name = "host"', "link.ip: takes virtual time"),
-        ("link.mtu_bytes = 1200", "IPv6 has no link.mtu_bytes below 1280"),
-        ('kind = "server_load"\narrivals.rate_per_s = 9', "loads on a server are over IPv4 alone"),
-    ],
-)
+    [('traffic = "call"', "neighbours are on IPv4 alone"),
+     ('kernel.name = "host"', "link.ip: takes virtual time"),
+     ("link.mtu_bytes = 1200", "IPv6 has no link.mtu_bytes below 1280"),
+     ('kind = "server_load"\narrivals.rate_per_s = 9', "loads on a server are over IPv4 alone")],
+)  # fmt: skip
 def test_what_cannot_be_over_ipv6_is_refused_by_name(
     house: House, capsys: pytest.CaptureFixture[str], words: str, says: str
 ) -> None:

@@ -74,16 +74,12 @@ FIRST, LAST = "visit 1 of 2: ", "visit 2 of 2: "
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        (lambda at_ns, began_ns: at_ns if at_ns < began_ns else None, f"{LAST}the client sent no"),
-        (
-            lambda at_ns, began_ns: at_ns if at_ns < began_ns else at_ns + SECOND_NS,
-            f"{LAST}its first packet left 1000.",
-        ),
-        (lambda at_ns, began_ns: None if at_ns < began_ns else at_ns, f"{FIRST}the client sent no"),
-    ],
+    [(lambda at_ns, began_ns: at_ns if at_ns < began_ns else None, f"{LAST}the client sent no"),
+     (lambda at_ns, began_ns: at_ns if at_ns < began_ns else at_ns + SECOND_NS,
+      f"{LAST}its first packet left 1000."),
+     (lambda at_ns, began_ns: None if at_ns < began_ns else at_ns, f"{FIRST}the client sent no")],
     ids=["second missing", "second later", "first missing"],
-)
+)  # fmt: skip
 def test_what_was_captured(
     done: Done, change: Callable[[int, int], int | None], says: str, tmp_path: Path
 ) -> None:

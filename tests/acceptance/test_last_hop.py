@@ -53,15 +53,12 @@ def test_equal_boots(ran: Ran, house: House) -> None:
 
 @pytest.mark.parametrize(
     "knobs",
-    [
-        {"client": "chromium"},
-        {"client": "wget2", "link.loss_pct": 1},
-        {"link.hop_up": "", "link.qdisc": "fq_codel"},
-        {"link.framing_bytes": 14, "link.delay_up_ms": 15},
-        {"link.hop_down": "", "link.delay_up_ms": 0},
-        {"tcp.tfo": True, "tcp.cookies": "cold", "link.hop_down": "wifi-contention-down"},
-    ],
-)
+    [{"client": "chromium"}, {"client": "wget2", "link.loss_pct": 1},
+     {"link.hop_up": "", "link.qdisc": "fq_codel"},
+     {"link.framing_bytes": 14, "link.delay_up_ms": 15},
+     {"link.hop_down": "", "link.delay_up_ms": 0},
+     {"tcp.tfo": True, "tcp.cookies": "cold", "link.hop_down": "wifi-contention-down"}],
+)  # fmt: skip
 def test_loads_over_a_last_hop_are_proven(house: House, knobs: dict[str, object]) -> None:
     assert_ok(run(house, **knobs).one())
 
@@ -142,11 +139,9 @@ def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str)
 
 ALTERED: dict[str, tuple[Alter, str]] = {
     "no trace": (without("lab", "knobs", "hop_up.trace"), "hop_up.trace was read back as 'none'"),
-    "no beginning": (
-        without("lab", "knobs", "hop_up.trace_origin_ns"),
-        "hop_up.trace_origin_ns: air-up.trace began ",
-    ),
-}
+    "no beginning": (without("lab", "knobs", "hop_up.trace_origin_ns"),
+                     "hop_up.trace_origin_ns: air-up.trace began "),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALTERED)

@@ -286,12 +286,10 @@ def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [
-        ("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),
-        ("sysctl -qw net.ipv4.tcp_sack=0", "neighbour: net.ipv4.tcp_sack was written"),
-        ("ip route replace default via 10.0.3.1 initcwnd 40", "neighbour: a route changed"),
-    ],
-)
+    [("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),
+     ("sysctl -qw net.ipv4.tcp_sack=0", "neighbour: net.ipv4.tcp_sack was written"),
+     ("ip route replace default via 10.0.3.1 initcwnd 40", "neighbour: a route changed")],
+)  # fmt: skip
 def test_a_host_of_neighbours_that_changes(
     house: House, plant: Plant, words: str, told: str
 ) -> None:
@@ -308,15 +306,13 @@ def test_a_host_of_neighbours_that_changes(
 def test_a_way_around_the_line(house: House, plant: Plant) -> None:
     """The neighbour's packets reach their end, and no packet of the line is missing."""
     plant(
-        "lab/neighbour_hosts.py",
-        "        yield topology\n",
+        "lab/neighbour_hosts.py", "        yield topology\n",
         "        from testbed.base import proc\n"
         "        with topology.role('neighbour').entered():\n"
         "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
         "                      'netns', topology.role('remote').name))\n"
-        "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n"
-        "        yield topology\n",
-    )
+        "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n" "        yield topology\n",
+    )  # fmt: skip
     assert_refused(
         house.run(**LINE, traffic=UP), "lab_mismatch", "neighbour: there is another device, x0"
     )
@@ -329,17 +325,11 @@ def done(house: House, ran: Ran) -> Done:
 
 @pytest.mark.parametrize(
     ("path", "to", "told"),
-    [
-        (
-            ("neighbours",),
-            [],
-            "its congestion control is no connection at its end, asked was cubic",
-        ),
-        (("trial", "condition", "traffic"), "none", "traffic: performed was 'none'"),
-        (("lab", "knobs", "remote.offloads"), "gso", "remote.offloads was read back as 'gso'"),
-        (("lab", "knobs", "neighbour.net.ipv4.tcp_wmem"), "4096", "tcp_wmem was read back as"),
-    ],
-)
+    [(("neighbours",), [], "its congestion control is no connection at its end, asked was cubic"),
+     (("trial", "condition", "traffic"), "none", "traffic: performed was 'none'"),
+     (("lab", "knobs", "remote.offloads"), "gso", "remote.offloads was read back as 'gso'"),
+     (("lab", "knobs", "neighbour.net.ipv4.tcp_wmem"), "4096", "tcp_wmem was read back as")],
+)  # fmt: skip
 def test_what_is_altered_afterwards(
     done: Done, tmp_path_factory: pytest.TempPathFactory, path: tuple[str, ...], to: object,
     told: str,
@@ -370,21 +360,19 @@ def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("bulk", 'is not "none", or neighbours joined by'),
-        ("bulk up from 3s to 2s", "ends before it, or the load, has begun"),
-        ("call from -9s to -2s", "ends before it, or the load, has begun"),
-        ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
-        ("cbr up 99999999kbit", "more than 100000 packets a second"),
-        ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
-        ("web 65x", "has more than 64 flows"),
-        ("page + page from 1s", "has more than one second page"),
-        ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
-        ("video up 500kbit", 'is not "none", or neighbours joined by'),
-        ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
-        ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)"),
-    ],
-)
+    [("bulk", 'is not "none", or neighbours joined by'),
+     ("bulk up from 3s to 2s", "ends before it, or the load, has begun"),
+     ("call from -9s to -2s", "ends before it, or the load, has begun"),
+     ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
+     ("cbr up 99999999kbit", "more than 100000 packets a second"),
+     ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
+     ("web 65x", "has more than 64 flows"),
+     ("page + page from 1s", "has more than one second page"),
+     ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
+     ("video up 500kbit", 'is not "none", or neighbours joined by'),
+     ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
+     ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)")],
+)  # fmt: skip
 def test_what_cannot_be_a_neighbour_is_refused_before_a_run(
     house: House, text: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,14 +142,12 @@ def done(house: House) -> Done:
 
 @pytest.mark.parametrize(
     ("alter", "says"),
-    [
-        (given("lab", "knobs", "link.path_mtu_bytes", to="1450"), "read back as '1450'"),
-        (without("lab", "knobs", "link.path_mtu_bytes"), "link.path_mtu_bytes was not read back"),
-        (given("lab", "knobs", "link.path_mtu_discovery", to="black-hole"), "as 'black-hole'"),
-        (given("lab", "traffic", "down.too_long", to=0), "its router has 0"),
-        (given("lab", "traffic", "up.too_long", to=7), "its router has 7"),
-    ],
-)
+    [(given("lab", "knobs", "link.path_mtu_bytes", to="1450"), "read back as '1450'"),
+     (without("lab", "knobs", "link.path_mtu_bytes"), "link.path_mtu_bytes was not read back"),
+     (given("lab", "knobs", "link.path_mtu_discovery", to="black-hole"), "as 'black-hole'"),
+     (given("lab", "traffic", "down.too_long", to=0), "its router has 0"),
+     (given("lab", "traffic", "up.too_long", to=7), "its router has 7")],
+)  # fmt: skip
 def test_an_altered_reading_prints_no_number(
     done: Done, alter: Alter, says: str, tmp_path: Path
 ) -> None:

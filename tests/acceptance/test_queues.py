@@ -173,12 +173,9 @@ def test_what_cannot_be_a_queue_is_refused_before_a_run(
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [
-        ("fq_codel limit 7", "was 'fq_codel "),
-        ("pfifo limit 7", "and is 'pfifo "),
-        ("fq_codel limit 1000 target 61ms", "was 'fq_codel "),
-    ],
-)
+    [("fq_codel limit 7", "was 'fq_codel "), ("pfifo limit 7", "and is 'pfifo "),
+     ("fq_codel limit 1000 target 61ms", "was 'fq_codel ")],
+)  # fmt: skip
 def test_a_queue_that_changes_during_the_load(
     house: House, plant: Plant, page: str, change: str, told: str
 ) -> None:
@@ -225,11 +222,9 @@ def test_a_queue_that_is_set_otherwise(
 
 @pytest.mark.parametrize(
     ("count", "told"),
-    [
-        ("dropped", "packets did not come through, the link counts "),
-        ("marked", "packets got a congestion mark, the queue counts 0"),
-    ],
-)
+    [("dropped", "packets did not come through, the link counts "),
+     ("marked", "packets got a congestion mark, the queue counts 0")],
+)  # fmt: skip
 def test_statistics_of_the_other_direction(
     house: House, plant: Plant, page: str, count: str, told: str
 ) -> None:
@@ -248,20 +243,12 @@ def test_statistics_of_the_other_direction(
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
-    [
-        ("taken.bind((device, ", 'taken.bind(("lo", ', "the server's end recorded none of "),
-        (
-            "_PACKET_HEAD.pack(seconds, ns, ",
-            "_PACKET_HEAD.pack(seconds, max(0, ns - 1_000_000), ",
-            " us sooner than they can",
-        ),
-        (
-            "        if not status & _FILLED:\n",
-            "        if not status & _FILLED or place == 500:\n",
-            "packets did not come through, the link counts ",
-        ),
-    ],
-)
+    [("taken.bind((device, ", 'taken.bind(("lo", ', "the server's end recorded none of "),
+     ("_PACKET_HEAD.pack(seconds, ns, ", "_PACKET_HEAD.pack(seconds, max(0, ns - 1_000_000), ",
+      " us sooner than they can"),
+     ("        if not status & _FILLED:\n", "        if not status & _FILLED or place == 500:\n",
+      "packets did not come through, the link counts ")],
+)  # fmt: skip
 def test_a_recorder_of_something_else(
     house: House, plant: Plant, page: str, old: str, new: str, told: str
 ) -> None:

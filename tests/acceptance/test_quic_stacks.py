@@ -13,13 +13,9 @@ pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 PAGE = "wikipedia-h2"
 KNOBS = {
-    "page": PAGE,
-    "client": "chromium",
-    "rtt_ms": 100,
-    "protocol": "h3",
-    "web_server": "aioquic",
+    "page": PAGE, "client": "chromium", "rtt_ms": 100, "protocol": "h3", "web_server": "aioquic",
     "initcwnd_packets": 10,
-}
+}  # fmt: skip
 RESUMING = {"tls_resumption": True, "visits": 2}
 SET = 'cubic.K_INITIAL_WINDOW = order["initcwnd_packets"]', "cubic.K_INITIAL_WINDOW = 64"
 SAY = '"initcwnd_packets": control.congestion_window // packet', '"initcwnd_packets": 10'
@@ -94,17 +90,14 @@ def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("more", "changes", "says"),
-    [
-        pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
-        pytest.param({}, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
-        pytest.param({}, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
-        pytest.param(
-            {"visits": 2}, [TICKETS, FETCHED], "tls_resumption = false", id="tickets unasked"
-        ),
-        pytest.param(EARLY_AT_FIRST, [EVERYWHERE], "not asked for there", id="early everywhere"),
-        pytest.param({}, [ALL_EARLY], "early", id="early, by its word alone"),
-    ],
-)
+    [pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
+     pytest.param({}, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
+     pytest.param({}, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
+     pytest.param({"visits": 2}, [TICKETS, FETCHED], "tls_resumption = false",
+                  id="tickets unasked"),
+     pytest.param(EARLY_AT_FIRST, [EVERYWHERE], "not asked for there", id="early everywhere"),
+     pytest.param({}, [ALL_EARLY], "early", id="early, by its word alone")],
+)  # fmt: skip
 def test_a_fault_in_the_server(
     house: House, plant: Plant, more: dict[str, Any], changes: list[tuple[str, str]], says: str
 ) -> None:

@@ -151,13 +151,11 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
 @pytest.mark.nightly(but="overload-termination")
 @pytest.mark.parametrize(
     ("name", "only"),
-    [
-        ("overload-termination", "mechanism=default,ending=rst"),
-        ("overload-establishment", "mechanism=default"),
-        ("overload-windows-clients", "mechanism=no-syn-drop"),
-        ("overload-segments", "mechanism=default"),
-    ],
-)
+    [("overload-termination", "mechanism=default,ending=rst"),
+     ("overload-establishment", "mechanism=default"),
+     ("overload-windows-clients", "mechanism=no-syn-drop"),
+     ("overload-segments", "mechanism=default")],
+)  # fmt: skip
 def test_a_halved_backlog_is_found_in_every_overload_experiment(
     house: House, name: str, only: str
 ) -> None:

@@ -89,10 +89,8 @@ def test_another_boot_gives_the_same_bytes(house: House, ran: Ran) -> None:
             files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]
             assert files[0].read_bytes() == files[1].read_bytes()
         assert (load_of(first), first.replay, first.proof) == (
-            load_of(second),
-            second.replay,
-            second.proof,
-        )
+            load_of(second), second.replay, second.proof,
+        )  # fmt: skip
 
 
 def test_graph_speaks_http_1_only(house: House, page: str) -> None:

@@ -40,13 +40,11 @@ def site() -> Site:
     site = Site()
     images = [f"http://img.page.test/{number}.png" for number in range(9)]
     page = b"".join(
-        [
-            b"<!doctype html><html><head><meta charset=utf-8><title>t</title>",
-            b'<link rel=stylesheet href="/s.css"><script src="/s.js"></script></head><body>',
-            *(f'<img src="{url}">'.encode() for url in images),
-            b'<img src="/go.png"><iframe src="/frame.html"></iframe></body></html>',
-        ]
-    )
+        [b"<!doctype html><html><head><meta charset=utf-8><title>t</title>",
+         b'<link rel=stylesheet href="/s.css"><script src="/s.js"></script></head><body>',
+         *(f'<img src="{url}">'.encode() for url in images),
+         b'<img src="/go.png"><iframe src="/frame.html"></iframe></body></html>']
+    )  # fmt: skip
     site.add(site.root, page, "text/html", how="root", dur_ms=10.0)
     css = b"body{background:url(/back.png)}"
     site.add("http://www.page.test/s.css", css, "text/css", gap_ms=-5.0)

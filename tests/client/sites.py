@@ -34,44 +34,21 @@ class Site:
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     def add(
-        self,
-        url: str,
-        body: bytes,
-        mime: str,
-        how: str = "parser",
-        parent: str | None = None,
+        self, url: str, body: bytes, mime: str, how: str = "parser", parent: str | None = None,
         **more: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add one resource; ``more`` are further fields of its entry."""
         scheme, host, port, path = split_url(url)
         depth = 0 if how == "root" else 1
         values: dict[str, Any] = {
-            "id": str(len(self.entries)),
-            "url": url,
-            "scheme": scheme,
-            "host": host,
-            "port": port,
-            "path": path,
-            "method": "GET",
-            "status": 200,
-            "protocol": "http/1.1",
-            "headers": (("Content-Type", mime),),
-            "headers_size": 200,
-            "body_size": len(body),
-            "decoded_size": len(body),
-            "request_body_size": 0,
-            "mime": mime,
-            "body": _named(body),
-            "location": None,
-            "parent": None if how == "root" else parent or self.root,
-            "carrier": None if how == "root" else parent or self.root,
-            "how": how,
-            "gap_ms": None,
-            "start_ms": None,
-            "dur_ms": None,
-            "depth": depth,
-            "after_load": False,
-        }
+            "id": str(len(self.entries)), "url": url, "scheme": scheme, "host": host, "port": port,
+            "path": path, "method": "GET", "status": 200, "protocol": "http/1.1",
+            "headers": (("Content-Type", mime),), "headers_size": 200, "body_size": len(body),
+            "decoded_size": len(body), "request_body_size": 0, "mime": mime, "body": _named(body),
+            "location": None, "parent": None if how == "root" else parent or self.root,
+            "carrier": None if how == "root" else parent or self.root, "how": how, "gap_ms": None,
+            "start_ms": None, "dur_ms": None, "depth": depth, "after_load": False,
+        }  # fmt: skip
         self.entries.append(Entry(**(values | more)))
         self.bodies[url] = body
 

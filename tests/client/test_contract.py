@@ -30,12 +30,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("tfo", [True, False], ids=["tfo", "control"])
 def test_loads_the_whole_page(
-    name: str,
-    tfo: bool,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, tfo: bool, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     replay = serve(site)
     loaded, har = load(name, site, tfo=tfo)
     urls = sorted(entry.url for entry in site.entries)
@@ -60,11 +57,9 @@ def test_loads_the_whole_page(
 
 
 def test_reports_refused_requests(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     replay = serve(site)
     refused = "http://img.page.test/3.png"
     replay.refused.add(refused)
@@ -75,11 +70,9 @@ def test_reports_refused_requests(
 
 
 def test_reports_broken_connections(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     """A client may try again, and fail again; wget2 then gives the whole host up."""
     replay = serve(site)
     cut = "http://img.page.test/5.png"
@@ -92,11 +85,9 @@ def test_reports_broken_connections(
 
 @pytest.mark.parametrize("name", ["chromium", "graph"])
 def test_reports_what_was_never_asked(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     orphan = "http://www.page.test/orphan.png"
     site.add(orphan, b"", "image/png", parent="http://www.page.test/nowhere.html")
     serve(site)
@@ -117,11 +108,9 @@ def test_reports_what_the_archive_does_not_hold(
 
 @pytest.mark.thorough(but="graph")
 def test_a_stalled_server_is_a_timeout(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     replay = serve(site)
     replay.stalled.add("http://img.page.test/2.png")
     with pytest.raises(LoadTimeoutError):
@@ -130,12 +119,9 @@ def test_a_stalled_server_is_a_timeout(
 
 @pytest.mark.parametrize("trait", ["closing", "chunked"])
 def test_server_traits(
-    name: str,
-    trait: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, trait: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     replay = serve(site)
     setattr(replay, trait, True)
     loaded, _ = load(name, site, tfo=True)
@@ -170,11 +156,9 @@ def test_what_outlives_the_load_event(
 
 
 def test_only_a_browser_tells_what_it_cost(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
+    name: str, site: Site, serve: Callable[[Site], Replay],
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     serve(site)
     loaded, _ = load(name, site, tfo=False)
     if name != "chromium":

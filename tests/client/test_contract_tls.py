@@ -20,23 +20,16 @@ pytestmark = [pytest.mark.root, pytest.mark.browser]
 
 LEAST_HELLO = 250  # bytes; the smallest client's has about 500
 OVER_TLS = [
-    ("chromium", "h2"),
-    ("chromium", "http/1.1"),
-    ("graph", "http/1.1"),
-    ("wget2", "h2"),
+    ("chromium", "h2"), ("chromium", "http/1.1"), ("graph", "http/1.1"), ("wget2", "h2"),
     ("wget2", "http/1.1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "protocol"), OVER_TLS)
 def test_loads_the_whole_page_over_tls(
-    name: str,
-    protocol: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
+    name: str, protocol: str, site: Site, serve_tls: Callable[..., Replay], authority: Path,
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     """Every connection's SYN carries what fits of the ClientHello; only the lab is trusted."""
     secure = site.over_tls(protocol)
     replay = serve_tls(secure, h2=protocol == "h2")
@@ -54,12 +47,9 @@ def test_loads_the_whole_page_over_tls(
 
 @pytest.mark.parametrize("name", ["chromium", "wget2"])
 def test_http1_does_not_pass_for_http2(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
+    name: str, site: Site, serve_tls: Callable[..., Replay], authority: Path,
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     secure = site.over_tls("http/1.1")
     serve_tls(secure, h2=False)
     with pytest.raises(LoadError, match=r"page\.test spoke http/1\.1, not h2"):
@@ -78,12 +68,9 @@ def test_no_stranger_is_trusted(
 
 @pytest.mark.parametrize("name", sorted(CLIENTS))
 def test_the_root_may_be_redirected_to_https(
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
-    name: str,
-) -> None:
+    site: Site, serve_tls: Callable[..., Replay], authority: Path,
+    load: Callable[..., tuple[PageLoad, Har]], name: str,
+) -> None:  # fmt: skip
     """A plain root and an https page behind it, as most sites have it."""
     secure = site.over_tls("http/1.1")
     target = secure.root
@@ -105,12 +92,9 @@ def test_graph_refuses_http2(site: Site, load: Callable[..., tuple[PageLoad, Har
 
 @pytest.mark.parametrize("name", ["graph", "wget2"])
 def test_offers_no_higher_tls_version_than_asked_for(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
+    name: str, site: Site, serve_tls: Callable[..., Replay], authority: Path,
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     secure = site.over_tls("http/1.1")
     replay = serve_tls(secure, h2=False, versions="TLSv1.3")
     if name == "graph":
@@ -124,12 +108,9 @@ def test_offers_no_higher_tls_version_than_asked_for(
 
 @pytest.mark.parametrize("name", sorted(CLIENTS))
 def test_a_server_with_tls_1_2_only(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
+    name: str, site: Site, serve_tls: Callable[..., Replay], authority: Path,
     load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+) -> None:  # fmt: skip
     secure = site.over_tls("http/1.1")
     serve_tls(secure, h2=False, versions="TLSv1.2")
     loaded, _ = load(name, secure, tfo=True, tls=authority, tls_version="1.2")

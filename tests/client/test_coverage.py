@@ -137,12 +137,10 @@ def test_an_inexact_answer_excuses_one_request_of_each_kind() -> None:
 
 @pytest.mark.parametrize(
     ("urls", "reported"),
-    [
-        ((GONE,), f"1 request missed: GET {GONE}"),
-        (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
-        (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ..."),
-    ],
-)
+    [((GONE,), f"1 request missed: GET {GONE}"),
+     (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
+     (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ...")],
+)  # fmt: skip
 def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], reported: str) -> None:
     load, replay = missing_page(*urls)
     reason = judge(load, replay)
@@ -160,11 +158,9 @@ def test_a_miss_that_the_client_does_not_tell_fails_too() -> None:
 
 @pytest.mark.parametrize(
     ("load", "reported"),
-    [
-        (replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
-        (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}"),
-    ],
-)
+    [(replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
+     (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}")],
+)  # fmt: skip
 def test_the_recorded_set_is_asked_for_unless_misses_are_allowed(
     load: PageLoad, reported: str
 ) -> None:
@@ -198,18 +194,10 @@ def test_all_complaints_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("url", "missed"),
-    [
-        ("https://a.test/x", False),
-        ("https://A.test:443/x#part", False),
-        ("http://a.test/x", False),
-        ("http://a.test:8080/x", True),
-        ("https://b.test/x", True),
-        ("https://a.test:99999/", True),
-        ("https://[a.test/", True),
-        ("data:text/plain,x", False),
-        ("blob:https://b.test/1", False),
-    ],
-)
+    [("https://a.test/x", False), ("https://A.test:443/x#part", False), ("http://a.test/x", False),
+     ("http://a.test:8080/x", True), ("https://b.test/x", True), ("https://a.test:99999/", True),
+     ("https://[a.test/", True), ("data:text/plain,x", False), ("blob:https://b.test/1", False)],
+)  # fmt: skip
 def test_what_no_server_saw(url: str, missed: bool) -> None:
     served = {("a.test", 80), ("a.test", 443)}
     request = RequestTiming(url, 0, 0.0, 1.0)
@@ -219,14 +207,11 @@ def test_what_no_server_saw(url: str, missed: bool) -> None:
 
 @pytest.mark.parametrize(
     ("spoken", "problem"),
-    [
-        ("https://a.test HTTP/2.0", ""),
-        ("https://b.test:8443 HTTP/1.1", ""),
-        ("http://a.test HTTP/1.1", ""),
-        ("https://a.test HTTP/1.1", "https://a.test: 4 requests came over HTTP/1.1, asked was"),
-        ("https://b.test:8443 HTTP/2.0", "4 requests came over HTTP/2.0, asked was HTTP/1.1"),
-    ],
-)
+    [("https://a.test HTTP/2.0", ""), ("https://b.test:8443 HTTP/1.1", ""),
+     ("http://a.test HTTP/1.1", ""),
+     ("https://a.test HTTP/1.1", "https://a.test: 4 requests came over HTTP/1.1, asked was"),
+     ("https://b.test:8443 HTTP/2.0", "4 requests came over HTTP/2.0, asked was HTTP/1.1")],
+)  # fmt: skip
 def test_what_each_origin_was_spoken_to_in(spoken: str, problem: str) -> None:
     found = check_protocols(Replay(4, protocols={spoken: 4}), OFFERS)
     assert len(found) == bool(problem)

@@ -86,17 +86,10 @@ def load(
         for part in ("scratch", "out"):
             (folder / part).mkdir(parents=True)
         order = LoadOrder(
-            archive=site.archive(),
-            prefix=two_ends.client.prefix,
-            tfo=False,
-            think_time="none",
-            bundle=bundle,
-            scratch=folder / "scratch",
-            out=folder / "out",
-            timeout_s=TIMEOUT_S,
-            tls=authority,
-            pinned=pinned,
-        )
+            archive=site.archive(), prefix=two_ends.client.prefix, tfo=False, think_time="none",
+            bundle=bundle, scratch=folder / "scratch", out=folder / "out", timeout_s=TIMEOUT_S,
+            tls=authority, pinned=pinned,
+        )  # fmt: skip
         return CLIENTS["chromium"].load(order)
 
     return once

@@ -124,25 +124,15 @@ def test_what_is_not_fed(site: Site) -> None:
 )
 def test_only_the_lab_is_trusted(site: Site, protocol: str, http2: str) -> None:
     order = LoadOrder(
-        archive=site.archive(),
-        prefix=(),
-        tfo=False,
-        think_time="none",
-        bundle=Path(),
-        scratch=Path(),
-        out=Path(),
-        timeout_s=1.0,
-    )
+        archive=site.archive(), prefix=(), tfo=False, think_time="none", bundle=Path(),
+        scratch=Path(), out=Path(), timeout_s=1.0,
+    )  # fmt: skip
     assert tls_arguments(order) == ()
     order = dataclasses.replace(order, tls=Path("/page/tls"), protocol=protocol, tls_version="1.2")
     assert tls_arguments(order) == (
-        "--ca-directory=",
-        "--ca-certificate=/page/tls/authority.pem",
-        "--no-ocsp",
-        "--no-hpkp",
-        f"--http2={http2}",
-        "--secure-protocol=NORMAL:-VERS-TLS1.3",
-    )
+        "--ca-directory=", "--ca-certificate=/page/tls/authority.pem", "--no-ocsp", "--no-hpkp",
+        f"--http2={http2}", "--secure-protocol=NORMAL:-VERS-TLS1.3",
+    )  # fmt: skip
     opening = Opening("wget2", key_share="x25519")
     order = dataclasses.replace(order, tls_version="1.3", opening=opening, resumption=True)
     assert tls_arguments(order)[-2:] == (

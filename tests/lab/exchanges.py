@@ -30,13 +30,11 @@ def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, A
     """Everything that the suite asserts, of a link as LINK says and of one with loss."""
     with open_lab(Condition("p", "c", LINK, TCP), 1, tag, exactness, backend, seed=1) as lab:
         observed = {
-            "problems": list(lab.reading.problems),
-            "knobs": lab.reading.knobs,
-            "rtt_ms": round_trip_ms(lab),
-            "transfer_ms": transfer_ms(lab),
+            "problems": list(lab.reading.problems), "knobs": lab.reading.knobs,
+            "rtt_ms": round_trip_ms(lab), "transfer_ms": transfer_ms(lab),
             "fetch_ms": min(fetch_ms(lab, fast=False) for _ in range(3)),
             "fast_fetch_ms": min(fetch_ms(lab, fast=True) for _ in range(3)),
-        }
+        }  # fmt: skip
         observed |= flood(lab)
         report = lab.read_link()
         observed |= {
@@ -97,11 +95,9 @@ def flood(lab: Lab) -> dict[str, Any]:
         while (packet := receive(ends.client, QUIET_S)) is not None:
             arrived[packet[1][:1]].append(packet[0])
     return {
-        "sent": sent,
-        "survivors": len(arrived[b"L"]),
-        "small_survivors": len(arrived[b"S"]),
+        "sent": sent, "survivors": len(arrived[b"L"]), "small_survivors": len(arrived[b"S"]),
         "last_waited_ms": (arrived[b"S"][-1] - started) / 1e6,
-    }
+    }  # fmt: skip
 
 
 def transfer_ms(lab: Lab) -> float:

@@ -13,14 +13,9 @@ from testbed.model import LabReading, LinkSpec, Measurement
 
 @pytest.mark.parametrize(
     ("buffer", "mtu", "framing", "packets"),
-    [
-        (131072, 1500, 0, 1 + 87),
-        (131072, 1500, 14, 1 + 86),
-        (3000, 1500, 0, 3),
-        (2999, 1500, 0, 2),
-        (1499, 1500, 0, 1),
-    ],
-)
+    [(131072, 1500, 0, 1 + 87), (131072, 1500, 14, 1 + 86), (3000, 1500, 0, 3), (2999, 1500, 0, 2),
+     (1499, 1500, 0, 1)],
+)  # fmt: skip
 def test_train_theory(buffer: int, mtu: int, framing: int, packets: int) -> None:
     spec = LinkSpec(buffer_bytes=buffer, mtu_bytes=mtu, framing_bytes=framing)
     assert train_theory(spec) == packets

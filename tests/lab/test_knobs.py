@@ -33,15 +33,9 @@ RENO = TcpSpec(congestion_control="reno")
 
 @pytest.mark.parametrize(
     ("tfo", "cookies", "value"),
-    [
-        (False, "cached", 0),
-        (False, "not-required", 0),
-        (False, "cold", 0),
-        (True, "cached", 3),
-        (True, "cold", 3),
-        (True, "not-required", 519),
-    ],
-)
+    [(False, "cached", 0), (False, "not-required", 0), (False, "cold", 0), (True, "cached", 3),
+     (True, "cold", 3), (True, "not-required", 519)],
+)  # fmt: skip
 def test_fastopen_value(tfo: bool, cookies: Cookies, value: int) -> None:
     assert fastopen_value(TcpSpec(tfo=tfo, cookies=cookies)) == value
 
@@ -55,23 +49,18 @@ def test_fastopen_keys() -> None:
 
 def test_wanted_sysctls() -> None:
     assert wanted_sysctls(TcpSpec(tfo=True, congestion_control="reno")) == {
-        "net.ipv4.tcp_fastopen": "3",
-        "net.ipv4.tcp_rmem": "4096 131072 6291456",
-        "net.ipv4.tcp_wmem": "4096 16384 4194304",
-        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_fastopen": "3", "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.ipv4.tcp_wmem": "4096 16384 4194304", "net.ipv4.tcp_no_metrics_save": "1",
         "net.ipv4.tcp_fastopen_blackhole_timeout_sec": "0",
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.root
 @pytest.mark.parametrize(
     "spec",
-    [
-        RENO,
-        replace(RENO, tfo=True, initcwnd_segments=3),
-        replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1),
-    ],
-)
+    [RENO, replace(RENO, tfo=True, initcwnd_segments=3),
+     replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1)],
+)  # fmt: skip
 def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
     with open_topology(tag, 1500, 1) as topology:
         pinned = set_knobs(topology, spec)

@@ -14,14 +14,9 @@ OTHER = "10.10.0.2"
 
 
 def visit(
-    capture: Capture,
-    port: int,
-    at_ms: float,
-    *,
-    taken: bool,
-    new_cookie_ms: float | None = None,
+    capture: Capture, port: int, at_ms: float, *, taken: bool, new_cookie_ms: float | None = None,
     server: str = "10.10.0.1",
-) -> None:
+) -> None:  # fmt: skip
     """A SYN with a request at ``at_ms``; its SYN-ACK may bring a new cookie."""
     made = Visit(capture, port, server)
     made.syn(REQUEST, COOKIE, at_ms)

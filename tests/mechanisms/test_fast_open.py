@@ -35,16 +35,10 @@ def test_fast_open_is_proven(capture: Capture, tmp_path: Path) -> None:
         Visit(capture, port).open(REQUEST)
     said = counters(3, 3)
     assert prove_it(capture, tmp_path, said, ON) == Proof(
-        connections=3,
-        syns=3,
-        syns_with_payload=3,
-        syn_payload_bytes=3 * len(REQUEST),
-        cookie_requests=0,
-        syn_data_acked=3,
-        retransmits=0,
-        client_counters=said["client"],
+        connections=3, syns=3, syns_with_payload=3, syn_payload_bytes=3 * len(REQUEST),
+        cookie_requests=0, syn_data_acked=3, retransmits=0, client_counters=said["client"],
         server_counters=said["server"],
-    )
+    )  # fmt: skip
 
 
 def test_the_control_arm_is_proven(capture: Capture, tmp_path: Path) -> None:
@@ -90,12 +84,9 @@ def test_syn_data_refused(capture: Capture, tmp_path: Path, acked: int) -> None:
 
 @pytest.mark.parametrize(
     ("lost", "problem"),
-    [
-        (0, "2 of 3 SYNs had their data refused, the first to 10.10.0.1:80"),
-        (1, "1 of 3 SYNs had their data refused, the first to 10.10.0.2:80"),
-        (2, ""),
-    ],
-)
+    [(0, "2 of 3 SYNs had their data refused, the first to 10.10.0.1:80"),
+     (1, "1 of 3 SYNs had their data refused, the first to 10.10.0.2:80"), (2, "")],
+)  # fmt: skip
 def test_a_lost_syn_goes_again_without_its_request(
     capture: Capture, tmp_path: Path, lost: int, problem: str
 ) -> None:
@@ -170,12 +161,10 @@ def test_no_connection_proves_nothing(capture: Capture, tmp_path: Path, spec: Tc
 
 @pytest.mark.parametrize(
     ("said", "problem"),
-    [
-        (counters(2, 1), "the client's TcpActiveOpens grew by 2, the capture shows 1"),
-        (counters(1, 0, 1), "the client's TcpExtTCPFastOpenActive grew by 0, the capture shows 1"),
-        (counters(1, 1, 0), "the server's TcpExtTCPFastOpenPassive grew by 0, the capture shows 1"),
-    ],
-)
+    [(counters(2, 1), "the client's TcpActiveOpens grew by 2, the capture shows 1"),
+     (counters(1, 0, 1), "the client's TcpExtTCPFastOpenActive grew by 0, the capture shows 1"),
+     (counters(1, 1, 0), "the server's TcpExtTCPFastOpenPassive grew by 0, the capture shows 1")],
+)  # fmt: skip
 def test_counters_that_disagree(
     capture: Capture, tmp_path: Path, said: dict[str, dict[str, int]], problem: str
 ) -> None:

@@ -37,22 +37,14 @@ def test_a_plain_link_has_equal_ways_and_draws_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("knobs", "down", "up"),
-    [
-        ({"delay_up_ms": 5.0}, {"delay_ms": 15.0}, {"delay_ms": 5.0}),
-        ({"loss_pct": 1.0, "loss_up_pct": 0.0}, {"loss_pct": 1.0}, {"loss_pct": 0.0}),
-        ({"loss_down_pct": 2.0}, {"loss_pct": 2.0}, {"loss_pct": 0.0}),
-        (
-            {"loss_bursts": BURSTS, "loss_up_pct": 3.0},
-            {"bursts": Bursts(1.0, 30.0, 100.0, 0.5)},
-            {"bursts": None, "loss_pct": 3.0},
-        ),
-        (
-            {"delay_jitter_ms": 2.0, "reorder_pct": 1.0, "reorder_ms": 7.0},
-            {"earliest_ms": 8.0, "latest_ms": 19.0},
-            {"earliest_ms": 8.0, "latest_ms": 19.0},
-        ),
-    ],
-)
+    [({"delay_up_ms": 5.0}, {"delay_ms": 15.0}, {"delay_ms": 5.0}),
+     ({"loss_pct": 1.0, "loss_up_pct": 0.0}, {"loss_pct": 1.0}, {"loss_pct": 0.0}),
+     ({"loss_down_pct": 2.0}, {"loss_pct": 2.0}, {"loss_pct": 0.0}),
+     ({"loss_bursts": BURSTS, "loss_up_pct": 3.0}, {"bursts": Bursts(1.0, 30.0, 100.0, 0.5)},
+      {"bursts": None, "loss_pct": 3.0}),
+     ({"delay_jitter_ms": 2.0, "reorder_pct": 1.0, "reorder_ms": 7.0},
+      {"earliest_ms": 8.0, "latest_ms": 19.0}, {"earliest_ms": 8.0, "latest_ms": 19.0})],
+)  # fmt: skip
 def test_each_way_has_its_own(
     knobs: dict[str, Any], down: dict[str, Any], up: dict[str, Any]
 ) -> None:
@@ -89,12 +81,10 @@ def test_the_phases_of_a_load() -> None:
         (p.at_ns, p.down, p.spec.rtt_ms, p.spec.down_kbit, p.spec.up_kbit) for p in phases(spec)
     ]
     assert found == [
-        (0, False, 20.0, 4000, 256),
-        (250_000_000, True, 20.0, 4000, 256),
-        (750_000_000, False, 20.0, 4000, 256),
-        (1_000_001_000, False, 80.5, 1000, 256),
+        (0, False, 20.0, 4000, 256), (250_000_000, True, 20.0, 4000, 256),
+        (750_000_000, False, 20.0, 4000, 256), (1_000_001_000, False, 80.5, 1000, 256),
         (3_000_000_000, False, 80.5, 1000, 64),
-    ]
+    ]  # fmt: skip
     quick = fastest(replace(spec, delay_jitter_ms=3.0))
     assert (quick.rtt_ms, quick.down_kbit, quick.up_kbit, quick.changes) == (14.0, 4000, 256, "")
     assert not is_drawn(quick)
@@ -164,22 +154,11 @@ def test_what_no_link_could_do(knobs: dict[str, Any], knob: str, says: str) -> N
 
 @pytest.mark.parametrize(
     "knobs",
-    [
-        {},
-        {"loss_bursts": BURSTS, "loss_up_pct": 1.0},
-        {"delay_jitter_ms": 10.0},
-        {"delay_jitter_ms": 17.0, "delay_distribution": "pareto"},
-        {"changes": "at 1 s: down for 9 s"},
-        {"delay_up_ms": 0.0},
-        {"path_mtu_bytes": 1500, "path_mtu_discovery": "black-hole"},
-        {
-            "trace_down": "lte-drive-down",
-            "delay_up_ms": 5.0,
-            "loss_pct": 1.0,
-            "duplicate_pct": 1.0,
-            "corrupt_pct": 1.0,
-        },
-    ],
-)
+    [{}, {"loss_bursts": BURSTS, "loss_up_pct": 1.0}, {"delay_jitter_ms": 10.0},
+     {"delay_jitter_ms": 17.0, "delay_distribution": "pareto"}, {"changes": "at 1 s: down for 9 s"},
+     {"delay_up_ms": 0.0}, {"path_mtu_bytes": 1500, "path_mtu_discovery": "black-hole"},
+     {"trace_down": "lte-drive-down", "delay_up_ms": 5.0, "loss_pct": 1.0, "duplicate_pct": 1.0,
+      "corrupt_pct": 1.0}],
+)  # fmt: skip
 def test_what_a_link_can_do(knobs: dict[str, Any]) -> None:
     assert [*find_problems(LinkSpec(**knobs), 10.0)] == []

@@ -39,16 +39,10 @@ def test_what_is_no_opening_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "text"),
-    [
-        ("protocol", "h3", "quic,keys"),
-        ("tls_resumption", True, "keys"),
-        ("early_data", True, "early_data,keys"),
-        ("key_share", "x25519", "x25519,keys"),
-        ("web_server", "nginx-quic", "keys"),
-        ("visits", 2, ""),
-        ("protocol", "h2", ""),
-    ],
-)
+    [("protocol", "h3", "quic,keys"), ("tls_resumption", True, "keys"),
+     ("early_data", True, "early_data,keys"), ("key_share", "x25519", "x25519,keys"),
+     ("web_server", "nginx-quic", "keys"), ("visits", 2, ""), ("protocol", "h2", "")],
+)  # fmt: skip
 def test_where_tls_is_under_test_its_secrets_are_kept(name: str, value: object, text: str) -> None:
     changed = opening(replace(USUAL, **{name: value}))  # type: ignore[arg-type]
     assert changed.text == ("chromium" + ("," + text if text else ""))

@@ -80,27 +80,15 @@ def test_the_first_decides_how_early_it_begins() -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [
-        ("", "is not "),
-        ("none + call", "is not "),
-        ("call+call", "is not "),
-        ("bulk", "is not "),
-        ("bulk up 0x", "is not "),
-        ("cbr up", "is not "),
-        ("call 2x", "is not "),
-        ("bulk up to 3s from 1s", "'bulk up to' is no|is not "),
-        (" + ".join(["call"] * 9), "is not "),
-        ("call from 2s to 2s", "ends before it"),
-        ("bulk up to -1s", "ends before it"),
-        ("cbr up 100kbit 39B", "40 bytes of headers"),
-        ("cbr up 90000000kbit", "packets a second"),
-        ("bulk up 99x", "more than 64 flows"),
-        ("web 65x", "more than 64 flows"),
-        ("video down", "is not "),
-        ("video up 500kbit", "is not "),
-        ("video down 99999999kbit 99s", "segments of more than"),
-    ],
-)
+    [("", "is not "), ("none + call", "is not "), ("call+call", "is not "), ("bulk", "is not "),
+     ("bulk up 0x", "is not "), ("cbr up", "is not "), ("call 2x", "is not "),
+     ("bulk up to 3s from 1s", "'bulk up to' is no|is not "), (" + ".join(["call"] * 9), "is not "),
+     ("call from 2s to 2s", "ends before it"), ("bulk up to -1s", "ends before it"),
+     ("cbr up 100kbit 39B", "40 bytes of headers"), ("cbr up 90000000kbit", "packets a second"),
+     ("bulk up 99x", "more than 64 flows"), ("web 65x", "more than 64 flows"),
+     ("video down", "is not "), ("video up 500kbit", "is not "),
+     ("video down 99999999kbit 99s", "segments of more than")],
+)  # fmt: skip
 def test_what_nobody_can_be(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_traffic(text)

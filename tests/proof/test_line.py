@@ -22,22 +22,17 @@ BEGIN_NS = 10**12
 
 
 def check_line(
-    flows: Flows,
-    link: LinkSpec,
-    steps: Sequence[LinkChange] = (),
+    flows: Flows, link: LinkSpec, steps: Sequence[LinkChange] = (),
     traces: Mapping[str, RunningTrace] | None = None,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """What packets show of another link than ``link``."""
     return found(check, link, flows=flows, steps=steps, traces=traces or {})
 
 
 def flows(
-    link: LinkSpec,
-    handshakes: int = 2,
-    queued_us: float = 0.0,
-    packets: int = 3,
+    link: LinkSpec, handshakes: int = 2, queued_us: float = 0.0, packets: int = 3,
     syn_bytes: int = 60,
-) -> Flows:
+) -> Flows:  # fmt: skip
     """What an idle link carries: handshakes a second apart, and packets as they come out of it.
 
     All SYNs but the first wait in the uplink for ``queued_us``.
@@ -66,15 +61,13 @@ def test_the_link_that_was_asked(link: LinkSpec) -> None:
 
 @pytest.mark.parametrize(
     ("other", "says"),
-    [
-        ({"down_kbit": 8000}, "2 packets came down faster than 4000 kbit/s can bring them"),
-        ({"down_kbit": 4040}, "2 packets came down faster than 4000 kbit/s can bring them"),
-        ({"rtt_ms": 19.95}, "a SYN-ACK came 50.0 us sooner than over 20 ms, 256 kbit/s up"),
-        ({"up_kbit": 512}, "a SYN-ACK came 937.5 us sooner than over 20 ms"),
-        ({"rtt_ms": 20.05}, "each SYN-ACK came 50.0 us or more later than over 20 ms"),
-        ({"down_kbit": 2000}, "each SYN-ACK came 120.0 us or more later"),
-    ],
-)
+    [({"down_kbit": 8000}, "2 packets came down faster than 4000 kbit/s can bring them"),
+     ({"down_kbit": 4040}, "2 packets came down faster than 4000 kbit/s can bring them"),
+     ({"rtt_ms": 19.95}, "a SYN-ACK came 50.0 us sooner than over 20 ms, 256 kbit/s up"),
+     ({"up_kbit": 512}, "a SYN-ACK came 937.5 us sooner than over 20 ms"),
+     ({"rtt_ms": 20.05}, "each SYN-ACK came 50.0 us or more later than over 20 ms"),
+     ({"down_kbit": 2000}, "each SYN-ACK came 120.0 us or more later")],
+)  # fmt: skip
 def test_another_link(other: dict[str, float], says: str) -> None:
     assert says in "; ".join(check_line(flows(replace(LINK, **other)), LINK))  # type: ignore[arg-type]
 
@@ -138,14 +131,12 @@ HOP = replace(LINK, hop_down="h", hop_up="u")
 
 @pytest.mark.parametrize(
     ("down", "up", "says"),
-    [
-        ((3, 3, 10), (3, 20), ""),
-        ((3, 11), (3,), "1 of 2 packets came down at no opportunity of the trace h, the first at"),
-        ((3,), (4, 20), "1 of 2 packets left at no opportunity of the trace u, the first at 4.000"),
-        ((10, 10, 10), (), "1 times more came down than opportunities of h let through"),
-        ((), (3, 3, 20, 20, 20), "1 times more left than opportunities of u let through"),
-    ],
-)
+    [((3, 3, 10), (3, 20), ""),
+     ((3, 11), (3,), "1 of 2 packets came down at no opportunity of the trace h, the first at"),
+     ((3,), (4, 20), "1 of 2 packets left at no opportunity of the trace u, the first at 4.000"),
+     ((10, 10, 10), (), "1 times more came down than opportunities of h let through"),
+     ((), (3, 3, 20, 20, 20), "1 times more left than opportunities of u let through")],
+)  # fmt: skip
 def test_packets_pass_a_last_hop_at_its_opportunities(
     down: tuple[int, ...], up: tuple[int, ...], says: str
 ) -> None:
@@ -271,17 +262,15 @@ def test_a_packet_at_an_opportunity_has_the_delay_of_that_time(
 
 @pytest.mark.parametrize(
     ("knobs", "other", "says"),
-    [
-        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 14.0}, ""),
-        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 40.0}, ""),
-        ({"delay_jitter_ms": 3.0}, {"rtt_ms": 13.9}, "a SYN-ACK came 100.0 us sooner than over 20"),
-        ({"delay_jitter_ms": 3.0}, {"down_kbit": 8000}, "2 packets came down faster than 4000"),
-        ({"reorder_pct": 1.0}, {"rtt_ms": 40.0}, ""),
-        ({"reorder_pct": 1.0}, {"rtt_ms": 19.9}, "sooner than over 20 ms"),
-        ({"duplicate_pct": 1.0}, {"rtt_ms": 40.0}, "or more later than over 20 ms"),
-        ({"delay_up_ms": 4.0}, {"rtt_ms": 20.0}, ""),
-    ],
-)
+    [({"delay_jitter_ms": 3.0}, {"rtt_ms": 14.0}, ""),
+     ({"delay_jitter_ms": 3.0}, {"rtt_ms": 40.0}, ""),
+     ({"delay_jitter_ms": 3.0}, {"rtt_ms": 13.9}, "a SYN-ACK came 100.0 us sooner than over 20"),
+     ({"delay_jitter_ms": 3.0}, {"down_kbit": 8000}, "2 packets came down faster than 4000"),
+     ({"reorder_pct": 1.0}, {"rtt_ms": 40.0}, ""),
+     ({"reorder_pct": 1.0}, {"rtt_ms": 19.9}, "sooner than over 20 ms"),
+     ({"duplicate_pct": 1.0}, {"rtt_ms": 40.0}, "or more later than over 20 ms"),
+     ({"delay_up_ms": 4.0}, {"rtt_ms": 20.0}, "")],
+)  # fmt: skip
 def test_what_holds_of_a_line_whatever_it_draws(
     knobs: dict[str, float], other: dict[str, float], says: str
 ) -> None:

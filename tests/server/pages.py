@@ -33,32 +33,13 @@ def make_entry(
     port = more.get("port", DEFAULT_PORTS[scheme])
     shown = "" if port == DEFAULT_PORTS[scheme] else f":{port}"
     values: dict[str, Any] = {
-        "id": path,
-        "url": f"{scheme}://{host}{shown}{path}",
-        "scheme": scheme,
-        "host": host,
-        "port": port,
-        "path": path,
-        "protocol": "http/1.1",
-        "request_body_size": 0,
-        "method": "GET",
-        "status": 200,
-        "headers": (("Content-Type", "text/html"),),
-        "headers_size": 300,
-        "body_size": len(body),
-        "decoded_size": len(body),
-        "mime": "text/html",
-        "body": file,
-        "location": None,
-        "parent": None,
-        "carrier": None,
-        "how": "root",
-        "gap_ms": None,
-        "start_ms": None,
-        "dur_ms": None,
-        "depth": 0,
-        "after_load": False,
-    }
+        "id": path, "url": f"{scheme}://{host}{shown}{path}", "scheme": scheme, "host": host,
+        "port": port, "path": path, "protocol": "http/1.1", "request_body_size": 0, "method": "GET",
+        "status": 200, "headers": (("Content-Type", "text/html"),), "headers_size": 300,
+        "body_size": len(body), "decoded_size": len(body), "mime": "text/html", "body": file,
+        "location": None, "parent": None, "carrier": None, "how": "root", "gap_ms": None,
+        "start_ms": None, "dur_ms": None, "depth": 0, "after_load": False,
+    }  # fmt: skip
     return Entry(**(values | more))
 
 
@@ -178,11 +159,9 @@ class Served:
 
 @contextmanager
 def on_loopback(
-    scratch: Path,
-    *entries: Entry,
-    protocol: str = "as-recorded",
+    scratch: Path, *entries: Entry, protocol: str = "as-recorded",
     terms: ServerOptions | None = None,
-) -> Iterator[Served]:
+) -> Iterator[Served]:  # fmt: skip
     """Serve ``entries`` on free ports of loopback; needs no root."""
     archive = make_archive(*entries)
     addresses = dict.fromkeys(archive.hosts, ("127.0.0.1",))

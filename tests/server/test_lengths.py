@@ -19,17 +19,10 @@ SILENT = PageLoad("chromium", "1", 1.0, ())
 URL = f"http://{HOST}/a"
 ENTRY = make_entry("/a", bytes(1000))
 SENT = LoggedAnswer(
-    request=f"GET {URL}",
-    entry=ENTRY,
-    protocol="HTTP/1.1",
-    sent_bytes=1300,
-    body_bytes=1000,
-    complete=True,
-    asked_close=False,
-    connection="1",
-    client="10.0.0.2:40000",
+    request=f"GET {URL}", entry=ENTRY, protocol="HTTP/1.1", sent_bytes=1300, body_bytes=1000,
+    complete=True, asked_close=False, connection="1", client="10.0.0.2:40000",
     server="10.10.0.1:80",
-)
+)  # fmt: skip
 
 
 def received(transfer_bytes: int | None, status: int = 200, url: str = URL) -> PageLoad:
@@ -88,13 +81,9 @@ def test_a_body_that_was_cut_on_disk(tmp_path: Path, size: int, problems: int) -
 
 @pytest.mark.parametrize(
     ("head", "asked_close"),
-    [
-        ("HTTP/1.1\r\nConnection: keep-alive", False),
-        ("HTTP/1.1\r\nConnection: TE, Close", True),
-        ("HTTP/1.0", True),
-        ("HTTP/1.0\r\nConnection: keep-alive", False),
-    ],
-)
+    [("HTTP/1.1\r\nConnection: keep-alive", False), ("HTTP/1.1\r\nConnection: TE, Close", True),
+     ("HTTP/1.0", True), ("HTTP/1.0\r\nConnection: keep-alive", False)],
+)  # fmt: skip
 def test_the_client_s_word_about_the_connection(
     tmp_path: Path, head: str, asked_close: bool
 ) -> None:

@@ -36,26 +36,14 @@ def har_entry(number: int, url: str, body: str, size: int) -> dict[str, Any]:
     mime = "text/javascript" if ".js" in url else "text/html"
     return {
         "request": {"method": "GET", "url": url, "bodySize": 0},
-        "response": {
-            "status": 200,
-            "httpVersion": "h2" if IMG in url else "HTTP/1.1",
-            "headers": [{"name": "Content-Type", "value": mime}],
-            "content": {"size": size, "mimeType": mime},
-            "redirectURL": "",
-            "headersSize": -1,
-            "bodySize": size,
-        },
-        "_id": str(number),
-        "_body": body,
-        "_parent": None,
-        "_carrier": None,
-        "_how": "root" if number == 0 else "parser",
-        "_gap_ms": None,
-        "_start_ms": None,
-        "_dur_ms": None,
-        "_depth": 0,
-        "_after_load": False,
-    }
+        "response": {"status": 200, "httpVersion": "h2" if IMG in url else "HTTP/1.1",
+                     "headers": [{"name": "Content-Type", "value": mime}],
+                     "content": {"size": size, "mimeType": mime}, "redirectURL": "",
+                     "headersSize": -1, "bodySize": size},
+        "_id": str(number), "_body": body, "_parent": None, "_carrier": None,
+        "_how": "root" if number == 0 else "parser", "_gap_ms": None, "_start_ms": None,
+        "_dur_ms": None, "_depth": 0, "_after_load": False,
+    }  # fmt: skip
 
 
 def build(folder: Path, urls: tuple[str, ...] = tuple(BODIES)) -> Path:
@@ -92,11 +80,9 @@ def test_every_origin_answers(tmp_path: Path) -> None:
             # Told at once, without an end.
             assert site.replay().exact == number
         assert site.replay().protocols == {
-            f"http://{PLAIN} HTTP/1.1": 1,
-            f"https://{IMG} HTTP/2.0": 1,
-            f"https://{IMG}:8443 HTTP/2.0": 1,
-            f"https://{WWW} HTTP/1.1": 1,
-        }
+            f"http://{PLAIN} HTTP/1.1": 1, f"https://{IMG} HTTP/2.0": 1,
+            f"https://{IMG}:8443 HTTP/2.0": 1, f"https://{WWW} HTTP/1.1": 1,
+        }  # fmt: skip
 
 
 def test_the_protocol_is_a_choice(tmp_path: Path) -> None:
@@ -186,14 +172,10 @@ def pidfd_wait(pid: int) -> None:
 
 def test_rules_name_every_origin_and_nothing_else() -> None:
     rules = resolver_rules(
-        (
-            Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
-            Listener("a.test", ("127.0.0.1",), 443, True, True, 8002),
-        )
-    )
+        (Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
+         Listener("a.test", ("127.0.0.1",), 443, True, True, 8002))
+    )  # fmt: skip
     assert rules == (
-        "MAP a.test:80 127.0.0.1:8001",
-        "MAP a.test:443 127.0.0.1:8002",
-        "MAP * ~NOTFOUND",
-    )
+        "MAP a.test:80 127.0.0.1:8001", "MAP a.test:443 127.0.0.1:8002", "MAP * ~NOTFOUND",
+    )  # fmt: skip
     assert not any(re.search(r"[,\"]", rule) for rule in rules)

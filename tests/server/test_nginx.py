@@ -119,12 +119,10 @@ def test_a_head_of_unknown_size_is_not_padded() -> None:
 def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         configure(
-            make_entry(status=199),
-            make_entry("/small", headers_size=20),
+            make_entry(status=199), make_entry("/small", headers_size=20),
             make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
-            make_entry("/" + "u" * 4000),
-            make_entry("/fine"),
-        )
+            make_entry("/" + "u" * 4000), make_entry("/fine"),
+        )  # fmt: skip
     problems = caught.value.problems
     assert len(problems) == 6
     for problem, part in zip(
@@ -145,43 +143,16 @@ def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"host": "a b"},
-        {"host": "a;b"},
-        {"host": "$host"},
-        {"host": ".page.test"},
-        {"host": "~a"},
-        {"host": "page.test."},
-        {"host": "A.test"},
-        {"host": "../x"},
-        {"host": "a" * 254},
-        {"host": ""},
-        {"method": "get"},
-        {"method": "G T"},
-        {"method": ""},
-        {"method": "TRACE"},
-        {"method": "X" * 33},
-        {"path": ""},
-        {"path": "a/b"},
-        {"path": "~^/"},
-        {"path": "/\x7f"},
-        {"path": "/\xe9"},
-        {"path": "/%00"},
-        {"path": "/%zz"},
-        {"path": "/a/../../b"},
-        {"path": "/a/%2e%2e/%2E./b"},
-        {"path": "/a//../../b"},
-        {"headers": (("", "x"),)},
-        {"headers": (("X:A", "x"),)},
-        {"headers": (("X\nA", "x"),)},
-        {"headers": (("X-A", "\r"),)},
-        {"headers": (("X-A", "\u0100"),)},
-        {"headers": (("Content-Type", "x" * 1901),)},
-        {"status": 101},
-        {"status": 1000},
-        {"status": 0},
-    ],
-)
+    [{"host": "a b"}, {"host": "a;b"}, {"host": "$host"}, {"host": ".page.test"}, {"host": "~a"},
+     {"host": "page.test."}, {"host": "A.test"}, {"host": "../x"}, {"host": "a" * 254},
+     {"host": ""}, {"method": "get"}, {"method": "G T"}, {"method": ""}, {"method": "TRACE"},
+     {"method": "X" * 33}, {"path": ""}, {"path": "a/b"}, {"path": "~^/"}, {"path": "/\x7f"},
+     {"path": "/\xe9"}, {"path": "/%00"}, {"path": "/%zz"}, {"path": "/a/../../b"},
+     {"path": "/a/%2e%2e/%2E./b"}, {"path": "/a//../../b"}, {"headers": (("", "x"),)},
+     {"headers": (("X:A", "x"),)}, {"headers": (("X\nA", "x"),)}, {"headers": (("X-A", "\r"),)},
+     {"headers": (("X-A", "\u0100"),)}, {"headers": (("Content-Type", "x" * 1901),)},
+     {"status": 101}, {"status": 1000}, {"status": 0}],
+)  # fmt: skip
 def test_what_nginx_cannot_say_or_be_asked_is_refused(wrong: dict[str, Any]) -> None:
     entry = make_entry(**{"headers_size": None} | wrong)
     with pytest.raises(ConfigurationError, match=r"small cannot be replayed: .*"):
@@ -189,12 +160,9 @@ def test_what_nginx_cannot_say_or_be_asked_is_refused(wrong: dict[str, Any]) -> 
 
 
 @given(
-    host=st.text(max_size=12),
-    method=st.text(max_size=8),
-    path=st.text(max_size=30),
-    name=st.text(max_size=9),
-    value=st.text(max_size=30),
-)
+    host=st.text(max_size=12), method=st.text(max_size=8), path=st.text(max_size=30),
+    name=st.text(max_size=9), value=st.text(max_size=30),
+)  # fmt: skip
 def test_hostile_text_is_refused_or_stays_in_its_quotes(
     host: str, method: str, path: str, name: str, value: str
 ) -> None:

@@ -214,11 +214,9 @@ def test_a_revalidation_is_answered_with_its_own(tmp_path: Path) -> None:
     entries = [
         make_entry("/a?b=1", b"whole", tmp_path, headers=(("ETag", '"1"'),)),
         make_entry("/a?b=1", b"", tmp_path, status=304, headers=(("ETag", '"1"'),)),
-        make_entry(long, b"long", tmp_path),
-        make_entry(long, b"", tmp_path, status=304),
-        make_entry("/other", b"other", tmp_path),
-        make_entry("/only", b"", tmp_path, status=304),
-    ]
+        make_entry(long, b"long", tmp_path), make_entry(long, b"", tmp_path, status=304),
+        make_entry("/other", b"other", tmp_path), make_entry("/only", b"", tmp_path, status=304),
+    ]  # fmt: skip
     condition = 'If-None-Match: "1"'
     with on_loopback(tmp_path, *entries) as site, site.connected() as connection:
 

@@ -88,13 +88,9 @@ def test_no_session_can_be_resumed(tmp_path: Path, tls: Path, version: str) -> N
 
 @pytest.mark.parametrize(
     ("recorded", "asked", "spoken"),
-    [
-        ("http/1.1", "as-recorded", "http/1.1"),
-        ("h2", "as-recorded", "h2"),
-        ("h2", "h1", "http/1.1"),
-        ("http/1.1", "h2", "h2"),
-    ],
-)
+    [("http/1.1", "as-recorded", "http/1.1"), ("h2", "as-recorded", "h2"), ("h2", "h1", "http/1.1"),
+     ("http/1.1", "h2", "h2")],
+)  # fmt: skip
 def test_the_protocol_is_that_asked_for(
     tmp_path: Path, tls: Path, recorded: str, asked: str, spoken: str
 ) -> None:

@@ -15,40 +15,27 @@ PATH = Path("my.trace")
 
 @pytest.mark.parametrize(
     ("text", "times"),
-    [
-        (b"1\n", [1]),
-        (b"0\n0\n3\n3\n12\n", [0, 0, 3, 3, 12]),
-        (b"1\r\n2\r\n", [1, 2]),
-        (b"1\n2", [1, 2]),
-        (b"007\n", [7]),
-        (f"{MOST_MS}\n".encode(), [MOST_MS]),
-    ],
-)
+    [(b"1\n", [1]), (b"0\n0\n3\n3\n12\n", [0, 0, 3, 3, 12]), (b"1\r\n2\r\n", [1, 2]),
+     (b"1\n2", [1, 2]), (b"007\n", [7]), (f"{MOST_MS}\n".encode(), [MOST_MS])],
+)  # fmt: skip
 def test_a_trace_is_read(text: bytes, times: list[int]) -> None:
     assert list(parse_text(text, PATH).times) == times
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [
-        (b"", "my.trace: empty; a trace has a line"),
-        (b"\n", "my.trace: empty; a trace has a line"),
-        (b"0\n0\n", "my.trace:2: the last time is 0 ms"),
-        (b"1\n\n2\n", "my.trace:2: an empty line where a whole number of ms is due"),
-        (b"1\n2\n\n", "my.trace:3: an empty line"),
-        (b"1\nx\n2\n", "my.trace:2: 'x' where a whole number"),
-        (b"1\n-2\n", "my.trace:2: '-2' where"),
-        (b"1\n2.5\n", "my.trace:2: '2.5' where"),
-        (b"1\n 2\n", "my.trace:2: ' 2' where"),
-        (b"1\r2\n", "my.trace:1: '1\\r2' where"),
-        (b"1_0\n", "my.trace:1: '1_0' where"),
-        ("\u0661\n".encode(), "my.trace:1: "),
-        (b"\xff\n", "my.trace:1: "),
-        (b"5\n3\n", "my.trace:2: 3 ms after 5 ms; times never fall"),
-        (b"999999999\n", "my.trace:1: '999999999' where"),
-        (b"1\n86400001\n", "my.trace:2: 86400001 ms is beyond 24 h"),
-    ],
-)
+    [(b"", "my.trace: empty; a trace has a line"), (b"\n", "my.trace: empty; a trace has a line"),
+     (b"0\n0\n", "my.trace:2: the last time is 0 ms"),
+     (b"1\n\n2\n", "my.trace:2: an empty line where a whole number of ms is due"),
+     (b"1\n2\n\n", "my.trace:3: an empty line"),
+     (b"1\nx\n2\n", "my.trace:2: 'x' where a whole number"), (b"1\n-2\n", "my.trace:2: '-2' where"),
+     (b"1\n2.5\n", "my.trace:2: '2.5' where"), (b"1\n 2\n", "my.trace:2: ' 2' where"),
+     (b"1\r2\n", "my.trace:1: '1\\r2' where"), (b"1_0\n", "my.trace:1: '1_0' where"),
+     ("\u0661\n".encode(), "my.trace:1: "), (b"\xff\n", "my.trace:1: "),
+     (b"5\n3\n", "my.trace:2: 3 ms after 5 ms; times never fall"),
+     (b"999999999\n", "my.trace:1: '999999999' where"),
+     (b"1\n86400001\n", "my.trace:2: 86400001 ms is beyond 24 h")],
+)  # fmt: skip
 def test_a_trace_is_refused(text: bytes, says: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_text(text, PATH)

@@ -32,15 +32,9 @@ def order(tmp_path: Path) -> LoadOrder:
     for name in ("scratch", "out"):
         (tmp_path / name).mkdir()
     return LoadOrder(
-        archive=site.archive(),
-        prefix=(),
-        tfo=False,
-        think_time="none",
-        bundle=tmp_path / "bundle",
-        scratch=tmp_path / "scratch",
-        out=tmp_path / "out",
-        timeout_s=20.0,
-    )
+        archive=site.archive(), prefix=(), tfo=False, think_time="none", bundle=tmp_path / "bundle",
+        scratch=tmp_path / "scratch", out=tmp_path / "out", timeout_s=20.0,
+    )  # fmt: skip
 
 
 def load(order: LoadOrder, way: str) -> PageLoad:
@@ -85,15 +79,13 @@ def test_a_load(order: LoadOrder) -> None:
 
 @pytest.mark.parametrize(
     ("way", "message"),
-    [
-        ("dies", r"the browser ended too early, with status 1: (?s:.*)cannot open display"),
-        ("ends", r"the browser ended too early, with status 7: (?s:.*)out of memory"),
-        ("closes", "the browser closed its DevTools pipe and goes on"),
-        ("crashes", rf"{ROOT}: the page crashed; see client\.log"),
-        ("refuses", r"refused Performance\.enable: 'Performance\.enable' wasn't found"),
-        ("nowhere", rf"net::ERR_NAME_NOT_RESOLVED at {ROOT}"),
-    ],
-)
+    [("dies", r"the browser ended too early, with status 1: (?s:.*)cannot open display"),
+     ("ends", r"the browser ended too early, with status 7: (?s:.*)out of memory"),
+     ("closes", "the browser closed its DevTools pipe and goes on"),
+     ("crashes", rf"{ROOT}: the page crashed; see client\.log"),
+     ("refuses", r"refused Performance\.enable: 'Performance\.enable' wasn't found"),
+     ("nowhere", rf"net::ERR_NAME_NOT_RESOLVED at {ROOT}")],
+)  # fmt: skip
 def test_a_load_that_comes_to_nothing(order: LoadOrder, way: str, message: str) -> None:
     with pytest.raises(LoadError, match=message) as caught:
         load(order, way)
@@ -184,11 +176,9 @@ def test_a_single_visit_tells_nothing_of_visits(order: LoadOrder) -> None:
 
 @pytest.mark.parametrize(
     ("key", "message"),
-    [
-        ("another=", r"authority\.spki is not that of the lab's authority; run .* pages build"),
-        (None, r"authority\.spki: No such file or directory; run .* pages build"),
-    ],
-)
+    [("another=", r"authority\.spki is not that of the lab's authority; run .* pages build"),
+     (None, r"authority\.spki: No such file or directory; run .* pages build")],
+)  # fmt: skip
 def test_a_page_with_certificates_of_others(
     order: LoadOrder, tmp_path: Path, key: str | None, message: str
 ) -> None:

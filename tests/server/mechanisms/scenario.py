@@ -288,14 +288,11 @@ def observe(
         after = state_of(server)
     packets = read_capture(pcap).packets
     return {
-        "by": applied.by,
-        "conversations": conversations(packets),
-        "outcomes": run.outcomes,
-        "counters": run.counters,
-        "program": counted,
+        "by": applied.by, "conversations": conversations(packets), "outcomes": run.outcomes,
+        "counters": run.counters, "program": counted,
         "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
         "undone": before == after,
-    }
+    }  # fmt: skip
 
 
 def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, int]:

@@ -20,13 +20,9 @@ from testbed.server.mechanisms.mechanism import (
 from tests.server.mechanisms.scenario import PUBLISHED_QUEUES
 
 BEFORE = {
-    SOMAXCONN: "4096",
-    MAX_SYN_BACKLOG: "128",
-    SYNCOOKIES: "1",
-    ABORT_ON_OVERFLOW: "0",
-    OVERLOAD: "0",
-    ACCEPT_LIMIT: "0",
-}
+    SOMAXCONN: "4096", MAX_SYN_BACKLOG: "128", SYNCOOKIES: "1", ABORT_ON_OVERFLOW: "0",
+    OVERLOAD: "0", ACCEPT_LIMIT: "0",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,13 +47,9 @@ def test_a_patched_kernel_is_told_by_sysctls_and_then_as_before() -> None:
     with apply_management(namespace, "s0", 80, management, PUBLISHED_QUEUES) as applied:
         assert (applied.by, applied.backlog, applied.attached) == ("kernel", 1024, None)
         assert namespace.values == {
-            SOMAXCONN: "1024",
-            MAX_SYN_BACKLOG: "2048",
-            SYNCOOKIES: "0",
-            ABORT_ON_OVERFLOW: "1",
-            OVERLOAD: str(int(Mode.RST_SYN | Mode.YOUNG)),
-            ACCEPT_LIMIT: "128",
-        }
+            SOMAXCONN: "1024", MAX_SYN_BACKLOG: "2048", SYNCOOKIES: "0", ABORT_ON_OVERFLOW: "1",
+            OVERLOAD: str(int(Mode.RST_SYN | Mode.YOUNG)), ACCEPT_LIMIT: "128",
+        }  # fmt: skip
     assert namespace.values == BEFORE
 
 
