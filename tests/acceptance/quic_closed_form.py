@@ -116,11 +116,8 @@ def read_fetch(packets: Sequence[Packet], window: VisitWindow) -> tuple[Datagram
         tuple(p.ip_bytes for p in each)
         for each in (hello, full, answer, inside, [p for p in handshake if p not in full])
     )
-    return (
-        Datagrams(hellos, flights, answers, response, others),
-        hellos.count(hellos[0]),
-        (inside[-1].at_ns - hello[0].at_ns) / 1e6,
-    )
+    return (Datagrams(hellos, flights, answers, response, others), hellos.count(hellos[0]),
+            (inside[-1].at_ns - hello[0].at_ns) / 1e6)  # fmt: skip
 
 
 def _is_long(packet: Packet) -> bool:

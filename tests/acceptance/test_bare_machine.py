@@ -77,13 +77,11 @@ def test_the_same_bits_without_anything(tmp_path: Path) -> None:
     keep_what_takes_long(home)
     for path in (home, *home.rglob("*")):
         os.chown(path, USER, USER, follow_symlinks=False)
-    argv = (
-        *("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)),
-        *("HOME=/home/somebody", "PATH=/bin", "PIP_CERT=/home/somebody/authorities.crt"),
-        f"FIRSTFLIGHT_DEBIAN_MIRROR={debian_archives()['debian']}",
-        *("/home/somebody/tree/run.sh", "run", "/home/somebody/tree/configs/nightly.toml", "-o",
-          "/home/somebody/ran"),
-    )  # fmt: skip
+    argv = (*("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)),
+            *("HOME=/home/somebody", "PATH=/bin", "PIP_CERT=/home/somebody/authorities.crt"),
+            f"FIRSTFLIGHT_DEBIAN_MIRROR={debian_archives()['debian']}",
+            *("/home/somebody/tree/run.sh", "run", "/home/somebody/tree/configs/nightly.toml", "-o",
+              "/home/somebody/ran"))  # fmt: skip
     environment = {"PATH": os.environ["PATH"], "USER_ID": str(USER)}
     done = proc.run(argv, env=environment, check=False, timeout_s=900)
     assert done.returncode == 0, done.stderr[-3000:]

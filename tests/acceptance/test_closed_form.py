@@ -40,12 +40,11 @@ def read_exchange(pcap: Path) -> tuple[float, Packets]:
 
 def test_an_exchange_ends_with_the_servers_last_data(tmp_path: Path) -> None:
     path = tmp_path / "client.pcap"
-    write_capture(
-        path,
-        [Sent(0, "client", SYN), Sent(1_000_000, "server", SYN | ACK),
-         Sent(1_000_001, "client", ACK, data=b"GET"), Sent(2_000_000, "server", ACK),
-         Sent(3_000_007, "server", ACK, data=b"answer"), Sent(9_000_000, "server", ACK | FIN)],
-    )  # fmt: skip
+    write_capture(path,
+                  [Sent(0, "client", SYN), Sent(1_000_000, "server", SYN | ACK),
+                   Sent(1_000_001, "client", ACK, data=b"GET"), Sent(2_000_000, "server", ACK),
+                   Sent(3_000_007, "server", ACK, data=b"answer"),
+                   Sent(9_000_000, "server", ACK | FIN)])  # fmt: skip
     took_ms, sizes = read_exchange(path)
     assert took_ms == 3.000007
     assert sizes.up == (40, 43)

@@ -191,11 +191,8 @@ def test_a_larger_window_on_a_lossy_link(house: House, plant: Plant, loss_pct: f
     knobs = {"page": FILE, "client": "graph", "loss_pct": loss_pct, "rtt_ms": 100}
     house.take(FILE)
     assert house.run(**knobs).code == EXIT_OK
-    plant(
-        "lab/tcp.py",
-        '{"initcwnd": spec.initcwnd_segments}',
-        '{"initcwnd": spec.initcwnd_segments + 1}',
-    )
+    plant("lab/tcp.py", '{"initcwnd": spec.initcwnd_segments}',
+          '{"initcwnd": spec.initcwnd_segments + 1}')  # fmt: skip
     plant("lab/tcp.py", 'str(_read_metrics(state, "server").get("initcwnd"))', '"10"')
     ran = house.run(**knobs)
     assert ran.code == EXIT_OUT_OF_TOLERANCE

@@ -305,14 +305,13 @@ def test_a_host_of_neighbours_that_changes(
 
 def test_a_way_around_the_line(house: House, plant: Plant) -> None:
     """The neighbour's packets reach their end, and no packet of the line is missing."""
-    plant(
-        "lab/neighbour_hosts.py", "        yield topology\n",
-        "        from testbed.base import proc\n"
-        "        with topology.role('neighbour').entered():\n"
-        "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
-        "                      'netns', topology.role('remote').name))\n"
-        "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n" "        yield topology\n",
-    )  # fmt: skip
+    plant("lab/neighbour_hosts.py", "        yield topology\n",
+          "        from testbed.base import proc\n"
+          "        with topology.role('neighbour').entered():\n"
+          "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
+          "                      'netns', topology.role('remote').name))\n"
+          "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n"
+          "        yield topology\n")  # fmt: skip
     assert_refused(
         house.run(**LINE, traffic=UP), "lab_mismatch", "neighbour: there is another device, x0"
     )

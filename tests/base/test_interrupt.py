@@ -68,11 +68,14 @@ def test_a_signal_in_the_middle_of_exec_gives_the_status_too(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     (tmp_path / "program.py").write_text(
-        "import os, sys\n" "from testbed.base.interrupt import raising\n" "try:\n"
+        "import os, sys\n"
+        "from testbed.base.interrupt import raising\n"
+        "try:\n"
         "    with raising():\n"
         f"        exec('os.kill(os.getpid(), {number:d}); [None for _ in range(1000)]')\n"
-        "except KeyboardInterrupt:\n" "    sys.exit(130)\n"
-    )  # fmt: skip
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
     # As a module, which is how the program starts: then CPython looks at the end.
     done = proc.run((sys.executable, "-P", "-m", "program"), env=environment, check=False)

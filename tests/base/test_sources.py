@@ -32,12 +32,14 @@ def test_imports_in_functions_and_registries_count_but_not_those_for_types() -> 
 
 def test_all_that_python_loads_is_found(tmp_path: Path) -> None:
     program = (
-        "import sys\n" f"sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
-        f"for name in {HERE!r}: __import__(name)\n" "from testbed.client import CLIENTS\n"
+        "import sys\n"
+        f"sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+        f"for name in {HERE!r}: __import__(name)\n"
+        "from testbed.client import CLIENTS\n"
         "[CLIENTS[name] for name in CLIENTS]\n"
         "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
         "print(*files, sep='\\n')\n"
-    )  # fmt: skip
+    )
     # The Python of guests and enclosures, which has mininet.
     loaded = proc.run(("/usr/bin/python3", "-I", "-c", program), timeout_s=60).stdout.splitlines()
     assert loaded

@@ -179,11 +179,9 @@ def conversation(*early: bytes, accepted: bool = True) -> Made:
     said = hello(*offers)
     first = long("initial", 0, crypto(said[40:], 40), by_client=True)
     made.add(first, by_client=True)  # its halves come in another order
-    made.add(
-        long("initial", 1, crypto(said[:40]), by_client=True),
-        *(long("0-rtt", at, frame, by_client=True) for at, frame in enumerate(early)),
-        by_client=True,
-    )
+    made.add(long("initial", 1, crypto(said[:40]), by_client=True),
+             *(long("0-rtt", at, frame, by_client=True) for at, frame in enumerate(early)),
+             by_client=True)  # fmt: skip
     told = answer(TLS13, CHOSEN, *([(41, b"\0\0")] if early else []))
     extensions = [(16, b"\0\x03\x02h3"), *([(42, b"")] if early and accepted else [])]
     made.add(

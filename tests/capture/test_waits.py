@@ -37,10 +37,8 @@ class Load(Capture):
 
     def waits(self, folder: Path, client: int = 0, server: int = 0) -> Waits:
         """What is read of it if the kernels counted so many time-outs."""
-        counters = {
-            "client": {"TcpExtTCPTimeouts": client},
-            "server": {"TcpExtTCPTimeouts": server},
-        }
+        counters = {"client": {"TcpExtTCPTimeouts": client},
+                    "server": {"TcpExtTCPTimeouts": server}}  # fmt: skip
         return read_waits(self.read(folder), self.flows(folder), counters)
 
 

@@ -167,10 +167,8 @@ def test_what_did_not_take_is_named(tag: str) -> None:
         rotate_key(topology)
         state = read_state(topology)
     values, errors = read_knobs(state, asked)
-    assert sorted(errors) == [
-        "client: net.ipv4.tcp_fastopen is '1', asked was '3'",
-        "client: net.ipv4.tcp_sack is '0', asked was '1'",
-    ]
+    assert sorted(errors) == ["client: net.ipv4.tcp_fastopen is '1', asked was '3'",
+                              "client: net.ipv4.tcp_sack is '0', asked was '1'"]  # fmt: skip
     assert (values["client.net.ipv4.tcp_fastopen"], values["server.initcwnd_segments"]) == (
         "1",
         "10",

@@ -7,9 +7,8 @@ from testbed.lab.rtnetlink import attributes, number_of, text_of
 
 
 def test_attributes_have_the_numbers_of_the_kernel() -> None:
-    asked: dict[str, int | str] = {
-        "congctl": "reno", "quickack": 1, "initrwnd": 20, "initcwnd": 3, "rto_min_ms": 50,
-    }  # fmt: skip
+    asked: dict[str, int | str] = {"congctl": "reno", "quickack": 1, "initrwnd": 20, "initcwnd": 3,
+                                   "rto_min_ms": 50}  # fmt: skip
     found = attributes(encode_metrics(asked))
     # RTAX_LOCK, _INITCWND, _RTO_MIN, _INITRWND, _QUICKACK, _CC_ALGO of rtnetlink.h, in order
     assert list(found) == [1, 11, 13, 14, 15, 16]

@@ -86,9 +86,7 @@ def test_a_link_that_was_replaced() -> None:
 
 
 def test_what_is_inside_the_link() -> None:
-    counters = {
-        "near": {"n0": Device(10, 7, 0), "n1": Device(7, 9, 0)},
-        "far": {"f1": Device(8, 8, 0)},
-    }
+    counters = {"near": {"n0": Device(10, 7, 0), "n1": Device(7, 9, 0)},
+                "far": {"f1": Device(8, 8, 0)}}  # fmt: skip
     assert count_inside(counters) == 3
     assert count_inside({"near": {}, "far": {}}) == 0

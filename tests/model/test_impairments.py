@@ -80,11 +80,9 @@ def test_the_phases_of_a_load() -> None:
     found = [
         (p.at_ns, p.down, p.spec.rtt_ms, p.spec.down_kbit, p.spec.up_kbit) for p in phases(spec)
     ]
-    assert found == [
-        (0, False, 20.0, 4000, 256), (250_000_000, True, 20.0, 4000, 256),
-        (750_000_000, False, 20.0, 4000, 256), (1_000_001_000, False, 80.5, 1000, 256),
-        (3_000_000_000, False, 80.5, 1000, 64),
-    ]  # fmt: skip
+    assert found == [(0, False, 20.0, 4000, 256), (250_000_000, True, 20.0, 4000, 256),
+                     (750_000_000, False, 20.0, 4000, 256), (1_000_001_000, False, 80.5, 1000, 256),
+                     (3_000_000_000, False, 80.5, 1000, 64)]  # fmt: skip
     quick = fastest(replace(spec, delay_jitter_ms=3.0))
     assert (quick.rtt_ms, quick.down_kbit, quick.up_kbit, quick.changes) == (14.0, 4000, 256, "")
     assert not is_drawn(quick)

@@ -91,12 +91,9 @@ def test_a_trial_without_settings_has_the_id_that_it_had_before_there_were_any()
 
 
 def test_each_setting_has_an_id_of_its_own() -> None:
-    specs = [
-        TcpSpec(),
-        *(TcpSpec(sysctl={name: 1}) for name in ("tcp_sack", "client.tcp_sack", "tcp_dsack")),
-        TcpSpec(sysctl={"tcp_sack": 0}),
-        TcpSpec(route={"quickack": 1}),
-    ]
+    specs = [TcpSpec(),
+             *(TcpSpec(sysctl={name: 1}) for name in ("tcp_sack", "client.tcp_sack", "tcp_dsack")),
+             TcpSpec(sysctl={"tcp_sack": 0}), TcpSpec(route={"quickack": 1})]  # fmt: skip
     trials = [Trial(Condition("p", "graph", tcp=tcp), 0, 0, "virtual", "7.3") for tcp in specs]
     assert len({trial.id for trial in trials}) == len(specs)
 

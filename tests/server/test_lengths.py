@@ -33,16 +33,14 @@ def received(transfer_bytes: int | None, status: int = 200, url: str = URL) -> P
 def page(folder: Path) -> tuple[Entry, ...]:
     """Responses of every kind that lengths are reported apart by."""
     html, moved = (("Content-Type", "text/html"),), (("Location", "/a"), ("Cache-Control", "no"))
-    return (
-        make_entry("/a", b"a" * 1000, folder),
-        make_entry("/natural", b"b" * 300, folder, headers_size=None, headers=html),
-        make_entry("/moved", b"c" * 65, folder, status=302, headers=moved, headers_size=None),
-        make_entry("/none", status=204, headers=(), headers_size=None),
-        make_entry("/same", status=304, headers=(), headers_size=None, body_size=500),
-        make_entry("/empty"),
-        make_entry("/post", b"d" * 20, folder, method="POST", request_body_size=3),
-        make_entry("/broken", b"e" * 50, folder, status=500),
-    )
+    return (make_entry("/a", b"a" * 1000, folder),
+            make_entry("/natural", b"b" * 300, folder, headers_size=None, headers=html),
+            make_entry("/moved", b"c" * 65, folder, status=302, headers=moved, headers_size=None),
+            make_entry("/none", status=204, headers=(), headers_size=None),
+            make_entry("/same", status=304, headers=(), headers_size=None, body_size=500),
+            make_entry("/empty"),
+            make_entry("/post", b"d" * 20, folder, method="POST", request_body_size=3),
+            make_entry("/broken", b"e" * 50, folder, status=500))  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [None, 1, 3])

@@ -34,16 +34,14 @@ BODIES = {
 
 def har_entry(number: int, url: str, body: str, size: int) -> dict[str, Any]:
     mime = "text/javascript" if ".js" in url else "text/html"
-    return {
-        "request": {"method": "GET", "url": url, "bodySize": 0},
-        "response": {"status": 200, "httpVersion": "h2" if IMG in url else "HTTP/1.1",
-                     "headers": [{"name": "Content-Type", "value": mime}],
-                     "content": {"size": size, "mimeType": mime}, "redirectURL": "",
-                     "headersSize": -1, "bodySize": size},
-        "_id": str(number), "_body": body, "_parent": None, "_carrier": None,
-        "_how": "root" if number == 0 else "parser", "_gap_ms": None, "_start_ms": None,
-        "_dur_ms": None, "_depth": 0, "_after_load": False,
-    }  # fmt: skip
+    return {"request": {"method": "GET", "url": url, "bodySize": 0},
+            "response": {"status": 200, "httpVersion": "h2" if IMG in url else "HTTP/1.1",
+                         "headers": [{"name": "Content-Type", "value": mime}],
+                         "content": {"size": size, "mimeType": mime}, "redirectURL": "",
+                         "headersSize": -1, "bodySize": size},
+            "_id": str(number), "_body": body, "_parent": None, "_carrier": None,
+            "_how": "root" if number == 0 else "parser", "_gap_ms": None, "_start_ms": None,
+            "_dur_ms": None, "_depth": 0, "_after_load": False}  # fmt: skip
 
 
 def build(folder: Path, urls: tuple[str, ...] = tuple(BODIES)) -> Path:
@@ -175,7 +173,6 @@ def test_rules_name_every_origin_and_nothing_else() -> None:
         (Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
          Listener("a.test", ("127.0.0.1",), 443, True, True, 8002))
     )  # fmt: skip
-    assert rules == (
-        "MAP a.test:80 127.0.0.1:8001", "MAP a.test:443 127.0.0.1:8002", "MAP * ~NOTFOUND",
-    )  # fmt: skip
+    assert rules == ("MAP a.test:80 127.0.0.1:8001", "MAP a.test:443 127.0.0.1:8002",
+                     "MAP * ~NOTFOUND")  # fmt: skip
     assert not any(re.search(r"[,\"]", rule) for rule in rules)

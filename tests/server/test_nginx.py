@@ -118,11 +118,9 @@ def test_a_head_of_unknown_size_is_not_padded() -> None:
 
 def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        configure(
-            make_entry(status=199), make_entry("/small", headers_size=20),
-            make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
-            make_entry("/" + "u" * 4000), make_entry("/fine"),
-        )  # fmt: skip
+        configure(make_entry(status=199), make_entry("/small", headers_size=20),
+                  make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
+                  make_entry("/" + "u" * 4000), make_entry("/fine"))  # fmt: skip
     problems = caught.value.problems
     assert len(problems) == 6
     for problem, part in zip(

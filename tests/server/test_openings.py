@@ -85,9 +85,8 @@ def test_requests_come_as_early_data_where_it_is_taken(
     kept = tmp_path / "session"
     with on_loopback(tmp_path, secure("/", b"body", tmp_path), terms=terms) as site:
         (bound,) = (each.bound_port for each in site.listeners if each.port == 443)
-        argv: tuple[str, ...] = (
-            "openssl", "s_client", "-connect", f"127.0.0.1:{bound}", "-servername", HOST,
-        )  # fmt: skip
+        argv: tuple[str, ...] = ("openssl", "s_client", "-connect", f"127.0.0.1:{bound}",
+                                 "-servername", HOST)  # fmt: skip
         argv += ("-tls1_3", "-quiet", "-CAfile", str(tls / "authority.pem"))
         proc.run((*argv, "-sess_out", str(kept)), stdin=text)
         again = ("-sess_in", str(kept), "-early_data", str(request))

@@ -85,9 +85,8 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
         secure("/again", b"", tmp_path, status=304),
         secure("/again", b"full", tmp_path),
     )
-    words: tuple[str, ...] = (
-        "GET /", "HEAD /", "GET /a.css?v=123", "GET /a.css?v=124", "GET /again", "GET /none",
-    )  # fmt: skip
+    words: tuple[str, ...] = ("GET /", "HEAD /", "GET /a.css?v=123", "GET /a.css?v=124",
+                              "GET /again", "GET /none")  # fmt: skip
     words += ("GET /again conditional", "GET /a.css?v=99 conditional")
     site = Asked(tmp_path, entries, ServerOptions(tls=tls, program=python), *words)
     page, head, style, near, full, miss, again, other = site.answers

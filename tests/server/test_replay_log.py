@@ -18,12 +18,11 @@ ANSWERS = {"//0": "GET http://a.test/", "//1": "POST http://a.test/p?x=1"}
 
 
 def line(**changes: Any) -> bytes:
-    seen = {
-        "match": "exact", "request": "GET / HTTP/1.1", "scheme": "http", "host": "a.test",
-        "uri": "/", "answer": "//0", "status": 200, "bytes": 300, "body": 100, "complete": "OK",
-        "connection": "7", "number": 1, "upgrade": "", "client": "10.0.0.2:40000",
-        "server": "10.10.0.1:80", "asked": "keep-alive", "resumed": "", "group": "", "early": "",
-    }  # fmt: skip
+    seen = {"match": "exact", "request": "GET / HTTP/1.1", "scheme": "http", "host": "a.test",
+            "uri": "/", "answer": "//0", "status": 200, "bytes": 300, "body": 100, "complete": "OK",
+            "connection": "7", "number": 1, "upgrade": "", "client": "10.0.0.2:40000",
+            "server": "10.10.0.1:80", "asked": "keep-alive", "resumed": "", "group": "",
+            "early": ""}  # fmt: skip
     return json.dumps(seen | changes).encode() + b"\n"
 
 

@@ -57,10 +57,8 @@ def test_commands_go_out_together_and_answers_come_in_any_order(ends: tuple[DevT
     end.tell({"id": 2, "result": {"b": 2}}, {"id": 1, "result": {"a": 1}})
     answers = devtools.ask(soon(), ("A.one", {"x": 1}), ("A.two", None), session="s")
     assert answers == [{"a": 1}, {"b": 2}]
-    assert end.read() == [
-        {"id": 1, "method": "A.one", "params": {"x": 1}, "sessionId": "s"},
-        {"id": 2, "method": "A.two", "params": {}, "sessionId": "s"},
-    ]
+    assert end.read() == [{"id": 1, "method": "A.one", "params": {"x": 1}, "sessionId": "s"},
+                          {"id": 2, "method": "A.two", "params": {}, "sessionId": "s"}]  # fmt: skip
 
 
 def test_events_wait_until_they_are_taken(ends: tuple[DevTools, End]) -> None:

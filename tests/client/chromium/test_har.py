@@ -76,14 +76,12 @@ def entries(tmp_path: Path) -> Any:
 
 
 def test_a_whole_entry(entries: Any) -> None:
-    (entry,) = entries(
-        asked("1", PIXEL, 100.0), as_sent("1"), as_came("1"), replied("1", 100.3),
-        told("dataReceived", "1", 100.35, dataLength=70, encodedDataLength=50),
-        told("resourceChangedPriority", "1", 100.36, newPriority="High"),
-        told("dataReceived", "1", 100.4, dataLength=30, encodedDataLength=10),
-        {"method": "Page.domContentEventFired", "params": {"timestamp": 100.45}},
-        finished("1", 100.5, len(HEAD) + 60),
-    )  # fmt: skip
+    (entry,) = entries(asked("1", PIXEL, 100.0), as_sent("1"), as_came("1"), replied("1", 100.3),
+                       told("dataReceived", "1", 100.35, dataLength=70, encodedDataLength=50),
+                       told("resourceChangedPriority", "1", 100.36, newPriority="High"),
+                       told("dataReceived", "1", 100.4, dataLength=30, encodedDataLength=10),
+                       {"method": "Page.domContentEventFired", "params": {"timestamp": 100.45}},
+                       finished("1", 100.5, len(HEAD) + 60))  # fmt: skip
     detail = json.loads(entry.pop("_initiator_detail"))
     assert detail["stack"] == {
         "callFrames": [{"url": ROOT, "lineNumber": 4, "columnNumber": 9, "scriptId": "0",
@@ -164,12 +162,9 @@ def test_over_http2_the_heads_have_no_size_in_bytes(entries: Any) -> None:
 def test_what_was_posted(entries: Any) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     note = {"Content-Type": "text/plain"}
-    one, two = entries(
-        asked("1", ROOT, 100.0, request={"headers": form, "postData": "a=1&b="}),
-        asked("2", ROOT, 100.0, request={"headers": note, "postData": "hello"}),
-        replied("1", 100.3),
-        replied("2", 100.3),
-    )
+    one, two = entries(asked("1", ROOT, 100.0, request={"headers": form, "postData": "a=1&b="}),
+                       asked("2", ROOT, 100.0, request={"headers": note, "postData": "hello"}),
+                       replied("1", 100.3), replied("2", 100.3))  # fmt: skip
     assert one["request"]["postData"]["params"] == pairs(("a", "1"), ("b", ""))
     assert (two["request"]["postData"]["text"], two["request"]["bodySize"]) == ("hello", 5)
 
@@ -197,8 +192,6 @@ def test_what_is_not_complete_is_an_entry_without_a_status(entries: Any) -> None
 
 def test_entries_are_in_the_order_of_their_starts(entries: Any) -> None:
     late = TIMING | {"requestTime": 100.5}
-    found = entries(
-        asked("1", ROOT, 100.0), asked("2", PIXEL, 100.1), replied("1", 100.9, timing=late),
-        replied("2", 100.9),
-    )  # fmt: skip
+    found = entries(asked("1", ROOT, 100.0), asked("2", PIXEL, 100.1),
+                    replied("1", 100.9, timing=late), replied("2", 100.9))  # fmt: skip
     assert [entry["request"]["url"] for entry in found] == [PIXEL, ROOT]

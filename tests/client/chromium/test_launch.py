@@ -31,10 +31,9 @@ def order(tmp_path: Path) -> LoadOrder:
     (tmp_path / "bundle" / "native" / "tfo.so").touch()
     for name in ("scratch", "out"):
         (tmp_path / name).mkdir()
-    return LoadOrder(
-        archive=site.archive(), prefix=(), tfo=False, think_time="none", bundle=tmp_path / "bundle",
-        scratch=tmp_path / "scratch", out=tmp_path / "out", timeout_s=20.0,
-    )  # fmt: skip
+    return LoadOrder(archive=site.archive(), prefix=(), tfo=False, think_time="none",
+                     bundle=tmp_path / "bundle", scratch=tmp_path / "scratch", out=tmp_path / "out",
+                     timeout_s=20.0)  # fmt: skip
 
 
 def load(order: LoadOrder, way: str) -> PageLoad:

@@ -22,10 +22,8 @@ ROOT = "http://www.page.test/"
 
 @pytest.fixture
 def order(site: Site, tmp_path: Path) -> LoadOrder:
-    return LoadOrder(
-        archive=site.archive(), prefix=(), tfo=True, think_time="none", bundle=tmp_path,
-        scratch=tmp_path, out=tmp_path, timeout_s=1.0,
-    )  # fmt: skip
+    return LoadOrder(archive=site.archive(), prefix=(), tfo=True, think_time="none",
+                     bundle=tmp_path, scratch=tmp_path, out=tmp_path, timeout_s=1.0)  # fmt: skip
 
 
 def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:

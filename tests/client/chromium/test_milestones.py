@@ -10,9 +10,8 @@ from testbed.client.chromium.milestones import add_up_shifts, milestones_of
 def test_a_page_that_shows_something() -> None:
     paints = {"first-paint": 80.0, "first-contentful-paint": 84.0}
     seen = {"paints": paints, "largest": [84.0, 120.5], "shifts": [[90.0, 0.25]]}
-    assert milestones_of(seen, 40.5) == {
-        "ttfb_ms": 40.5, "fp_ms": 80.0, "fcp_ms": 84.0, "lcp_ms": 120.5, "cls": 0.25,
-    }  # fmt: skip
+    assert milestones_of(seen, 40.5) == {"ttfb_ms": 40.5, "fp_ms": 80.0, "fcp_ms": 84.0,
+                                         "lcp_ms": 120.5, "cls": 0.25}  # fmt: skip
 
 
 def test_an_empty_page_paints_nothing_and_does_not_shift() -> None:

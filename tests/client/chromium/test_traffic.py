@@ -12,10 +12,8 @@ ROOT = "http://www.page.test/"
 
 
 def sent(number: str, url: str, at: float, **more: Any) -> dict[str, Any]:
-    params = {
-        "requestId": number, "timestamp": at, "request": {"url": url, "method": "GET"},
-        "initiator": {"type": "parser", "url": ROOT}, "type": "Image",
-    }  # fmt: skip
+    params = {"requestId": number, "timestamp": at, "request": {"url": url, "method": "GET"},
+              "initiator": {"type": "parser", "url": ROOT}, "type": "Image"}  # fmt: skip
     return {"method": "Network.requestWillBeSent", "params": params | more}
 
 

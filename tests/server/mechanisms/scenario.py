@@ -287,12 +287,10 @@ def observe(
             counted = applied.attached.read_counters() if applied.attached else {}
         after = state_of(server)
     packets = read_capture(pcap).packets
-    return {
-        "by": applied.by, "conversations": conversations(packets), "outcomes": run.outcomes,
-        "counters": run.counters, "program": counted,
-        "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
-        "undone": before == after,
-    }  # fmt: skip
+    return {"by": applied.by, "conversations": conversations(packets), "outcomes": run.outcomes,
+            "counters": run.counters, "program": counted,
+            "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
+            "undone": before == after}  # fmt: skip
 
 
 def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, int]:
@@ -316,8 +314,6 @@ def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, in
                 if flags & SYN:
                     crafted.send(port, ACK, 1001, seq + 1)
             then = crafted.read()
-    return {
-        "answered": sum(flags == SYN | ACK for flags, _ in first.values()),
-        "refused": sum(flags == RST | ACK for flags, _ in first.values()),
-        "reset": sum(flags == RST for flags, _ in then.values()),
-    }
+    return {"answered": sum(flags == SYN | ACK for flags, _ in first.values()),
+            "refused": sum(flags == RST | ACK for flags, _ in first.values()),
+            "reset": sum(flags == RST for flags, _ in then.values())}  # fmt: skip
