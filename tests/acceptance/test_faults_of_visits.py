@@ -14,7 +14,7 @@ import pytest
 from testbed.base.errors import EXIT_OK
 from testbed.model import Condition
 from tests.acceptance.altered import Alter, Done, Seen
-from tests.acceptance.house import House, Plant, assert_ok, assert_refused
+from tests.acceptance.house import House, Plant, assert_bad, assert_ok, assert_refused
 from tests.measured import load_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -177,9 +177,7 @@ def test_without_a_fault_it_is_proven(loads: dict[int, Done], idle_s: int, tmp_p
 def test_what_a_browser_says(
     loads: dict[int, Done], idle_s: int, alter: Alter, says: str, tmp_path: Path
 ) -> None:
-    record = loads[idle_s].judge(alter, tmp_path)
-    assert record.outcome == "unproven"
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_bad(loads[idle_s].judge(alter, tmp_path), says, "unproven")
 
 
 VISIT = "client/chromium/visit.py"

@@ -13,9 +13,9 @@ import pytest
 
 from testbed.base.errors import EXIT_OK
 from testbed.capture.packets import read_capture
-from testbed.model import CAPTURE_FILE, HAR_FILE, VISIT_HARS, Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, VISIT_HARS
 from tests.acceptance.altered import Done
-from tests.acceptance.house import House, Ran, assert_ok
+from tests.acceptance.house import House, Ran, assert_bad, assert_ok
 from tests.capture.packets import write_frames
 from tests.measured import load_of
 
@@ -93,10 +93,4 @@ def test_what_was_captured(
         if (at_ns := change(packet.at_ns, load.began_ns)) is not None
     ]
     write_frames(capture, frames)
-    assert_unproven(replace(done, folder=folder).judge(lambda _: None, tmp_path), says)
-
-
-def assert_unproven(record: Record, says: str) -> None:
-    """The visits prove no number, and the reason names the fault."""
-    assert record.outcome == "unproven"
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_bad(replace(done, folder=folder).judge(lambda _: None, tmp_path), says, "unproven")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from testbed.base.errors import EXIT_CONFIGURATION
 from testbed.model import CAPTURE_FILE, Record
 from tests.acceptance.altered import Alter, Done, given, without
-from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
+from tests.acceptance.house import House, Plant, Ran, assert_bad, assert_ok, assert_refused
 
 pytestmark = pytest.mark.guest
 
@@ -79,7 +78,7 @@ def test_a_black_hole_ends_a_load_without_a_remedy(house: House) -> None:
     assert (record.outcome, "not complete in 120 s" in str(record.reason)) == ("timeout", True)
 
 
-PATH_MTU, WIRE = "lab/path_mtu.py", "wire/path_mtu.py"
+PATH_MTU = "lab/path_mtu.py"
 ASKED = 'if spec.path_mtu_discovery == "black-hole":\n                order'
 FAULTS: dict[str, tuple[dict[str, Any], tuple[tuple[str, str], ...], str]] = {
     "another path MTU": (
@@ -151,28 +150,16 @@ def done(house: House) -> Done:
 def test_an_altered_reading_prints_no_number(
     done: Done, alter: Alter, says: str, tmp_path: Path
 ) -> None:
-    record = done.judge(alter, tmp_path)
-    assert record.outcome in ("lab_mismatch", "unproven")
-    assert says in str(record.reason)
+    assert_bad(done.judge(alter, tmp_path), says, "lab_mismatch", "unproven")
 
 
-def test_what_cannot_be_is_refused_at_once(
-    house: House, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = house.folder / "wrong.toml"
-    config.write_text(
-        f'page = "{PAGE}"\nclient = "graph"\ntraffic = "bulk up"\n[link]\npath_mtu_bytes = 1600\n'
-    )
-    assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
-    said = capsys.readouterr().err
+def test_what_cannot_be_is_refused_at_once(house: House) -> None:
+    page = f'page = "{PAGE}"\nclient = "graph"\n'
+    said = house.refused(f'{page}traffic = "bulk up"\n[link]\npath_mtu_bytes = 1600\n')
     assert "wrong.toml:5: link.path_mtu_bytes: 1600 is more than an end sends" in said
     assert "leave it out, or traffic" in said
-    config.write_text(
-        f'page = "{PAGE}"\nclient = "graph"\n[link]\npath_mtu_bytes = 1400\n'
-        "[tcp.sysctl.server]\nip_no_pmtu_disc = 1\n"
-    )
-    assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
-    assert "pieces prove nothing" in capsys.readouterr().err
+    fragments = "[link]\npath_mtu_bytes = 1400\n[tcp.sysctl.server]\nip_no_pmtu_disc = 1\n"
+    assert "pieces prove nothing" in house.refused(page + fragments)
 
 
 def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
