@@ -5,10 +5,13 @@ Source: http://www.softwareishard.com/blog/har-12-spec/
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from testbed.model import PageLoad
 
 Time = Annotated[float, Field(ge=0)]
 TimeOrUnknown = Annotated[float, Field(ge=-1)]
@@ -153,3 +156,7 @@ class Har(Part):
     """A HAR file."""
 
     log: Log
+
+
+Load = Callable[..., tuple[PageLoad, Har]]
+"""Loads a site by a client of a name."""

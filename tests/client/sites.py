@@ -57,20 +57,15 @@ class Site:
         bodies = {_https(u): b.replace(b"http://", b"https://") for u, b in self.bodies.items()}
         entries = [
             dataclasses.replace(
-                entry,
-                url=_https(entry.url),
-                scheme="https",
-                port=443,
-                protocol=protocol,
+                entry, url=_https(entry.url), scheme="https", port=443, protocol=protocol,
                 headers=tuple((name, _https(value)) for name, value in entry.headers),
-                body=_named(bodies[_https(entry.url)]),
-                body_size=len(bodies[_https(entry.url)]),
-                location=_https(entry.location) if entry.location else None,
-                parent=_https(entry.parent) if entry.parent else None,
-                carrier=_https(entry.carrier) if entry.carrier else None,
+                body=_named(bodies[_https(entry.url)]), body_size=len(bodies[_https(entry.url)]),
+                location=entry.location and _https(entry.location),
+                parent=entry.parent and _https(entry.parent),
+                carrier=entry.carrier and _https(entry.carrier),
             )
             for entry in self.entries
-        ]
+        ]  # fmt: skip
         return Site(_https(self.root), entries, bodies)
 
     def archive(self) -> Archive:

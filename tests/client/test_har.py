@@ -23,10 +23,8 @@ def test_the_least_and_the_most_that_a_client_may_know(tmp_path: Path) -> None:
     write_har(path, load, "http://a.test/", 1_700_000_000.0, [least, most])
     log = Har.model_validate_json(path.read_text("utf-8")).log
     first, second = log.entries
-    assert [(pair.name, pair.value) for pair in first.request.queryString] == [
-        ("x", "1"),
-        ("y", ""),
-    ]
+    query = [(pair.name, pair.value) for pair in first.request.queryString]
+    assert query == [("x", "1"), ("y", "")]
     assert (first.time, second.time) == (2.5, 3.0)
     assert second.response.redirectURL == "/there"
     assert second.connection == "7"

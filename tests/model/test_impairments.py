@@ -88,6 +88,12 @@ def test_the_phases_of_a_load() -> None:
     assert not is_drawn(quick)
 
 
+BESIDE_A_HOP = {
+    "trace_up": "x", "changes": "at 1 s: rtt_ms 9", "path_mtu_bytes": 1400, "corrupt_pct": 1.0,
+    "delay_jitter_ms": 1.0, "gso": True, "ip": "6",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("knobs", "knob", "says"),
     [
@@ -101,18 +107,11 @@ def test_the_phases_of_a_load() -> None:
         ({"changes": "at 0 s: rtt_ms 40"}, "changes", "allowed: times above 0 in their order"),
         ({"changes": "at 1 s: down for 0 s"}, "changes", "at 1 s begins before what is there"),
         ({"changes": "at 1 s: down for 2 s; at 2 s: rtt_ms 4"}, "changes", "without overlap"),
-        (
-            {"changes": "at 9 s: down for 1.5 s"},
-            "changes",
-            "over after 10.5 s, and a load is given",
-        ),
+        ({"changes": "at 9 s: down for 1.5 s"}, "changes", "over after 10.5 s, and a load is"),
         ({"changes": "at 1 s: rtt_ms 0"}, "changes", "rtt_ms 0; allowed: above 0 to 60000"),
         ({"changes": "at 1 s: up_kbit 99999999"}, "changes", "up_kbit 1e+08; allowed"),
-        (
-            {"changes": "at 1 s: rtt_ms 4", "delay_jitter_ms": 5.0},
-            "changes",
-            "the delay of 2 ms that a way has at 1 s",
-        ),
+        ({"changes": "at 1 s: rtt_ms 4", "delay_jitter_ms": 5.0}, "changes",
+         "the delay of 2 ms that a way has at 1 s"),
         ({"changes": "at 1 s: rtt_ms 4", "delay_up_ms": 5.0}, "changes", "and rtt_ms at 1 s 4 ms"),
         ({"changes": "at 1 s: rtt_ms 4", "qdisc": "pfifo limit 9"}, "changes", "resizes the queue"),
         ({"path_mtu_bytes": 1400, "corrupt_pct": 1.0}, "path_mtu_bytes", "or corrupt_pct"),
@@ -121,30 +120,14 @@ def test_the_phases_of_a_load() -> None:
         ({"path_mtu_discovery": "black-hole"}, "path_mtu_discovery", "set link.path_mtu_bytes"),
         ({"ip": "6", "mtu_bytes": 1279}, "ip", "no link.mtu_bytes below 1280"),
         ({"ip": "dual", "corrupt_pct": 1.0}, "corrupt_pct", "seen over IPv4 alone"),
-        *(
-            ({"trace_up": "lte-drive-up", name: value}, name, "leave one of the two out")
-            for name, value in {"delay_jitter_ms": 1.0, "reorder_pct": 1.0}.items()
-        ),
-        *(
-            ({hop: "x", name: value}, hop, f"a last hop has no {name} beside it")
-            for hop in ("hop_down", "hop_up")
-            for name, value in {
-                "trace_up": "x",
-                "changes": "at 1 s: rtt_ms 9",
-                "path_mtu_bytes": 1400,
-                "corrupt_pct": 1.0,
-                "delay_jitter_ms": 1.0,
-                "gso": True,
-                "ip": "6",
-            }.items()
-        ),
-        (
-            {"trace_up": "lte-drive-up", "changes": "at 1 s: down_kbit 9, up_kbit 1000"},
-            "changes",
-            "up_kbit has no effect beside trace_up",
-        ),
+        *(({"trace_up": "lte-drive-up", name: 1.0}, name, "leave one of the two out")
+          for name in ("delay_jitter_ms", "reorder_pct")),
+        *(({hop: "x", name: value}, hop, f"a last hop has no {name} beside it")
+          for hop in ("hop_down", "hop_up") for name, value in BESIDE_A_HOP.items()),
+        ({"trace_up": "lte-drive-up", "changes": "at 1 s: down_kbit 9, up_kbit 1000"}, "changes",
+         "up_kbit has no effect beside trace_up"),
     ],
-)
+)  # fmt: skip
 def test_what_no_link_could_do(knobs: dict[str, Any], knob: str, says: str) -> None:
     ((found, sentence),) = find_problems(LinkSpec(**knobs), 10.0)
     assert (found, says in sentence) == (knob, True), sentence
