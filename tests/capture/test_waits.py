@@ -99,6 +99,12 @@ def test_sequence_numbers_run_over(tmp_path: Path) -> None:
     assert waits.longest_ns == 678 * MS
 
 
+def ask_at(capture: Capture, at_ms: float, name: str = "cdn.page.test") -> None:
+    """A question for a name at a time."""
+    ask(capture, question(name))
+    capture.packets[-1] = (START_NS + round(at_ms * MS), capture.packets[-1][1])
+
+
 def answer(capture: Capture, message: bytes) -> None:
     """The name server's answer, which repeats the question."""
     ask(capture, message)
@@ -111,15 +117,12 @@ def answer(capture: Capture, message: bytes) -> None:
 
 def test_a_lost_question(tmp_path: Path) -> None:
     load = Load()
-    ask(load, question("cdn.page.test"))
-    load.packets[-1] = (START_NS + 10 * MS, load.packets[-1][1])
+    ask_at(load, 10)
     ask(load, question("img.page.test"))
     answer(load, question("img.page.test"))
-    ask(load, question("CDN.page.test"))
-    load.packets[-1] = (START_NS + 5010 * MS, load.packets[-1][1])
+    ask_at(load, 5010, "CDN.page.test")
     answer(load, question("CDN.page.test"))
-    ask(load, question("cdn.page.test"))
-    load.packets[-1] = (START_NS + 9000 * MS, load.packets[-1][1])
+    ask_at(load, 9000)
     assert socket.inet_aton(CLIENT) in load.packets[-1][1]
     assert load.waits(tmp_path) == Waits(0, 0, 1, 5000 * MS)
 
@@ -135,8 +138,7 @@ def test_two_look_ups_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_a_resolver_waits_for_a_second_at_least(tmp_path: Path, after_ms: int, lost: int) -> None:
     load = Load()
     for at_ms in (10, 10 + after_ms):
-        ask(load, question("cdn.page.test"))
-        load.packets[-1] = (START_NS + at_ms * MS, load.packets[-1][1])
+        ask_at(load, at_ms)
     assert load.waits(tmp_path) == Waits(0, 0, lost, lost * after_ms * MS)
 
 

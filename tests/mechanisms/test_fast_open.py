@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.model import Proof, TcpSpec
-from tests.capture.packets import ACK, COOKIE, FIN, REQUEST, RST, Capture, Visit
+from tests.capture.packets import ACK, COOKIE, FIN, REQUEST, RST, SERVER, Capture, Visit
 from tests.evidence import prove
 
 ON, OFF = TcpSpec(tfo=True), TcpSpec(tfo=False)
@@ -24,6 +24,18 @@ def counters(opened: int, taken: int, passive: int | None = None) -> dict[str, d
 @pytest.fixture
 def capture() -> Capture:
     return Capture()
+
+
+def refused(
+    capture: Capture, port: int = 2000, server: str = SERVER, *, again: bool = False
+) -> Visit:
+    """A SYN with a request, once more without it if so, and a SYN-ACK that takes none of it."""
+    visit = Visit(capture, port, server)
+    visit.syn(REQUEST, COOKIE)
+    if again:
+        visit.syn()
+    visit.synack(0)
+    return visit
 
 
 def prove_it(capture: Capture, path: Path, said: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
@@ -67,9 +79,8 @@ def test_a_payload_that_is_no_request(capture: Capture, tmp_path: Path) -> None:
     Visit(capture, 2000).open(b"hello")
     proof = prove_it(capture, tmp_path, counters(1, 1), ON)
     assert proof.syn_payload_bytes == 5
-    assert [problem.split(",")[0] for problem in proof.problems] == [
-        "Fast Open arm: 1 of 1 SYNs carry no request"
-    ]
+    (problem,) = proof.problems
+    assert problem.split(",")[0] == "Fast Open arm: 1 of 1 SYNs carry no request"
 
 
 @pytest.mark.parametrize("acked", [0, len(REQUEST) - 1])
@@ -92,10 +103,7 @@ def test_a_lost_syn_goes_again_without_its_request(
 ) -> None:
     Visit(capture, 2000).open(REQUEST)
     for server in ("10.10.0.1", "10.10.0.2"):
-        visit = Visit(capture, 2001, server)
-        visit.syn(REQUEST, COOKIE)
-        visit.syn()
-        visit.synack(0)
+        refused(capture, 2001, server, again=True)
     proof = prove(capture.flows(tmp_path), counters(3, 1), ON, lost=lost)
     assert proof.problems == ((f"Fast Open arm: {problem}",) if problem else ())
     assert (proof.retransmits, proof.syns_with_payload, proof.syn_data_acked) == (2, 3, 1)
@@ -114,10 +122,7 @@ def test_no_loss_excuses_a_syn_without_a_request(
 
 
 def test_no_loss_excuses_a_server_that_refuses(capture: Capture, tmp_path: Path) -> None:
-    visit = Visit(capture, 2000)
-    visit.syn(REQUEST, COOKIE)
-    visit.synack(0)
-    visit.syn()
+    refused(capture).syn()
     (problem,) = prove(capture.flows(tmp_path), counters(1, 0), ON, lost=9).problems
     assert "1 of 1 SYNs had their data refused" in problem
 
@@ -219,10 +224,7 @@ def test_a_connection_that_ends_otherwise_is_counted(
 
 
 def test_data_refused_is_refused_whoever_gave_up(capture: Capture, tmp_path: Path) -> None:
-    visit = Visit(capture, 2000)
-    visit.syn(REQUEST, COOKIE)
-    visit.synack(0)
-    visit.refuse(0)
+    refused(capture).refuse(0)
     proof = prove_it(capture, tmp_path, counters(1, 0, 0), ON)
     assert proof.given_up == 1
     assert "1 of 1 SYNs had their data refused" in proof.problems[0]
