@@ -130,56 +130,38 @@ def test_faults_in_what_was_read_back(loads: dict[str, Done], tmp_path: Path, fa
 
 @pytest.mark.parametrize(
     ("name", "module", "old", "new", "outcome", "says"),
-    [
-        pytest.param(
-            "dual", "lab/topology.py",
-            'self.ip == "dual-broken" and role', 'self.ip == "dual" and role',
-            "lab_mismatch", "link.ip was read back as 'dual-broken', asked was 'dual'",
-            id="broken, and nobody said so",
-        ),
-        pytest.param(
-            "broken", "lab/topology.py",
-            'self.ip == "dual-broken" and role', 'self.ip == "none" and role',
-            "lab_mismatch", "link.ip was read back as 'dual', asked was 'dual-broken'",
-            id="not broken",
-        ),
-        pytest.param(
-            "6", "lab/tcp.py",
-            "                    set_route(control, destination, gateway, metrics=metrics)",
-            '                    if "::" not in destination:\n'
-            "                        set_route(control, destination, gateway, metrics=metrics)",
-            "lab_mismatch", "server: route ::/0 is 'via 2001:db8:0:2::1 dev s0', asked was",
-            id="no initial window",
-        ),
-        pytest.param(
-            "dual", "kinds/page_lab.py",
-            "{h: addresses_in(ip, origin_address(i)) for",
-            "{h: addresses_in(ip, origin_address(i))[:1] for",
-            "unproven", "hosts have no address of IPv6, and link.ip = dual",
-            id="names without IPv6",
-        ),
-        pytest.param(
-            "dual, Fast Open", "lab/cookies.py",
-            'topology.plan.ip == "dual-broken"', 'topology.plan.ip.startswith("dual")',
-            "unproven", "SYNs carry no request",
-            id="cookies for IPv4 alone",
-        ),
-        pytest.param(
-            "6", "lab/ends.py",
-            'return 48 if ip == "6" else 28', "return 28",
-            "lab_mismatch", "theory 23.325 ms",
-            id="probes longer than theory has them",
-        ),
-        pytest.param(
-            "6", "kinds/page_load/performance.py",
-            "client = CLIENTS[condition.client] if site.early is None else site.early.client",
-            "client = (__import__('os').system('ip -n client -6 route change default via "
-            "2001:db8::1 dev c0 metric 1024 initcwnd 2; ip -n client -6 route change default via "
-            "2001:db8::1 dev c0 metric 1024'), site.early.client)[1]",
-            "lab_mismatch", "client: a route changed during the load",
-            id="a route changed and restored",
-        ),
-    ],
+    [pytest.param("dual", "lab/topology.py", 'self.ip == "dual-broken" and role',
+                  'self.ip == "dual" and role', "lab_mismatch",
+                  "link.ip was read back as 'dual-broken', asked was 'dual'",
+                  id="broken, and nobody said so"),
+     pytest.param("broken", "lab/topology.py", 'self.ip == "dual-broken" and role',
+                  'self.ip == "none" and role', "lab_mismatch",
+                  "link.ip was read back as 'dual', asked was 'dual-broken'", id="not broken"),
+     pytest.param(
+         "6", "lab/tcp.py",
+         "                    set_route(control, destination, gateway, metrics=metrics)",
+         '                    if "::" not in destination:\n'
+         "                        set_route(control, destination, gateway, metrics=metrics)",
+         "lab_mismatch", "server: route ::/0 is 'via 2001:db8:0:2::1 dev s0', asked was",
+         id="no initial window",
+     ),
+     pytest.param("dual", "kinds/page_lab.py", "{h: addresses_in(ip, origin_address(i)) for",
+                  "{h: addresses_in(ip, origin_address(i))[:1] for", "unproven",
+                  "hosts have no address of IPv6, and link.ip = dual", id="names without IPv6"),
+     pytest.param("dual, Fast Open", "lab/cookies.py", 'topology.plan.ip == "dual-broken"',
+                  'topology.plan.ip.startswith("dual")', "unproven", "SYNs carry no request",
+                  id="cookies for IPv4 alone"),
+     pytest.param("6", "lab/ends.py", 'return 48 if ip == "6" else 28', "return 28", "lab_mismatch",
+                  "theory 23.325 ms", id="probes longer than theory has them"),
+     pytest.param(
+         "6", "kinds/page_load/performance.py",
+         "client = CLIENTS[condition.client] if site.early is None else site.early.client",
+         "client = (__import__('os').system('ip -n client -6 route change default via "
+         "2001:db8::1 dev c0 metric 1024 initcwnd 2; ip -n client -6 route change default via "
+         "2001:db8::1 dev c0 metric 1024'), site.early.client)[1]",
+         "lab_mismatch", "client: a route changed during the load",
+         id="a route changed and restored",
+     )],
 )  # fmt: skip
 def test_a_fault_in_guest_code(
     house: House, loads: dict[str, Done], plant: Plant, name: str, module: str, old: str,

@@ -80,33 +80,22 @@ LATE = (
 SET = "self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})"
 NAMES = 'names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")'
 FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str]] = {
-    "missing": (
-        (("lab/link/netem.py", SET, "way"),),
-        {},
-        "hop_down_trace: measured ",
-    ),
-    "one direction": (
-        (("lab/link/netem.py", SET, f'if way == "hop_down": {SET}'),),
-        {},
-        "hop_up_trace: measured ",
-    ),
+    "missing": ((("lab/link/netem.py", SET, "way"),), {}, "hop_down_trace: measured "),
+    "one direction": ((("lab/link/netem.py", SET, f'if way == "hop_down": {SET}'),), {},
+                      "hop_up_trace: measured "),
     "one direction, and measured so": (
         (("kinds/workspace.py", "condition, tag = trial.linked, site.tag",
           "from dataclasses import replace; condition, tag = replace(trial.linked, "
           'link=replace(trial.linked.link, hop_up="")), site.tag'),),
-        {},
-        "hop_up_trace of the link was not measured",
+        {}, "hop_up_trace of the link was not measured",
     ),
-    "the trace of the other way": (
-        (("lab/link/netem.py", "path = TRACES / trace", "path = TRACES / self.spec.hop_up"),),
-        {},
-        "hop_down_trace: measured ",
-    ),
+    "the trace of the other way": ((("lab/link/netem.py", "path = TRACES / trace",
+                                     "path = TRACES / self.spec.hop_up"),),
+                                   {}, "hop_down_trace: measured "),
     "begun 1 ms later": (
         (("lab/link/netem.py", "self.begun.update(origins_ns)",
           "self.begun.update({way: ns + 10**6 for way, ns in origins_ns.items()})"),),
-        {},
-        "hop_down.trace_origin_ns: air-down.trace began 1 ms after the moment",
+        {}, "hop_down.trace_origin_ns: air-down.trace began 1 ms after the moment",
     ),
     "down 1 ms later, and not told": (
         LATE, {"link.hop_up": ""},
@@ -117,11 +106,9 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets left at no opportunity of the trace air-up.trace, the first at",
     ),
     "two packets an opportunity, and not told": (
-        (
-            ("lab/link/discipline.py", PACKED, PACKED.replace("room", "2 * room")),
-            ("lab/link/discipline.py", NAMES,
-             f"parms = (*parms[:2], parms[2] // 2, *parms[3:]); {NAMES}"),
-        ),
+        (("lab/link/discipline.py", PACKED, PACKED.replace("room", "2 * room")),
+         ("lab/link/discipline.py", NAMES,
+          f"parms = (*parms[:2], parms[2] // 2, *parms[3:]); {NAMES}")),
         {"link.hop_up": ""},
         "times more came down than opportunities of air-down.trace let through",
     ),
