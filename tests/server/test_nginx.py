@@ -125,16 +125,12 @@ def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
     assert len(problems) == 6
     for problem, part in zip(
         problems,
-        (
-            "GET http://www.page.test/: a response with status 199",
-            "GET http://www.page.test/small: a response header of 20 bytes cannot be made",
-            "GET http://www.page.test/a b: '/a b' is no path",
-            "X-A: 'a\\nb' is no header value",
-            "'X B' is no header name",
-            "a path and query of 4001 bytes; 3600 can be replayed",
-        ),
+        ("GET http://www.page.test/: a response with status 199",
+         "GET http://www.page.test/small: a response header of 20 bytes cannot be made",
+         "GET http://www.page.test/a b: '/a b' is no path", "X-A: 'a\\nb' is no header value",
+         "'X B' is no header name", "a path and query of 4001 bytes; 3600 can be replayed"),
         strict=True,
-    ):
+    ):  # fmt: skip
         assert part in problem
         assert problem.startswith("small cannot be replayed: ")
 

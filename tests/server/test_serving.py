@@ -179,10 +179,8 @@ def test_listeners_of_a_page() -> None:
     plain = (Listener(HOST, ("10.10.0.1",), 80, False, False),
              Listener(OTHER_HOST, ("10.10.0.2",), 80, False, False))  # fmt: skip
     for protocol, first, second in (
-        ("as-recorded", True, False),
-        ("h1", False, False),
-        ("h2", True, True),
-    ):
+        ("as-recorded", True, False), ("h1", False, False), ("h2", True, True),
+    ):  # fmt: skip
         assert lab_listeners(archive, addresses, protocol) == (
             *plain,
             Listener(HOST, ("10.10.0.1",), 443, True, first),
