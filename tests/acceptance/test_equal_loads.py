@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from testbed.base import places, proc
+from testbed.kernel import REGULAR_VERSIONS
 from testbed.kernel.run import jail
 from testbed.kernel.run.jail import GuestFiles
 from testbed.model import CAPTURE_FILE, DEFAULT_ROOT, HAR_FILE
 from testbed.root.cache import ensure_named
+from testbed.way.prepare import prepare_determinism
 from tests.acceptance.house import House, Plant, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -151,3 +153,16 @@ def emulate(without: tuple[str, ...], original: Path, loader: Path) -> None:
     said = proc.run((str(loader), "--help")).stdout
     assert [level for level in without if f"{level} (supported" in said] == []
     assert "x86-64-v2 (supported" in said
+
+
+BOOTS = 20
+
+
+@pytest.mark.guest
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", REGULAR_VERSIONS)
+@pytest.mark.parametrize("client", ["chromium", "wget2", "graph"])
+def test_all_boots_are_equal(client: str, version: str) -> None:
+    assert prepare_determinism(BOOTS, client, version, os.cpu_count() or 1) == ()

@@ -144,6 +144,7 @@ def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str)
 
 
 def test_all_that_no_link_could_do_is_refused_at_once(house: House) -> None:
+    house.take(PAGE)
     said = house.refused(
         f'page = "{PAGE}"\nclient = "graph"\ntimeout_s = 5\n[link]\nrtt_ms = 10\n'
         f"delay_up_ms = 3\nloss_pct = 1\nloss_bursts = {json.dumps(BURSTS)}\n"
