@@ -11,7 +11,7 @@ from testbed.model import CAPTURE_FILE
 from testbed.traces.catalogue import read_all
 from tests.acceptance.altered import PAGE, Alter, Done, without
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
-from tests.acceptance.test_traces import PACKED, READ, irregular
+from tests.acceptance.test_traces import LATE, PACKED, irregular
 
 pytestmark = pytest.mark.guest
 
@@ -71,12 +71,6 @@ def test_a_long_request_leaves_packet_by_packet(house: House) -> None:
     assert "the load ended after 1.000 ms" in reason and "opportunities" not in reason, reason
 
 
-LATE = (
-    ("lab/link/discipline.py", PACKED, PACKED.replace(
-        "wanted.origin_ns", "wanted.origin_ns and wanted.origin_ns + 10**6")),
-    ("lab/link/discipline.py", READ, READ.replace(
-        "origin_ns=origin_ns", "origin_ns=origin_ns and origin_ns - 10**6")),
-)  # fmt: skip
 SET = "self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})"
 NAMES = 'names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")'
 FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str]] = {

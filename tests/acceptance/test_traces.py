@@ -166,6 +166,13 @@ SET = "file=str(TRACES / trace)"
 BEGUN = "self.begun.update(origins_ns)"
 PACKED = "_TRACE.pack(wanted.origin_ns, limit, room, flags, 0, 0, 0)"
 READ = "found = replace(found, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))"
+LATE = (
+    ("lab/link/discipline.py", PACKED,
+     PACKED.replace("wanted.origin_ns", "wanted.origin_ns and wanted.origin_ns + 10**6")),
+    ("lab/link/discipline.py", READ,
+     READ.replace("origin_ns=origin_ns", "origin_ns=origin_ns and origin_ns - 10**6")),
+)  # fmt: skip
+"""A trace that begins 1 ms later, and says that it does not."""
 SHIFTED = """file=_shifted(trace)"""
 SHIFT = '''
 def _shifted(name: str) -> str:
@@ -205,11 +212,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets came down at no opportunity of the trace down.trace, the first at",
     ),
     "begun 1 ms later, and not told": (
-        (("lab/link/discipline.py", PACKED,
-          PACKED.replace("wanted.origin_ns", "wanted.origin_ns and wanted.origin_ns + 10**6")),
-         ("lab/link/discipline.py", READ,
-          READ.replace("origin_ns=origin_ns", "origin_ns=origin_ns and origin_ns - 10**6"))),
-        {}, "packets came down at no opportunity of the trace down.trace, the first at",
+        LATE, {}, "packets came down at no opportunity of the trace down.trace, the first at",
     ),
     "of another seed": ((("lab/laboratory.py", "traces, seed, load_ns",
                           "traces, seed + 1, load_ns"),),

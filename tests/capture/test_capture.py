@@ -21,12 +21,11 @@ from testbed.capture.flows import read_flows
 from testbed.capture.packets import read_capture
 from testbed.capture.tcpdump import SNAP_BYTES, WHOLE_BYTES, capture, capture_argv, snap_bytes
 from testbed.model import Condition
-from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, joined
+from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, Ends, joined
 
 # As in a trial: tcpdump reads its packets a moment after they passed.
 DRAIN_S = 0.5
 COUNTS = re.compile(r"(\d+) packets? (?:captured|received)")
-Ends = tuple[Namespace, Namespace]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 

@@ -171,10 +171,8 @@ def test_what_did_not_take_is_named(tag: str) -> None:
     values, errors = read_knobs(state, asked)
     assert sorted(errors) == ["client: net.ipv4.tcp_fastopen is '1', asked was '3'",
                               "client: net.ipv4.tcp_sack is '0', asked was '1'"]  # fmt: skip
-    assert (values["client.net.ipv4.tcp_fastopen"], values["server.initcwnd_segments"]) == (
-        "1",
-        "10",
-    )
+    assert values["client.net.ipv4.tcp_fastopen"] == "1"
+    assert values["server.initcwnd_segments"] == "10"
     assert list(judge_paths(state.table, 1500, route_metrics(asked, pinned))) == [
         "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
         "asked was 'via 10.0.2.1 dev s0 initcwnd 3'"
@@ -221,7 +219,10 @@ def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
         set_knobs(topology, replace(RENO, tfo=True, cookies="not-required"))
         rotate_key(topology)
         during = read_sysctls("net")
-    assert {path for path in before if path in during and during[path] != before[path]} == set()
+    after = read_sysctls("net")
+    assert len(before) > 100
+    for found in (during, after):
+        assert {path for path in before if path in found and found[path] != before[path]} == set()
     assert proc.run(("ip", "route", "show", "default")).stdout.count("initcwnd") == 0
 
 

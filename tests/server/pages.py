@@ -157,6 +157,12 @@ class Served:
         return read_replay(self.scratch, self.entries)
 
 
+def curl_maps(listeners: tuple[Listener, ...]) -> list[str]:
+    """The words by which curl finds each listener."""
+    return [word for each in listeners
+            for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")]  # fmt: skip
+
+
 @contextmanager
 def on_loopback(
     scratch: Path, *entries: Entry, protocol: str = "as-recorded",

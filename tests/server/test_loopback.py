@@ -19,6 +19,7 @@ from testbed.client.chromium.browser import find_browser
 from testbed.pages.authority import make_authority
 from testbed.server.listeners import Listener
 from testbed.server.loopback import LoopbackSite, resolver_rules, serve_loopback
+from tests.server.pages import curl_maps
 
 WWW, IMG, PLAIN = "www.page.test", "img.page.test", "old.page.test"
 BODIES = {
@@ -62,13 +63,9 @@ def build(folder: Path, urls: tuple[str, ...] = tuple(BODIES)) -> Path:
 
 
 def curl(site: LoopbackSite, url: str) -> str:
-    maps = [
-        word
-        for each in site.listeners
-        for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")
-    ]
-    trust = ("--cacert", str(site.tls / "authority.pem")) if site.tls else ()
-    return proc.run(("curl", "--silent", "--show-error", *trust, *maps, url)).stdout
+    words = ["curl", "--silent", "--show-error", *curl_maps(site.listeners)]
+    words += ["--cacert", str(site.tls / "authority.pem")] if site.tls else []
+    return proc.run((*words, url)).stdout
 
 
 def test_every_origin_answers(tmp_path: Path) -> None:
@@ -123,11 +120,10 @@ def test_ports_are_those_asked_for(tmp_path: Path) -> None:
     built = build(tmp_path, (f"http://{PLAIN}/plain",))
     with serve_loopback(built, first_port=first) as site:
         assert [each.bound_port for each in site.listeners] == [first]
+    built = build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/"))
     with (
         pytest.raises(ConfigurationError, match="port 65535: this page needs 3 ports"),
-        serve_loopback(
-            build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/")), first_port=65535
-        ),
+        serve_loopback(built, first_port=65535),
     ):
         pytest.fail("there are no such ports")
 
@@ -136,11 +132,10 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.socket() as end:
         end.bind(("127.0.0.1", 0))
         end.listen()
+        built, taken = build(tmp_path, (f"http://{PLAIN}/plain",)), end.getsockname()[1]
         with (
             pytest.raises(LabError, match=r"nginx is not ready: .*Address already in use"),
-            serve_loopback(
-                build(tmp_path, (f"http://{PLAIN}/plain",)), first_port=end.getsockname()[1]
-            ),
+            serve_loopback(built, first_port=taken),
         ):
             pytest.fail("it cannot listen there")
 
@@ -158,14 +153,9 @@ def test_a_server_that_has_ended_is_told(tmp_path: Path) -> None:
     with serve_loopback(build(tmp_path)) as site:
         pid = int((site.scratch / "server" / "nginx.pid").read_text())
         os.kill(pid, 15)
-        pidfd_wait(pid)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its exit status stays where it is
         with pytest.raises(LabError, match="the server does not answer"):
             site.replay()
-
-
-def pidfd_wait(pid: int) -> None:
-    """Until our child ``pid`` has ended; its exit status stays where it is."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def test_rules_name_every_origin_and_nothing_else() -> None:

@@ -107,10 +107,11 @@ CASES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+Responses = dict[str, tuple[Entry, Response]]
+
+
 @pytest.fixture(scope="module")
-def responses(
-    server: Namespace, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[Entry, Response]]:
+def responses(server: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Responses:
     """Each case with what nginx answered."""
     folder = tmp_path_factory.mktemp("site")
     entries = {
@@ -121,9 +122,7 @@ def responses(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bytes_are_those_recorded(
-    responses: dict[str, tuple[Entry, Response]], name: str
-) -> None:
+def test_the_bytes_are_those_recorded(responses: Responses, name: str) -> None:
     entry, response = responses[name]
     assert response.status == entry.status
     assert len(response.head) == entry.headers_size
