@@ -177,9 +177,8 @@ def test_what_did_not_take_is_named(tag: str) -> None:
         "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
         "asked was 'via 10.0.2.1 dev s0 initcwnd 3'"
     ]
-    assert list(judge_key(state, asked)) == [
-        "server: net.ipv4.tcp_fastopen_key is not the first key"
-    ]
+    said = "server: net.ipv4.tcp_fastopen_key is not the first key"
+    assert list(judge_key(state, asked)) == [said]
     assert list(judge_key(state, replace(asked, cookies="cold"))) == []
 
 

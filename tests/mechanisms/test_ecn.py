@@ -99,9 +99,8 @@ def test_data_that_is_sent_again_need_not_be_declared() -> None:
     assert complaints(hole, resent=1) == []
     tail = flows(*CLASSIC, data(0, 30), data(1, 300, 0), told(2, 300))
     assert complaints(tail, resent=1) == []
-    assert complaints(tail) == [
-        "down: 1 packets with new data are not ECT, though their connections negotiated ECN"
-    ]
+    said = "down: 1 packets with new data are not ECT, though their connections negotiated ECN"
+    assert complaints(tail) == [said]
     both = flows(*CLASSIC, data(1, 30), data(0, 80, 0), data(2, 90, 0), told(3, 90))
     assert len(complaints(both, resent=1)) == 1
 

@@ -54,18 +54,16 @@ def test_a_question_for_each_host(tmp_path: Path) -> None:
         Visit(capture, port, server=address).open()
         Visit(capture, port + 100, server=address).open()
     assert check(capture, tmp_path, "resolver") == ()
-    assert check(capture, tmp_path, "hosts") == (
-        "dns = hosts, but 6 questions for names crossed the link",
-    )
+    said = "dns = hosts, but 6 questions for names crossed the link"
+    assert check(capture, tmp_path, "hosts") == (said,)
 
 
 def test_no_question_at_all(tmp_path: Path) -> None:
     capture = Capture()
     Visit(capture, 2000).open()
     assert check(capture, tmp_path, "hosts") == ()
-    assert check(capture, tmp_path, "resolver") == (
-        "dns = resolver, but no name was asked for on the link",
-    )
+    said = "dns = resolver, but no name was asked for on the link"
+    assert check(capture, tmp_path, "resolver") == (said,)
 
 
 @pytest.mark.parametrize("kind", [IPV6, None])

@@ -35,7 +35,7 @@ def test_nobody() -> None:
         ("web 8x reno", ("web", ("down",), -5.0, None, 8, "reno"), {}),
     ],
 )  # fmt: skip
-def test_one_neighbour(text: str, asked: tuple[Any, ...], more: dict[str, int]) -> None:
+def test_one_neighbour(text: str, asked: tuple[Any, ...], more: dict[str, Any]) -> None:
     assert parse_traffic(text) == (Neighbour(text, *asked, **more),)
 
 
