@@ -45,7 +45,6 @@ class Ran:
         return record
 
     def har(self, record: Record) -> list[dict[str, Any]]:
-        """The entries of the load's HAR."""
         path = self.folder / "trials" / record.trial_id / HAR_FILE
         entries: list[dict[str, Any]] = json.loads(path.read_text())["log"]["entries"]
         return entries
@@ -115,7 +114,6 @@ class House:
         return Ran(code, said, folder, read_records(folder))
 
     def archive(self, name: str) -> Archive:
-        """The built page."""
         return read_archive(build_page(self.pages / name, self.cache))
 
     def _succeed(self, *words: str) -> str:

@@ -40,7 +40,6 @@ MODES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def loads(house: House) -> dict[str, Done]:
-    """A real load of each mode."""
     house.take(PAGE)
     done = {}
     for name, knobs in MODES.items():

@@ -38,7 +38,6 @@ def page(house: House) -> None:
 
 @pytest.fixture(scope="module")
 def loads(house: House, page: None) -> dict[str, Done]:
-    """One real load over each protocol."""
     ran = house.run(**KNOBS, protocol=["h2", "h3"])
     assert ran.code == EXIT_OK, ran.said
     digest = house.archive(PAGE).digest

@@ -40,7 +40,6 @@ def page(house: House) -> None:
 
 @pytest.fixture(scope="module")
 def trials(house: House, page: None) -> dict[str, Done]:
-    """One real trial of each kind."""
     done = {}
     for kind, words in {
         "page_load": ("run", _file(house, "load", _toml(KNOBS))),

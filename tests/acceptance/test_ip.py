@@ -33,7 +33,6 @@ LOADS: dict[str, Knobs] = {
 
 @pytest.fixture(scope="module")
 def loads(house: House) -> dict[str, Done]:
-    """A real load of each kind."""
     house.take(PAGE)
     done = {}
     for name, knobs in LOADS.items():

@@ -34,7 +34,6 @@ def pages(house: House) -> None:
 
 @pytest.fixture(scope="module")
 def done(house: House) -> Done:
-    """One real load of two visits."""
     ran = house.run(**KNOBS)
     assert ran.code == EXIT_OK, ran.said
     return Done(ran.one(), ran.folder, house.archive(PAGE).digest)

@@ -143,7 +143,6 @@ def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]
 
 
 def find(ran: Ran, name: str) -> Record:
-    """The record of the trial with this fault."""
     (record,) = (r for r in ran.records if r.trial.seed == list(FAULTS).index(name))
     return record
 

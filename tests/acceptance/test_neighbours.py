@@ -40,7 +40,6 @@ def ran(house: House, page: None) -> Ran:
 
 
 def of(ran: Ran, text: str) -> Record:
-    """The load with these neighbours."""
     return next(r for r in ran.records if r.trial.condition.traffic == text)  # type: ignore[attr-defined]
 
 

@@ -66,7 +66,6 @@ def write_capture(
 
 
 def frame_of(sent: Sent) -> bytes:
-    """The packet on the wire."""
     other = "server" if sent.sender == "client" else "client"
     ports = {"client": sent.port, "server": 80}
     acked = sent.flags & ACK
@@ -83,7 +82,6 @@ def frame_of(sent: Sent) -> bytes:
 
 
 def query(port: int, dns_id: int, name: bytes = b"www") -> bytes:
-    """A DNS query of the client."""
     datagram = dpkt.udp.UDP(sport=port, dport=53, data=struct.pack(">H", dns_id) + name)
     datagram.ulen = 8 + 2 + len(name)
     packet = dpkt.ip.IP(

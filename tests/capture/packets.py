@@ -77,7 +77,6 @@ class Capture:
         self, source: tuple[str, int], target: tuple[str, int], flags: int, seq: int, ack: int = 0,
         payload: bytes = b"", options: bytes = MSS_OPTION, at_ms: float | None = None,
     ) -> None:  # fmt: skip
-        """Append one TCP packet."""
         tcp = dpkt.tcp.TCP(
             sport=source[1], dport=target[1], seq=seq & 0xFFFFFFFF, ack=ack & 0xFFFFFFFF,
             flags=flags, opts=options, off=5 + len(options) // 4, data=payload,

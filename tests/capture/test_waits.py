@@ -26,12 +26,10 @@ class Load(Capture):
         self.up(2)
 
     def up(self, at_ms: float) -> None:
-        """The client sends its request."""
         ends = (CLIENT, 2000), (SERVER, 80)
         self.add(*ends, ACK | PUSH, self.visit.isn + 1, 5001, REQUEST, b"", at_ms)
 
     def down(self, segment: int, at_ms: float) -> None:
-        """The server's segment of that number comes."""
         ends = (SERVER, 80), (CLIENT, 2000)
         self.add(*ends, ACK, 5001 + 1448 * segment, self.visit.isn + 39, SEGMENT, b"", at_ms)
 

@@ -83,7 +83,6 @@ class TwoEnds:
     server: Namespace
 
     def set_fast_open(self, wanted: str) -> None:
-        """Set net.ipv4.tcp_fastopen at both ends."""
         for end in (self.client, self.server):
             end.write_sysctls({"net.ipv4.tcp_fastopen": wanted})
 

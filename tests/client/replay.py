@@ -73,7 +73,6 @@ class Replay:
     news: threading.Condition = field(default_factory=threading.Condition)
 
     def respond(self, request: Handler) -> None:
-        """Answer one request."""
         scheme = request.headers.get(SCHEME_HEADER, "http")
         url = f"{scheme}://{request.headers['Host']}{request.path}"
         with self.news:

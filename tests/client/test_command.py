@@ -45,7 +45,6 @@ def order(tmp_path: Path) -> LoadOrder:
 
 
 def command(order: LoadOrder, program: str, words: str = "", timeout_s: float = 30.0) -> LoadOrder:
-    """The order with a command that runs ``program``."""
     file = order.bundle / "program.py"
     file.write_text(program)
     told = {name: getattr(order, name) for name in order.__dataclass_fields__}

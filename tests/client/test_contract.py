@@ -22,7 +22,6 @@ SPENT = {"cpu_s", "load_cpu_s", "driver_cpu_s", "launch_s", "close_s", "wall_s",
 
 @pytest.fixture(params=sorted(CLIENTS))
 def name(request: pytest.FixtureRequest) -> str:
-    """Each client's name."""
     return str(request.param)
 
 

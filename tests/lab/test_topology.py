@@ -58,13 +58,11 @@ def test_roles() -> None:
 
 
 def namespaces(tag: str) -> list[str]:
-    """Names that begin with ``tag``."""
     listed = json.loads(proc.run(("ip", "-j", "netns", "list")).stdout or "[]")
     return sorted(row["name"] for row in listed if row["name"].startswith(tag))
 
 
 def devices() -> set[str]:
-    """Network devices of the host."""
     return {row["ifname"] for row in json.loads(proc.run(("ip", "-j", "link")).stdout)}
 
 

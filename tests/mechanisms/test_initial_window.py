@@ -48,7 +48,6 @@ def flight(
 
 
 def answer(capture: Capture, number: int, at_ms: float) -> None:
-    """Segment ``number`` of the server's."""
     capture.add(*DOWN, ACK, TOLD + SIZE * number, ASKED, bytes(SIZE), b"", at_ms=at_ms)
 
 

@@ -30,7 +30,6 @@ def question(name: str, kind: int = IPV4) -> bytes:
 
 
 def ask(capture: Capture, message: bytes) -> None:
-    """Add a message to the name server."""
     asked = dpkt.udp.UDP(sport=40000, dport=53, data=message)
     asked.ulen = len(asked)
     ip = dpkt.ip.IP(

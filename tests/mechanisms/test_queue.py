@@ -52,7 +52,6 @@ class Link:
         receiver.packets[-1] = at_ns, frame[:_CLASS_AT] + mark + frame[_CLASS_AT + 1 :]
 
     def transits(self, folder: Path) -> Transits:
-        """What is read of both captures."""
         for capture, name in ((self.client, "client"), (self.server, "server")):
             write_frames(folder / f"{name}.pcap", sorted(capture.packets), snap=256)
         client, server = (read_capture(folder / f"{end}.pcap") for end in ("client", "server"))
@@ -112,7 +111,6 @@ def test_between_two_visits_no_time_is_held_against_the_link(tmp_path: Path) -> 
 
 
 def a_visit(began_ms: float) -> PageLoad:
-    """A visit of 20 ms."""
     return PageLoad("chromium", "1", 20.0, (), began_ns=START_NS + round(began_ms * 1e6))
 
 

@@ -25,7 +25,6 @@ def ack(at_ms: int, *ranges: tuple[int, int], kind: str = ONE_RTT) -> QuicPacket
 
 
 def window(*packets: QuicPacket) -> float:
-    """The least window, in packets."""
     return least_window(connection(*packets), RTT_NS) / 1200
 
 

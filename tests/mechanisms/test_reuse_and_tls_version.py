@@ -42,7 +42,6 @@ def check_conduct(capture: Captured, condition: Condition, replay: Replay) -> li
 
 
 def request(capture: Capture, seq: int, port: int = 2000, payload: bytes = REQUEST) -> None:
-    """Add a request of the client."""
     capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, seq, 1, payload)
 
 

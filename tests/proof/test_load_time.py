@@ -61,7 +61,6 @@ def load(plt_ms: float, *ends_ms: float, **more: object) -> PageLoad:
 
 
 def problems(capture: Capture, told: PageLoad, folder: Path, *, real: bool = False) -> list[str]:
-    """What is held against the load."""
     return found(
         check_load_time, kernel="host" if real else "virtual", clients=ADDRESS, served=SERVED,
         visits=split_visits(told), capture=capture.read(folder), flows=capture.flows(folder),
@@ -217,7 +216,6 @@ def test_both_ends_count_the_same_requests() -> None:
 
 
 def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
-    """What is said of the server."""
     return found(
         check_service, condition=Condition("p", "graph", LINK, server_think_ms=most_ms),
         clients=ADDRESS, capture=capture.read(folder), flows=capture.flows(folder),

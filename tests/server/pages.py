@@ -44,7 +44,6 @@ def make_entry(
 
 
 def make_archive(*entries: Entry) -> Archive:
-    """An archive of ``entries``."""
     return Archive("small", "A small page", entries[0].url, entries, "0" * 64)
 
 
@@ -77,7 +76,6 @@ class Connection:
         self._rest = b""
 
     def get(self, path: str) -> Response:
-        """Ask for ``path`` and read exactly one response."""
         return self.ask("GET", path)
 
     def ask(self, method: str, path: str, body: bytes = b"", host: str | None = None) -> Response:
@@ -92,7 +90,6 @@ class Connection:
         self.socket.sendall(data)
 
     def receive(self, has_body: bool = True) -> Response:
-        """Read exactly one response."""
         while b"\r\n\r\n" not in self._rest:
             self._receive()
         head, _, self._rest = self._rest.partition(b"\r\n\r\n")
@@ -113,7 +110,6 @@ class Connection:
             return True
 
     def close(self) -> None:
-        """Close this end."""
         self.socket.close()
 
     def _receive(self) -> None:
@@ -134,7 +130,6 @@ class Served:
     def connected(
         self, host: str = HOST, port: int = 80, trust: ssl.SSLContext | None = None
     ) -> Iterator[Connection]:
-        """A connection to one origin."""
         (bound,) = (e.bound_port for e in self.listeners if (e.host, e.port) == (host, port))
         assert bound is not None
         connection = Connection("127.0.0.1", host, bound, trust)

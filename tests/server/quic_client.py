@@ -20,8 +20,6 @@ from aioquic.quic.configuration import QuicConfiguration
 
 
 class Client(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
-    """A connection for one request."""
-
     def __init__(self, *words: Any, **more: Any) -> None:
         super().__init__(*words, **more)
         self.http = H3Connection(self._quic)

@@ -26,7 +26,6 @@ SENT = LoggedAnswer(
 
 
 def received(transfer_bytes: int | None, status: int = 200, url: str = URL) -> PageLoad:
-    """A load of one request."""
     return replace(SILENT, requests=(RequestTiming(url, status, 0.0, 1.0, transfer_bytes),))
 
 

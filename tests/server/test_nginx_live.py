@@ -52,7 +52,6 @@ def serving(
 
 
 def fetch(entry: Entry) -> Response:
-    """``entry`` over a connection of its own."""
     connection = Connection(ADDRESSES[entry.host], entry.host)
     try:
         return connection.get(entry.path)

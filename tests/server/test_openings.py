@@ -39,7 +39,6 @@ def start_of(name: str, root: Root) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module", params=["nginx", "nginx-quic"])
 def program(request: pytest.FixtureRequest, root: Root) -> tuple[str, ...]:
-    """The words that start each build."""
     return start_of(request.param, root)
 
 

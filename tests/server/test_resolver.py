@@ -41,7 +41,6 @@ def test_the_command_knows_the_hosts_and_nothing_else() -> None:
 
 @pytest.fixture(scope="module")
 def ends() -> Iterator[Ends]:
-    """A client's and a server's namespace."""
     with joined("d") as pair:
         yield pair
 

@@ -20,7 +20,6 @@ HEADERS = (("Content-Type", "text/html"), ("X-Cost", "$5"), ("ETag", '"x"'))
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificates of both hosts."""
     folder = tmp_path_factory.mktemp("built") / "tls"
     folder.mkdir()
     for name, content in make_authority((HOST, OTHER_HOST)).items():

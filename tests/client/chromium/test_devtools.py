@@ -27,12 +27,10 @@ class End:
         os.write(self.descriptors["messages"], told + text)
 
     def read(self) -> list[dict[str, Any]]:
-        """The commands that have come."""
         text = os.read(self.descriptors["commands"], 1 << 16)
         return [json.loads(part) for part in text.split(b"\0")[:-1]]
 
     def close(self, name: str) -> None:
-        """Close one of them."""
         os.close(self.descriptors.pop(name))
 
 

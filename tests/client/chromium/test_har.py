@@ -56,8 +56,6 @@ def as_came(number: str, text: str = HEAD, **headers: str) -> dict[str, Any]:
 
 @pytest.fixture
 def entries(tmp_path: Path) -> Any:
-    """Write the HAR of events and read its entries."""
-
     def write(*events: dict[str, Any]) -> list[dict[str, Any]]:
         traffic = BrowserTraffic()
         traffic.add(json.loads(json.dumps(events)))

@@ -134,7 +134,6 @@ def checksum(data: bytes) -> bytes:
 
 
 def has_checksums(packet: Packet) -> bool:
-    """Whether the checksums of a captured packet are right."""
     ip, tcp = packet.frame[14:34], packet.frame[34 : 14 + packet.ip_bytes]
     pseudo = ip[12:20] + struct.pack("!HH", 6, len(tcp))
     return checksum(ip) == checksum(pseudo + tcp) == b"\0\0"
@@ -149,7 +148,6 @@ class Overload:
         self.counters: dict[str, dict[str, int]] = {}
 
     def listen(self) -> socket.socket:
-        """The server's listening socket."""
         with self.server.entered():
             listener = socket.create_server((SERVER, PORT), backlog=self.backlog)
         listener.settimeout(PATIENCE_S)
