@@ -6,8 +6,10 @@ connections lived on, is altered and judged again; the others are in guest code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,22 +68,19 @@ def times(number: int, factor: float) -> Alter:
     return alter
 
 
+def changed(number: int, name: str, to: Callable[[Any], object]) -> Alter:
+    """What is said of a visit is made another."""
+    return lambda seen: visit(seen, number).update({name: to(visit(seen, number)[name])})
+
+
 def load_time(number: int, factor: float) -> Alter:
     """The load time of a visit alone is another one."""
-
-    def alter(seen: Seen) -> None:
-        visit(seen, number)["plt_ms"] *= factor
-
-    return alter
+    return changed(number, "plt_ms", lambda plt_ms: plt_ms * factor)
 
 
 def began(number: int, later_ms: float) -> Alter:
     """A visit began at another time."""
-
-    def alter(seen: Seen) -> None:
-        visit(seen, number)["began_ns"] += round(later_ms * 1e6)
-
-    return alter
+    return changed(number, "began_ns", lambda began_ns: began_ns + round(later_ms * 1e6))
 
 
 def swapped(*names: str) -> Alter:
@@ -119,12 +118,7 @@ def moved(seen: Seen) -> None:
 
 def request_more(number: int) -> Alter:
     """A visit has a request too many."""
-
-    def alter(seen: Seen) -> None:
-        requests = visit(seen, number)["requests"]
-        requests.append(deepcopy(requests[-1]))
-
-    return alter
+    return changed(number, "requests", lambda requests: [*requests, deepcopy(requests[-1])])
 
 
 def nothing(_: Seen) -> None:
