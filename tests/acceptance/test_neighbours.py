@@ -149,8 +149,7 @@ def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text
 @pytest.mark.parametrize("client", ["wget2", "chromium"])
 @pytest.mark.parametrize("tfo", [False, True])
 def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> None:
-    (record,) = house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).records
-    assert_ok(record)
+    assert_ok(house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).one())
 
 
 @pytest.mark.parametrize("knob", ["link.corrupt_pct", "link.duplicate_pct"])

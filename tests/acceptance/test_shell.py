@@ -18,6 +18,8 @@ from testbed.results.folder import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
 
+pytestmark = pytest.mark.guest
+
 QUICK = places.ROOT / "configs" / "quick.toml"
 SHELL = (sys.executable, "-m", "firstflight", "shell", str(QUICK), "--only", "tfo=true")
 SCRIPT = """\
@@ -57,7 +59,6 @@ def perform(house: House, folder: Path, script: str, *words: str) -> tuple[int, 
     return house.command("shell", str(QUICK), "--only", "tfo=true", *words, *told)
 
 
-@pytest.mark.guest
 @pytest.mark.usefixtures("wikipedia")
 def test_a_script_in_virtual_time(house: House, tmp_path: Path) -> None:
     code, said = perform(house, tmp_path, SCRIPT)
@@ -72,7 +73,6 @@ def test_a_script_in_virtual_time(house: House, tmp_path: Path) -> None:
     assert record.proof is not None and record.proof.connections == 2
 
 
-@pytest.mark.guest
 @pytest.mark.usefixtures("wikipedia")
 def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
     code, said = perform(house, tmp_path, OWN)
@@ -88,7 +88,6 @@ def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
     assert said.rstrip().endswith("lab> exit")
 
 
-@pytest.mark.guest
 @pytest.mark.usefixtures("wikipedia")
 def test_a_line_that_does_not_end_is_named(
     house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -122,7 +121,6 @@ def wait_until_stopped(pid: int, timeout_s: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.guest
 def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Path) -> None:
     results = tmp_path / "results"
     with typing((*SHELL, "-o", str(results))) as typist:
@@ -167,7 +165,6 @@ def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Pa
     assert typed.read_bytes().endswith(b"to the program\r\x03\x04")
 
 
-@pytest.mark.guest
 @pytest.mark.parametrize("key", ["\x1c", None], ids=["given up", "killed"])
 def test_a_typed_session_that_does_not_end_leaves_nobody(tmp_path: Path, key: str | None) -> None:
     with typing((*SHELL, "-o", str(tmp_path / "results"))) as typist:

@@ -112,8 +112,7 @@ def test_a_seed_draws_where_the_load_starts(house: House, ran: Ran) -> None:
 
 @pytest.mark.parametrize("qdisc", ["fq_codel", "pfifo limit 20"])
 def test_queues_work_behind_a_trace(house: House, qdisc: str) -> None:
-    (record,) = run(house, **{"link.qdisc": qdisc}).records
-    assert_ok(record)
+    assert_ok(run(house, **{"link.qdisc": qdisc}).one())
 
 
 def test_traces_of_the_tree(house: House) -> None:
