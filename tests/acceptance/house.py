@@ -8,7 +8,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from firstflight.cli.main import main
 from firstflight.cli.services import Services, program_services
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
-from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.model import HAR_FILE, Record
 from testbed.pages.build import build_page
 from testbed.results.folder import read_records
@@ -45,7 +45,6 @@ class Ran:
         return record
 
     def har(self, record: Record) -> list[dict[str, Any]]:
-        """The entries of the load's HAR."""
         path = self.folder / "trials" / record.trial_id / HAR_FILE
         entries: list[dict[str, Any]] = json.loads(path.read_text())["log"]["entries"]
         return entries
@@ -88,6 +87,21 @@ class House:
         """``pages import`` of a file; what it said."""
         return self._succeed("pages", "import", str(file), "--name", name, *words)
 
+    def import_table(self, table: str, name: str, url: str) -> str:
+        """A page of this table of resources, called ``name``."""
+        file = self.folder / "resources.csv"
+        file.write_text(table)
+        self.import_page(file, name, "--title", name.title(), "--url", url)
+        return name
+
+    def refused(self, text: str, *words: str) -> str:
+        """What ``plan`` says of the experiment ``text``, which cannot be."""
+        config = self.folder / "wrong.toml"
+        config.write_text(text)
+        with redirect_stderr(io.StringIO()) as said:
+            assert self.command("plan", str(config), *words)[0] == EXIT_CONFIGURATION
+        return said.getvalue()
+
     def run(self, **knobs: Any) -> Ran:
         """``run`` of an experiment with these knobs, lists swept."""
         config = self.folder / "experiment.toml"
@@ -100,7 +114,6 @@ class House:
         return Ran(code, said, folder, read_records(folder))
 
     def archive(self, name: str) -> Archive:
-        """The built page."""
         return read_archive(build_page(self.pages / name, self.cache))
 
     def _succeed(self, *words: str) -> str:
@@ -146,6 +159,12 @@ def assert_refused(ran: Ran, outcome: str, *parts: str) -> None:
     assert (record.outcome, ran.code) == (outcome, EXIT_OUT_OF_TOLERANCE), record.reason
     assert record.reason is not None
     assert [part for part in parts if part not in record.reason] == [], record.reason
+
+
+def assert_bad(record: Record, says: str, *outcomes: str) -> None:
+    """The trial has one of these outcomes, and its reason says so."""
+    assert record.outcome in outcomes, record.outcome
+    assert record.reason is not None and says in record.reason, record.reason
 
 
 def assert_exact(record: Record, archive: Archive) -> None:

@@ -21,12 +21,9 @@ from testbed.results.records import read_records
 from testbed.setup.python_packages import find_authorities
 
 pytestmark = [
-    pytest.mark.root,
-    pytest.mark.guest,
-    pytest.mark.slow,
-    pytest.mark.nightly,
+    pytest.mark.root, pytest.mark.guest, pytest.mark.slow, pytest.mark.nightly,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter another root"),
-]
+]  # fmt: skip
 
 BUSYBOX = Path("/bin/busybox")
 USER = 61_200
@@ -80,18 +77,11 @@ def test_the_same_bits_without_anything(tmp_path: Path) -> None:
     keep_what_takes_long(home)
     for path in (home, *home.rglob("*")):
         os.chown(path, USER, USER, follow_symlinks=False)
-    argv = (
-        *("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)),
-        *("HOME=/home/somebody", "PATH=/bin", "PIP_CERT=/home/somebody/authorities.crt"),
-        f"FIRSTFLIGHT_DEBIAN_MIRROR={debian_archives()['debian']}",
-        *(
-            "/home/somebody/tree/run.sh",
-            "run",
-            "/home/somebody/tree/configs/nightly.toml",
-            "-o",
-            "/home/somebody/ran",
-        ),
-    )
+    argv = (*("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)),
+            *("HOME=/home/somebody", "PATH=/bin", "PIP_CERT=/home/somebody/authorities.crt"),
+            f"FIRSTFLIGHT_DEBIAN_MIRROR={debian_archives()['debian']}",
+            *("/home/somebody/tree/run.sh", "run", "/home/somebody/tree/configs/nightly.toml", "-o",
+              "/home/somebody/ran"))  # fmt: skip
     environment = {"PATH": os.environ["PATH"], "USER_ID": str(USER)}
     done = proc.run(argv, env=environment, check=False, timeout_s=900)
     assert done.returncode == 0, done.stderr[-3000:]

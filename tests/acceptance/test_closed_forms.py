@@ -71,13 +71,9 @@ def test_codel_drops_and_marks_by_its_law(folder: Path, queue: str, interval_ms:
 
 @pytest.mark.parametrize(
     ("queue", "was", "now"),
-    [
-        (CODEL, "interval 100ms", "interval 95ms"),
-        (CODEL, "interval 100ms", "interval 110ms"),
-        (CODEL, "target 5ms", "target 50ms"),
-        (MARKING, "interval 60ms", "interval 50ms"),
-    ],
-)
+    [(CODEL, "interval 100ms", "interval 95ms"), (CODEL, "interval 100ms", "interval 110ms"),
+     (CODEL, "target 5ms", "target 50ms"), (MARKING, "interval 60ms", "interval 50ms")],
+)  # fmt: skip
 def test_another_queue_is_found(folder: Path, queue: str, was: str, now: str) -> None:
     found = forms(folder, told_otherwise(cells(folder)[queue], was, now))
     assert False in [form.holds for form in found]

@@ -33,7 +33,6 @@ def ensembles(house: House, page: str) -> dict[str, Ran]:
 
 
 def load_times(ran: Ran) -> list[float]:
-    """Load times of each seed."""
     return [load_of(record).plt_ms for record in ran.records]
 
 

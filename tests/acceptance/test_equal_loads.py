@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from testbed.base import places, proc
+from testbed.kernel import REGULAR_VERSIONS
 from testbed.kernel.run import jail
 from testbed.kernel.run.jail import GuestFiles
 from testbed.model import CAPTURE_FILE, DEFAULT_ROOT, HAR_FILE
 from testbed.root.cache import ensure_named
+from testbed.way.prepare import prepare_determinism
 from tests.acceptance.house import House, Plant, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -116,12 +118,9 @@ def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
 @pytest.mark.nightly(but="v2.*graph|graph.*v2")
 @pytest.mark.parametrize("without", [("x86-64-v4",), ("x86-64-v4", "x86-64-v3")], ids=["v3", "v2"])
 def test_the_level_of_the_processor_changes_nothing(
-    house: House,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    client: str,
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str,
     without: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     root = ensure_named(ROOT, places.cache(), print)
     usual, usr = jail.open_stage, tmp_path / "usr"
     plain = load(house, client, root=ROOT)
@@ -154,3 +153,16 @@ def emulate(without: tuple[str, ...], original: Path, loader: Path) -> None:
     said = proc.run((str(loader), "--help")).stdout
     assert [level for level in without if f"{level} (supported" in said] == []
     assert "x86-64-v2 (supported" in said
+
+
+BOOTS = 20
+
+
+@pytest.mark.guest
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", REGULAR_VERSIONS)
+@pytest.mark.parametrize("client", ["chromium", "wget2", "graph"])
+def test_all_boots_are_equal(client: str, version: str) -> None:
+    assert prepare_determinism(BOOTS, client, version, os.cpu_count() or 1) == ()

@@ -6,15 +6,17 @@ connections lived on, is altered and judged again; the others are in guest code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed.base.errors import EXIT_OK
 from testbed.model import Condition
 from tests.acceptance.altered import Alter, Done, Seen
-from tests.acceptance.house import House, Plant, assert_ok, assert_refused
+from tests.acceptance.house import House, Plant, assert_bad, assert_ok, assert_refused
 from tests.measured import load_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -66,22 +68,19 @@ def times(number: int, factor: float) -> Alter:
     return alter
 
 
+def changed(number: int, name: str, to: Callable[[Any], object]) -> Alter:
+    """What is said of a visit is made another."""
+    return lambda seen: visit(seen, number).update({name: to(visit(seen, number)[name])})
+
+
 def load_time(number: int, factor: float) -> Alter:
     """The load time of a visit alone is another one."""
-
-    def alter(seen: Seen) -> None:
-        visit(seen, number)["plt_ms"] *= factor
-
-    return alter
+    return changed(number, "plt_ms", lambda plt_ms: plt_ms * factor)
 
 
 def began(number: int, later_ms: float) -> Alter:
     """A visit began at another time."""
-
-    def alter(seen: Seen) -> None:
-        visit(seen, number)["began_ns"] += round(later_ms * 1e6)
-
-    return alter
+    return changed(number, "began_ns", lambda began_ns: began_ns + round(later_ms * 1e6))
 
 
 def swapped(*names: str) -> Alter:
@@ -119,12 +118,7 @@ def moved(seen: Seen) -> None:
 
 def request_more(number: int) -> Alter:
     """A visit has a request too many."""
-
-    def alter(seen: Seen) -> None:
-        requests = visit(seen, number)["requests"]
-        requests.append(deepcopy(requests[-1]))
-
-    return alter
+    return changed(number, "requests", lambda requests: [*requests, deepcopy(requests[-1])])
 
 
 def nothing(_: Seen) -> None:
@@ -177,9 +171,7 @@ def test_without_a_fault_it_is_proven(loads: dict[int, Done], idle_s: int, tmp_p
 def test_what_a_browser_says(
     loads: dict[int, Done], idle_s: int, alter: Alter, says: str, tmp_path: Path
 ) -> None:
-    record = loads[idle_s].judge(alter, tmp_path)
-    assert record.outcome == "unproven"
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_bad(loads[idle_s].judge(alter, tmp_path), says, "unproven")
 
 
 VISIT = "client/chromium/visit.py"
@@ -187,37 +179,16 @@ VISIT = "client/chromium/visit.py"
 
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
-    [
-        pytest.param(
-            VISIT,
-            "while len(visits) < errand.visits:",
-            "while len(visits) < errand.visits - 1:",
-            "the page was visited 1 times, asked was 2",
-            id="one visit less",
-        ),
-        pytest.param(
-            VISIT,
-            "        errand.idle()",
-            "        pass",
-            "visit 2 of 2: it began after 0.",
-            id="no rest",
-        ),
-        pytest.param(
-            "lab/alignment.py",
-            "round(idle_s * 1e9)",
-            "round(idle_s * 0.9e9)",
-            "s of rest, asked was 60 s",
-            id="a shorter rest",
-        ),
-        pytest.param(
-            "server/nginx.py",
-            "kept_alive_s=KEPT_ALIVE_S",
-            "kept_alive_s=15",
-            "the server ended ",
-            id="connections that end sooner",
-        ),
-    ],
-)
+    [pytest.param(VISIT, "while len(visits) < errand.visits:",
+                  "while len(visits) < errand.visits - 1:",
+                  "the page was visited 1 times, asked was 2", id="one visit less"),
+     pytest.param(VISIT, "        errand.idle()", "        pass", "visit 2 of 2: it began after 0.",
+                  id="no rest"),
+     pytest.param("lab/alignment.py", "round(idle_s * 1e9)", "round(idle_s * 0.9e9)",
+                  "s of rest, asked was 60 s", id="a shorter rest"),
+     pytest.param("server/nginx.py", "kept_alive_s=KEPT_ALIVE_S", "kept_alive_s=15",
+                  "the server ended ", id="connections that end sooner")],
+)  # fmt: skip
 def test_a_fault_in_guest_code(
     house: House, plant: Plant, module: str, old: str, new: str, says: str
 ) -> None:

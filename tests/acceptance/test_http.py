@@ -103,7 +103,6 @@ class Corners(Site):
 
 
 def make_corners() -> Corners:
-    """One of each."""
     site = Corners()
     cors = ("Access-Control-Allow-Origin", "*")
     odd = (("X-Odd", ODD), ("X-Twice", "one"), ("X-Twice", "two"))
@@ -133,7 +132,6 @@ def make_corners() -> Corners:
 
 
 def moved(location: str, *more: tuple[str, str]) -> Answer:
-    """A redirect."""
     return Answer(b"<p>moved</p>", "302 Found", (("Location", location), *more))
 
 

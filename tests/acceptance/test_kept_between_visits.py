@@ -13,9 +13,9 @@ import pytest
 
 from testbed.base.errors import EXIT_OK
 from testbed.capture.packets import read_capture
-from testbed.model import CAPTURE_FILE, HAR_FILE, VISIT_HARS, Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, VISIT_HARS
 from tests.acceptance.altered import Done
-from tests.acceptance.house import House, Ran, assert_ok
+from tests.acceptance.house import House, Ran, assert_bad, assert_ok
 from tests.capture.packets import write_frames
 from tests.measured import load_of
 
@@ -34,7 +34,6 @@ def pages(house: House) -> None:
 
 @pytest.fixture(scope="module")
 def done(house: House) -> Done:
-    """One real load of two visits."""
     ran = house.run(**KNOBS)
     assert ran.code == EXIT_OK, ran.said
     return Done(ran.one(), ran.folder, house.archive(PAGE).digest)
@@ -53,10 +52,7 @@ def urls(ran: Ran) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     "knobs",
-    [
-        {},
-        {"page": SECURE, "protocol": "h2", "tls_resumption": True, "web_server": "nginx-quic"},
-    ],
+    [{}, {"page": SECURE, "protocol": "h2", "tls_resumption": True, "web_server": "nginx-quic"}],
     ids=["h1", "h2"],
 )
 def test_connections_are_kept_from_one_visit_to_the_next(
@@ -77,16 +73,12 @@ FIRST, LAST = "visit 1 of 2: ", "visit 2 of 2: "
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        (lambda at_ns, began_ns: at_ns if at_ns < began_ns else None, f"{LAST}the client sent no"),
-        (
-            lambda at_ns, began_ns: at_ns if at_ns < began_ns else at_ns + SECOND_NS,
-            f"{LAST}its first packet left 1000.",
-        ),
-        (lambda at_ns, began_ns: None if at_ns < began_ns else at_ns, f"{FIRST}the client sent no"),
-    ],
+    [(lambda at_ns, began_ns: at_ns if at_ns < began_ns else None, f"{LAST}the client sent no"),
+     (lambda at_ns, began_ns: at_ns if at_ns < began_ns else at_ns + SECOND_NS,
+      f"{LAST}its first packet left 1000."),
+     (lambda at_ns, began_ns: None if at_ns < began_ns else at_ns, f"{FIRST}the client sent no")],
     ids=["second missing", "second later", "first missing"],
-)
+)  # fmt: skip
 def test_what_was_captured(
     done: Done, change: Callable[[int, int], int | None], says: str, tmp_path: Path
 ) -> None:
@@ -100,10 +92,4 @@ def test_what_was_captured(
         if (at_ns := change(packet.at_ns, load.began_ns)) is not None
     ]
     write_frames(capture, frames)
-    assert_unproven(replace(done, folder=folder).judge(lambda _: None, tmp_path), says)
-
-
-def assert_unproven(record: Record, says: str) -> None:
-    """The visits prove no number, and the reason names the fault."""
-    assert record.outcome == "unproven"
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_bad(replace(done, folder=folder).judge(lambda _: None, tmp_path), says, "unproven")

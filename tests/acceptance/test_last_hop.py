@@ -11,7 +11,7 @@ from testbed.model import CAPTURE_FILE
 from testbed.traces.catalogue import read_all
 from tests.acceptance.altered import PAGE, Alter, Done, without
 from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
-from tests.acceptance.test_traces import PACKED, READ, irregular
+from tests.acceptance.test_traces import LATE, PACKED, irregular
 
 pytestmark = pytest.mark.guest
 
@@ -53,15 +53,12 @@ def test_equal_boots(ran: Ran, house: House) -> None:
 
 @pytest.mark.parametrize(
     "knobs",
-    [
-        {"client": "chromium"},
-        {"client": "wget2", "link.loss_pct": 1},
-        {"link.hop_up": "", "link.qdisc": "fq_codel"},
-        {"link.framing_bytes": 14, "link.delay_up_ms": 15},
-        {"link.hop_down": "", "link.delay_up_ms": 0},
-        {"tcp.tfo": True, "tcp.cookies": "cold", "link.hop_down": "wifi-contention-down"},
-    ],
-)
+    [{"client": "chromium"}, {"client": "wget2", "link.loss_pct": 1},
+     {"link.hop_up": "", "link.qdisc": "fq_codel"},
+     {"link.framing_bytes": 14, "link.delay_up_ms": 15},
+     {"link.hop_down": "", "link.delay_up_ms": 0},
+     {"tcp.tfo": True, "tcp.cookies": "cold", "link.hop_down": "wifi-contention-down"}],
+)  # fmt: skip
 def test_loads_over_a_last_hop_are_proven(house: House, knobs: dict[str, object]) -> None:
     assert_ok(run(house, **knobs).one())
 
@@ -74,42 +71,25 @@ def test_a_long_request_leaves_packet_by_packet(house: House) -> None:
     assert "the load ended after 1.000 ms" in reason and "opportunities" not in reason, reason
 
 
-LATE = (
-    ("lab/link/discipline.py", PACKED, PACKED.replace(
-        "wanted.origin_ns", "wanted.origin_ns and wanted.origin_ns + 10**6")),
-    ("lab/link/discipline.py", READ, READ.replace(
-        "origin_ns=origin_ns", "origin_ns=origin_ns and origin_ns - 10**6")),
-)  # fmt: skip
 SET = "self._set({HOPS[way]: replace(_wanted_trace(self.spec, way), file=str(path))})"
 NAMES = 'names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")'
 FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str]] = {
-    "missing": (
-        (("lab/link/netem.py", SET, "way"),),
-        {},
-        "hop_down_trace: measured ",
-    ),
-    "one direction": (
-        (("lab/link/netem.py", SET, f'if way == "hop_down": {SET}'),),
-        {},
-        "hop_up_trace: measured ",
-    ),
+    "missing": ((("lab/link/netem.py", SET, "way"),), {}, "hop_down_trace: measured "),
+    "one direction": ((("lab/link/netem.py", SET, f'if way == "hop_down": {SET}'),), {},
+                      "hop_up_trace: measured "),
     "one direction, and measured so": (
         (("kinds/workspace.py", "condition, tag = trial.linked, site.tag",
           "from dataclasses import replace; condition, tag = replace(trial.linked, "
           'link=replace(trial.linked.link, hop_up="")), site.tag'),),
-        {},
-        "hop_up_trace of the link was not measured",
+        {}, "hop_up_trace of the link was not measured",
     ),
-    "the trace of the other way": (
-        (("lab/link/netem.py", "path = TRACES / trace", "path = TRACES / self.spec.hop_up"),),
-        {},
-        "hop_down_trace: measured ",
-    ),
+    "the trace of the other way": ((("lab/link/netem.py", "path = TRACES / trace",
+                                     "path = TRACES / self.spec.hop_up"),),
+                                   {}, "hop_down_trace: measured "),
     "begun 1 ms later": (
         (("lab/link/netem.py", "self.begun.update(origins_ns)",
           "self.begun.update({way: ns + 10**6 for way, ns in origins_ns.items()})"),),
-        {},
-        "hop_down.trace_origin_ns: air-down.trace began 1 ms after the moment",
+        {}, "hop_down.trace_origin_ns: air-down.trace began 1 ms after the moment",
     ),
     "down 1 ms later, and not told": (
         LATE, {"link.hop_up": ""},
@@ -120,11 +100,9 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets left at no opportunity of the trace air-up.trace, the first at",
     ),
     "two packets an opportunity, and not told": (
-        (
-            ("lab/link/discipline.py", PACKED, PACKED.replace("room", "2 * room")),
-            ("lab/link/discipline.py", NAMES,
-             f"parms = (*parms[:2], parms[2] // 2, *parms[3:]); {NAMES}"),
-        ),
+        (("lab/link/discipline.py", PACKED, PACKED.replace("room", "2 * room")),
+         ("lab/link/discipline.py", NAMES,
+          f"parms = (*parms[:2], parms[2] // 2, *parms[3:]); {NAMES}")),
         {"link.hop_up": ""},
         "times more came down than opportunities of air-down.trace let through",
     ),
@@ -142,11 +120,9 @@ def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str)
 
 ALTERED: dict[str, tuple[Alter, str]] = {
     "no trace": (without("lab", "knobs", "hop_up.trace"), "hop_up.trace was read back as 'none'"),
-    "no beginning": (
-        without("lab", "knobs", "hop_up.trace_origin_ns"),
-        "hop_up.trace_origin_ns: air-up.trace began ",
-    ),
-}
+    "no beginning": (without("lab", "knobs", "hop_up.trace_origin_ns"),
+                     "hop_up.trace_origin_ns: air-up.trace began "),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALTERED)

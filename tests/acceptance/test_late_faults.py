@@ -54,42 +54,29 @@ FAULTS = {
     "framing": Fault("overhead_bytes 0", f"{NETEM} delay 50ms rate 4000kbit"),
     "buffer": Fault("limit_bytes 64000", f"{TBF} rate 4000kbit limit 64000"),
     "MTU": Fault("server: MTU of s0 was '1500'", "ip -n server link set s0 mtu 1400"),
-    "receive buffer": Fault(
-        "client: net.ipv4.tcp_rmem was '4096 131072 6291456' before the load",
-        _sysctl("client", "tcp_rmem", "4096 16384 32768"),
-    ),
-    "offloads": Fault(
-        "server: offloads of s0 was",
-        "ip netns exec server ethtool -K s0 tso on gso on; "
-        "ip netns exec client ethtool -K c0 gro on",
-    ),
-    "stray path": Fault(
-        "server: device x0 (up",
-        AROUND,
-        also="the SYN-ACKs of 14 of 14 connections are not in the capture",
-    ),
-    "stray packets": Fault(
-        "packets went around the link",
-        AROUND.replace("10.0.0.2/32", "10.7.7.7/32")
-        + "; ip netns exec server python3 -c 'import socket; "
-        'socket.socket(2, 2).sendto(b"x", ("10.7.0.2", 9))\'',
-    ),
+    "receive buffer": Fault("client: net.ipv4.tcp_rmem was '4096 131072 6291456' before the load",
+                            _sysctl("client", "tcp_rmem", "4096 16384 32768")),
+    "offloads": Fault("server: offloads of s0 was",
+                      "ip netns exec server ethtool -K s0 tso on gso on; "
+                      "ip netns exec client ethtool -K c0 gro on"),
+    "stray path": Fault("server: device x0 (up", AROUND,
+                        also="the SYN-ACKs of 14 of 14 connections are not in the capture"),
+    "stray packets": Fault("packets went around the link",
+                           AROUND.replace("10.0.0.2/32", "10.7.7.7/32")
+                           + "; ip netns exec server python3 -c 'import socket; "
+                           'socket.socket(2, 2).sendto(b"x", ("10.7.0.2", 9))\''),
     "initial window": Fault(
         "server: route 10.0.0.2/32 (via 10.0.2.1 dev s0 initcwnd 3) was not there",
         "ip -n server route add 10.0.0.2/32 via 10.0.2.1 initcwnd 3",
         also="stopped after 3 segments, asked was an initial window of 10",
     ),
-    "larger window": Fault(
-        "initcwnd 20) was not there",
-        "ip -n server route add 10.0.0.0/24 via 10.0.2.1 initcwnd 20",
-        also="segments, asked was an initial window of 10",
-    ),
-    "window by rule": Fault(
-        "server: rule 100 (table 100",
-        "ip -n server route add default via 10.0.2.1 initcwnd 3 table 100; "
-        "ip -n server rule add to 10.0.0.2 lookup 100 priority 100",
-        also="stopped after 3 segments",
-    ),
+    "larger window": Fault("initcwnd 20) was not there",
+                           "ip -n server route add 10.0.0.0/24 via 10.0.2.1 initcwnd 20",
+                           also="segments, asked was an initial window of 10"),
+    "window by rule": Fault("server: rule 100 (table 100",
+                            "ip -n server route add default via 10.0.2.1 initcwnd 3 table 100; "
+                            "ip -n server rule add to 10.0.0.2 lookup 100 priority 100",
+                            also="stopped after 3 segments"),
     "congestion control": Fault(
         "server: net.ipv4.tcp_congestion_control is 'reno', asked was 'cubic'",
         "ip -n server route add 10.0.0.2/32 via 10.0.2.1 initcwnd 10 congctl reno",
@@ -97,36 +84,24 @@ FAULTS = {
     "route attributes": Fault(
         "quickack 1", "ip -n client route add 10.10.0.0/16 via 10.0.0.1 quickack 1 rto_min 20ms"
     ),
-    "slow start": Fault(
-        "server: net.ipv4.tcp_slow_start_after_idle was '1'",
-        _sysctl("server", "tcp_slow_start_after_idle", "0"),
-    ),
+    "slow start": Fault("server: net.ipv4.tcp_slow_start_after_idle was '1'",
+                        _sysctl("server", "tcp_slow_start_after_idle", "0")),
     "SACK": Fault("client: net.ipv4.tcp_sack was '1'", _sysctl("client", "tcp_sack", "0")),
-    "loss for a while": Fault(
-        "near: a discipline changed during the load",
-        during=f"{NETEM} delay 50ms loss 20% rate 4000kbit -14",
-        undo=f"{NETEM} delay 50ms rate 4000kbit -14",
-    ),
-    "rate for a while": Fault(
-        "far: a discipline changed during the load",
-        during=f"{TBF} rate 2000kbit limit 131072",
-        undo=f"{TBF} rate 4000kbit limit 131072",
-    ),
-    "MTU for a while": Fault(
-        "server: MTU of s0 was '1400' during the load",
-        during="ip -n server link set s0 mtu 1400",
-        undo="ip -n server link set s0 mtu 1500",
-    ),
-    "route for a while": Fault(
-        "server: a route changed during the load",
-        during="ip -n server route add 10.0.0.2/32 via 10.0.2.1 initcwnd 3",
-        undo="ip -n server route delete 10.0.0.2/32",
-    ),
-    "sysctl for a while": Fault(
-        "server: net.ipv4.tcp_rto_min_us was written during the load",
-        during=_sysctl("server", "tcp_rto_min_us", "20000"),
-        undo=_sysctl("server", "tcp_rto_min_us", "200000"),
-    ),
+    "loss for a while": Fault("near: a discipline changed during the load",
+                              during=f"{NETEM} delay 50ms loss 20% rate 4000kbit -14",
+                              undo=f"{NETEM} delay 50ms rate 4000kbit -14"),
+    "rate for a while": Fault("far: a discipline changed during the load",
+                              during=f"{TBF} rate 2000kbit limit 131072",
+                              undo=f"{TBF} rate 4000kbit limit 131072"),
+    "MTU for a while": Fault("server: MTU of s0 was '1400' during the load",
+                             during="ip -n server link set s0 mtu 1400",
+                             undo="ip -n server link set s0 mtu 1500"),
+    "route for a while": Fault("server: a route changed during the load",
+                               during="ip -n server route add 10.0.0.2/32 via 10.0.2.1 initcwnd 3",
+                               undo="ip -n server route delete 10.0.0.2/32"),
+    "sysctl for a while": Fault("server: net.ipv4.tcp_rto_min_us was written during the load",
+                                during=_sysctl("server", "tcp_rto_min_us", "20000"),
+                                undo=_sysctl("server", "tcp_rto_min_us", "200000")),
 }  # fmt: skip
 
 PLANT = """
@@ -168,7 +143,6 @@ def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]
 
 
 def find(ran: Ran, name: str) -> Record:
-    """The record of the trial with this fault."""
     (record,) = (r for r in ran.records if r.trial.seed == list(FAULTS).index(name))
     return record
 

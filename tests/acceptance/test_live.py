@@ -101,7 +101,6 @@ class Live(Site):
 
 
 def make_live(name: str) -> Live:
-    """A site of that page."""
     site = Live()
     page = PAGES[name]
     site.put(f"{ROOTS[name]}/", typed((page + HOLD).encode(), "text/html"))

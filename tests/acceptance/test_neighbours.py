@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.base.errors import EXIT_OK
 from testbed.kinds.command.measurement import Executed
 from testbed.model import CAPTURE_FILE, NEIGHBOUR_FILE, OBSERVATION_FILE, NeighbourFlow, Record
 from testbed.model.traffic import NO_TRAFFIC
 from testbed.results.folder import read_records
 from tests.acceptance.altered import Done, given
-from tests.acceptance.house import House, Plant, Ran, assert_ok, assert_refused
+from tests.acceptance.house import House, Plant, Ran, assert_bad, assert_ok, assert_refused
 from tests.measured import load_of
 
 pytestmark = pytest.mark.guest
@@ -39,7 +40,6 @@ def ran(house: House, page: None) -> Ran:
 
 
 def of(ran: Ran, text: str) -> Record:
-    """The load with these neighbours."""
     return next(r for r in ran.records if r.trial.condition.traffic == text)  # type: ignore[attr-defined]
 
 
@@ -149,8 +149,7 @@ def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text
 @pytest.mark.parametrize("client", ["wget2", "chromium"])
 @pytest.mark.parametrize("tfo", [False, True])
 def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> None:
-    (record,) = house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).records
-    assert_ok(record)
+    assert_ok(house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).one())
 
 
 @pytest.mark.parametrize("knob", ["link.corrupt_pct", "link.duplicate_pct"])
@@ -180,19 +179,13 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         DOWN, "+ neighbour.to_s", "+ neighbour.to_s - 0.05",
         "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.15"),
     "ends late": (
-        DOWN,
-        "+ neighbour.to_s",
-        "+ neighbour.to_s + 0.05",
-        "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.25",
-    ),
+        DOWN, "+ neighbour.to_s", "+ neighbour.to_s + 0.05",
+        "neighbour bulk down 2x reno from -2s to 0.2s (flow 1 down): it ended at 0.25"),
     "pauses": (UP, SENDS, SENDS.replace("CHUNK", "CHUNK[:20000]") + " " * 16 + "time.sleep(0.7)\n",
                "neighbour bulk up: it had nothing to send for "),
     "one connection for two": (
-        DOWN,
-        "in list_flows(neighbours)]",
-        "in [*list_flows(neighbours)][:1]]",
-        "(flow 2 down): it never began",
-    ),
+        DOWN, "in list_flows(neighbours)]", "in [*list_flows(neighbours)][:1]]",
+        "(flow 2 down): it never began"),
     "another rate": (STREAM, "number * neighbour.gap_ns", "number * neighbour.gap_ns * 11 // 10",
                      "packets were not sent at their times, one each 10 ms"),
     "another size": (STREAM, "neighbour.packet_bytes - IP_UDP_BYTES",
@@ -275,23 +268,19 @@ def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
         "            other = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))\n"
         "        other.sendto(b'', (NEIGHBOUR_ADDRESS, FIRST_PORT + 7))\n"
     )
-    plant(
-        "lab/neighbours.py", "import (\n    CALL_STAMPS,", "import (\n    FIRST_PORT, CALL_STAMPS,"
-    )
+    name = "import (\n    CALL_STAMPS,"
+    plant("lab/neighbours.py", name, name.replace("CALL", "FIRST_PORT, CALL"))
     plant("lab/neighbours.py", old, planted + old)
-    assert_refused(
-        house.run(**LINE, traffic=UP), "unproven", "packets at the neighbours are of none of them"
-    )
+    ran = house.run(**LINE, traffic=UP)
+    assert_refused(ran, "unproven", "packets at the neighbours are of none of them")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [
-        ("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),
-        ("sysctl -qw net.ipv4.tcp_sack=0", "neighbour: net.ipv4.tcp_sack was written"),
-        ("ip route replace default via 10.0.3.1 initcwnd 40", "neighbour: a route changed"),
-    ],
-)
+    [("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),
+     ("sysctl -qw net.ipv4.tcp_sack=0", "neighbour: net.ipv4.tcp_sack was written"),
+     ("ip route replace default via 10.0.3.1 initcwnd 40", "neighbour: a route changed")],
+)  # fmt: skip
 def test_a_host_of_neighbours_that_changes(
     house: House, plant: Plant, words: str, told: str
 ) -> None:
@@ -307,19 +296,15 @@ def test_a_host_of_neighbours_that_changes(
 
 def test_a_way_around_the_line(house: House, plant: Plant) -> None:
     """The neighbour's packets reach their end, and no packet of the line is missing."""
-    plant(
-        "lab/neighbour_hosts.py",
-        "        yield topology\n",
-        "        from testbed.base import proc\n"
-        "        with topology.role('neighbour').entered():\n"
-        "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
-        "                      'netns', topology.role('remote').name))\n"
-        "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n"
-        "        yield topology\n",
-    )
-    assert_refused(
-        house.run(**LINE, traffic=UP), "lab_mismatch", "neighbour: there is another device, x0"
-    )
+    plant("lab/neighbour_hosts.py", "        yield topology\n",
+          "        from testbed.base import proc\n"
+          "        with topology.role('neighbour').entered():\n"
+          "            proc.run(('ip', 'link', 'add', 'x0', 'type', 'veth', 'peer', 'name', 'x1',\n"
+          "                      'netns', topology.role('remote').name))\n"
+          "            proc.run(('ip', 'link', 'set', 'x0', 'up'))\n"
+          "        yield topology\n")  # fmt: skip
+    ran = house.run(**LINE, traffic=UP)
+    assert_refused(ran, "lab_mismatch", "neighbour: there is another device, x0")
 
 
 @pytest.fixture(scope="module")
@@ -329,38 +314,25 @@ def done(house: House, ran: Ran) -> Done:
 
 @pytest.mark.parametrize(
     ("path", "to", "told"),
-    [
-        (
-            ("neighbours",),
-            [],
-            "its congestion control is no connection at its end, asked was cubic",
-        ),
-        (("trial", "condition", "traffic"), "none", "traffic: performed was 'none'"),
-        (("lab", "knobs", "remote.offloads"), "gso", "remote.offloads was read back as 'gso'"),
-        (("lab", "knobs", "neighbour.net.ipv4.tcp_wmem"), "4096", "tcp_wmem was read back as"),
-    ],
-)
+    [(("neighbours",), [], "its congestion control is no connection at its end, asked was cubic"),
+     (("trial", "condition", "traffic"), "none", "traffic: performed was 'none'"),
+     (("lab", "knobs", "remote.offloads"), "gso", "remote.offloads was read back as 'gso'"),
+     (("lab", "knobs", "neighbour.net.ipv4.tcp_wmem"), "4096", "tcp_wmem was read back as")],
+)  # fmt: skip
 def test_what_is_altered_afterwards(
-    done: Done, tmp_path_factory: pytest.TempPathFactory, path: tuple[str, ...], to: object,
-    told: str,
-) -> None:  # fmt: skip
-    record = done.judge(given(*path, to=to), tmp_path_factory.mktemp("altered"))
+    done: Done, tmp_path: Path, path: tuple[str, ...], to: object, told: str
+) -> None:
+    record = done.judge(given(*path, to=to), tmp_path)
     assert record.outcome != "ok"
     assert told in str(record.reason)
 
 
-def test_a_neighbour_without_its_capture(
-    done: Done, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("altered")
-
+def test_a_neighbour_without_its_capture(done: Done, tmp_path: Path) -> None:
     def lose(_seen: object) -> None:
-        (folder / "out" / NEIGHBOUR_FILE).unlink()
+        (tmp_path / "out" / NEIGHBOUR_FILE).unlink()
 
-    assert (folder / "out" / OBSERVATION_FILE).exists() is False
-    record = done.judge(lose, folder)
-    assert record.outcome == "failed"
-    assert NEIGHBOUR_FILE in str(record.reason)
+    assert (tmp_path / "out" / OBSERVATION_FILE).exists() is False
+    assert_bad(done.judge(lose, tmp_path), NEIGHBOUR_FILE, "failed")
 
 
 def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
@@ -370,36 +342,29 @@ def test_a_neighbour_that_the_load_does_not_meet(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("bulk", 'is not "none", or neighbours joined by'),
-        ("bulk up from 3s to 2s", "ends before it, or the load, has begun"),
-        ("call from -9s to -2s", "ends before it, or the load, has begun"),
-        ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
-        ("cbr up 99999999kbit", "more than 100000 packets a second"),
-        ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
-        ("web 65x", "has more than 64 flows"),
-        ("page + page from 1s", "has more than one second page"),
-        ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
-        ("video up 500kbit", 'is not "none", or neighbours joined by'),
-        ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
-        ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)"),
-    ],
-)
+    [("bulk", 'is not "none", or neighbours joined by'),
+     ("bulk up from 3s to 2s", "ends before it, or the load, has begun"),
+     ("call from -9s to -2s", "ends before it, or the load, has begun"),
+     ("cbr up 500kbit 9000B", "has packets of 9000 bytes, and link.mtu_bytes is 1500"),
+     ("cbr up 99999999kbit", "more than 100000 packets a second"),
+     ("bulk up 33x + bulk down 33x", "has more than 64 flows"),
+     ("web 65x", "has more than 64 flows"),
+     ("page + page from 1s", "has more than one second page"),
+     ("video down 99999999kbit 90s", "has segments of more than 1073741824 bytes"),
+     ("video up 500kbit", 'is not "none", or neighbours joined by'),
+     ("web bbbr", "has no 'bbbr' (did you mean 'bbr'?)"),
+     ("bulk up cubik", "has no 'cubik' (did you mean 'cubic'?)")],
+)  # fmt: skip
 def test_what_cannot_be_a_neighbour_is_refused_before_a_run(
-    house: House, text: str, said: str, capsys: pytest.CaptureFixture[str]
+    house: House, text: str, said: str
 ) -> None:
-    config = house.folder / "wrong.toml"
-    config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = {json.dumps(text)}\n')
-    code, _ = house.command("plan", str(config))
-    assert code == EXIT_CONFIGURATION
-    assert said in capsys.readouterr().err
+    wrong = f'page = "{PAGE}"\nclient = "graph"\ntraffic = {json.dumps(text)}\n'
+    assert said in house.refused(wrong)
 
 
-def test_the_host_has_no_neighbours(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    config = house.folder / "wrong.toml"
-    config.write_text(f'page = "{PAGE}"\nclient = "graph"\ntraffic = "call"\n')
-    assert house.command("plan", str(config), "--kernel", "host")[0] == EXIT_CONFIGURATION
-    assert "neighbours are in virtual time alone" in capsys.readouterr().err
+def test_the_host_has_no_neighbours(house: House) -> None:
+    wrong = f'page = "{PAGE}"\nclient = "graph"\ntraffic = "call"\n'
+    assert "neighbours are in virtual time alone" in house.refused(wrong, "--kernel", "host")
 
 
 COMMAND = f"""\
@@ -439,9 +404,8 @@ def test_a_command_beside_neighbours(house: House, page: None) -> None:
 
 def test_a_late_neighbour_of_a_command(house: House, page: None, plant: Plant) -> None:
     plant("lab/neighbours.py", BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"))
-    assert_refused(
-        run_command(house), "unproven", "neighbour bulk up (flow 1 up): it began at -4.98"
-    )
+    ran = run_command(house)
+    assert_refused(ran, "unproven", "neighbour bulk up (flow 1 up): it began at -4.98")
 
 
 def test_a_command_that_is_the_client_begins_with_its_neighbours(house: House) -> None:
@@ -453,13 +417,9 @@ def test_a_command_that_is_the_client_begins_with_its_neighbours(house: House) -
     assert "it ended" not in str(ran.records[0].reason)
 
 
-def test_a_command_outside_of_all_hosts_has_no_neighbours(
-    house: House, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = house.folder / "wrong.toml"
-    config.write_text(COMMAND + 'at = "lab"\n')
-    assert house.command("plan", str(config))[0] == EXIT_CONFIGURATION
-    assert "neighbours begin with a command at an end of the link" in capsys.readouterr().err
+def test_a_command_outside_of_all_hosts_has_no_neighbours(house: House) -> None:
+    said = house.refused(COMMAND + 'at = "lab"\n')
+    assert "neighbours begin with a command at an end of the link" in said
 
 
 @pytest.mark.parametrize("version", ["6.12", "6.1"])

@@ -59,11 +59,9 @@ def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
 @pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
 @pytest.mark.parametrize(
     ("which", "size", "told"),
-    [
-        ("answer", "len(data) - len(data) // 100", "6 bodies were not sent as recorded"),
-        ("answer == 3", "len(data) // 2", "1 bodies were not sent as recorded"),
-    ],
-)
+    [("answer", "len(data) - len(data) // 100", "6 bodies were not sent as recorded"),
+     ("answer == 3", "len(data) // 2", "1 bodies were not sent as recorded")],
+)  # fmt: skip
 def test_shorter_bodies(
     house: House, plant: Plant, client: str, which: str, size: str, told: str
 ) -> None:

@@ -25,11 +25,8 @@ LARGEST_ERROR = 0.001
 
 
 @pytest.fixture(scope="module")
-def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
-    table = tmp_path_factory.mktemp("table") / "resources.csv"
-    table.write_text(TABLE)
-    house.import_page(table, PAGE, "--title", "Tiny", "--url", "http://www.tiny.test/")
-    return PAGE
+def page(house: House) -> str:
+    return house.import_table(TABLE, PAGE, "http://www.tiny.test/")
 
 
 @pytest.mark.thorough

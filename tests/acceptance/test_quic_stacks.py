@@ -7,19 +7,15 @@ from typing import Any
 import pytest
 
 from testbed.base.errors import EXIT_OK
-from tests.acceptance.house import House, Plant, assert_ok
+from tests.acceptance.house import House, Plant, assert_bad, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 PAGE = "wikipedia-h2"
 KNOBS = {
-    "page": PAGE,
-    "client": "chromium",
-    "rtt_ms": 100,
-    "protocol": "h3",
-    "web_server": "aioquic",
+    "page": PAGE, "client": "chromium", "rtt_ms": 100, "protocol": "h3", "web_server": "aioquic",
     "initcwnd_packets": 10,
-}
+}  # fmt: skip
 RESUMING = {"tls_resumption": True, "visits": 2}
 SET = 'cubic.K_INITIAL_WINDOW = order["initcwnd_packets"]', "cubic.K_INITIAL_WINDOW = 64"
 SAY = '"initcwnd_packets": control.congestion_window // packet', '"initcwnd_packets": 10'
@@ -51,8 +47,7 @@ def test_its_window_and_its_early_data_are_proven(house: House) -> None:
 
 
 def test_early_data_is_taken_where_it_is_asked_for_and_chains_are_as_long(house: House) -> None:
-    ran = house.run(**KNOBS | EARLY_AT_FIRST | {"certificates": 5})
-    (record,) = ran.records
+    record = house.run(**KNOBS | EARLY_AT_FIRST | {"certificates": 5}).one()
     assert_ok(record)
     assert record.proof is not None
     _, second = record.proof.visits
@@ -67,8 +62,7 @@ def test_early_data_is_taken_where_it_is_asked_for_and_chains_are_as_long(house:
 
 def test_connections_are_described_one_by_one(house: House) -> None:
     over_tcp = {"web_server": "nginx-quic", "tfo": True, "cookies": "cached", "early_data": True}
-    ran = house.run(page=PAGE, client="chromium", rtt_ms=100, **RESUMING | over_tcp)
-    (record,) = ran.records
+    record = house.run(page=PAGE, client="chromium", rtt_ms=100, **RESUMING | over_tcp).one()
     assert_ok(record)
     assert record.proof is not None
     _, visit = record.proof.visits
@@ -87,34 +81,23 @@ def test_connections_are_described_one_by_one(house: House) -> None:
 
 
 def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:
-    ran = house.run(page="wikipedia", client="graph", web_server="nginx-quic")
-    (record,) = ran.records
-    assert_ok(record)
+    assert_ok(house.run(page="wikipedia", client="graph", web_server="nginx-quic").one())
 
 
 @pytest.mark.parametrize(
     ("more", "changes", "says"),
-    [
-        pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
-        pytest.param({}, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
-        pytest.param({}, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
-        pytest.param(
-            {"visits": 2}, [TICKETS, FETCHED], "tls_resumption = false", id="tickets unasked"
-        ),
-        pytest.param(EARLY_AT_FIRST, [EVERYWHERE], "not asked for there", id="early everywhere"),
-        pytest.param({}, [ALL_EARLY], "early", id="early, by its word alone"),
-    ],
-)
+    [pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),
+     pytest.param({}, [SET, SAY], "more than acknowledgements allow", id="window, unsaid"),
+     pytest.param({}, [NAMED], "congestion_control = cubic instead of reno", id="algorithm"),
+     pytest.param({"visits": 2}, [TICKETS, FETCHED], "tls_resumption = false",
+                  id="tickets unasked"),
+     pytest.param(EARLY_AT_FIRST, [EVERYWHERE], "not asked for there", id="early everywhere"),
+     pytest.param({}, [ALL_EARLY], "early", id="early, by its word alone")],
+)  # fmt: skip
 def test_a_fault_in_the_server(
-    house: House,
-    plant: Plant,
-    more: dict[str, Any],
-    changes: list[tuple[str, str]],
-    says: str,
+    house: House, plant: Plant, more: dict[str, Any], changes: list[tuple[str, str]], says: str
 ) -> None:
     for old, new in changes:
         plant("server/quic_program.py", old, new)
-    ran = house.run(**KNOBS | {"quic_control": "reno"} | more)
-    (record,) = ran.records
-    assert record.outcome == "unproven"
-    assert record.reason is not None and says in record.reason, record.reason
+    (record,) = house.run(**KNOBS | {"quic_control": "reno"} | more).records
+    assert_bad(record, says, "unproven")

@@ -29,11 +29,8 @@ id,parent,host,mime,status,transfer_bytes,body_bytes,how,gap_ms,start_ms,dur_ms,
 
 
 @pytest.fixture(scope="module")
-def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
-    table = tmp_path_factory.mktemp("table") / "resources.csv"
-    table.write_text(TABLE)
-    house.import_page(table, "small", "--title", "Small", "--url", "http://www.small.test/")
-    return "small"
+def page(house: House) -> str:
+    return house.import_table(TABLE, "small", "http://www.small.test/")
 
 
 @pytest.fixture(scope="module")

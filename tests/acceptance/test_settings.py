@@ -24,11 +24,8 @@ RTOS_US = (200_000, 1000)
 
 
 @pytest.fixture(scope="module")
-def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
-    table = tmp_path_factory.mktemp("table") / "resources.csv"
-    table.write_text(TABLE)
-    house.import_page(table, PAGE, "--title", "Small", "--url", "http://www.small.test/")
-    return PAGE
+def page(house: House) -> str:
+    return house.import_table(TABLE, PAGE, "http://www.small.test/")
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from testbed.results.folder import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
 
+pytestmark = pytest.mark.guest
+
 QUICK = places.ROOT / "configs" / "quick.toml"
 SHELL = (sys.executable, "-m", "firstflight", "shell", str(QUICK), "--only", "tfo=true")
 SCRIPT = """\
@@ -50,34 +52,30 @@ def wikipedia(house: House) -> None:
     house.take("wikipedia")
 
 
-@pytest.mark.guest
+def perform(house: House, folder: Path, script: str, *words: str) -> tuple[int, str]:
+    """Exit code and output of a session of these lines; its results are in ``folder``."""
+    (folder / "script").write_text(script)
+    told = ("--script", str(folder / "script"), "-o", str(folder / "results"))
+    return house.command("shell", str(QUICK), "--only", "tfo=true", *words, *told)
+
+
 @pytest.mark.usefixtures("wikipedia")
 def test_a_script_in_virtual_time(house: House, tmp_path: Path) -> None:
-    results, script = tmp_path / "results", tmp_path / "script"
-    script.write_text(SCRIPT)
-    code, said = house.command(
-        "shell", str(QUICK), "--only", "tfo=true", "--script", str(script), "-o", str(results)
-    )
+    code, said = perform(house, tmp_path, SCRIPT)
     assert code == EXIT_OK, said
     assert "lab> nodes\navailable nodes are: \nclient far near server\n" in said
     assert "\n200" in said  # the page, by its name, from its server
     assert "Connection refused" in said  # of the server's own address
     assert "10.10.0.1:80" in said
     assert "lab> client echo server\n10.0.2.2\n" in said  # as Mininet does
-    (record,) = read_records(results)
+    (record,) = read_records(tmp_path / "results")
     assert_ok(record)
     assert record.proof is not None and record.proof.connections == 2
 
 
-@pytest.mark.guest
 @pytest.mark.usefixtures("wikipedia")
 def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    script.write_text(OWN)
-    code, said = house.command(
-        *("shell", str(QUICK), "--only", "tfo=true"),
-        *("--script", str(script), "-o", str(tmp_path / "results")),
-    )
+    code, said = perform(house, tmp_path, OWN)
     assert code == EXIT_OK, said
     assert "0% dropped (12/12 received)" in said
     # As much as the link carries, beside headers: 256 kbit/s up.
@@ -90,17 +88,12 @@ def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
     assert said.rstrip().endswith("lab> exit")
 
 
-@pytest.mark.guest
 @pytest.mark.usefixtures("wikipedia")
 def test_a_line_that_does_not_end_is_named(
     house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = tmp_path / "script"
-    script.write_text("client echo first\nclient cat\nclient echo last\n")
-    code, said = house.command(
-        *("shell", str(QUICK), "--only", "tfo=true", "--set", "timeout_s=600"),
-        *("--script", str(script), "-o", str(tmp_path / "results")),
-    )
+    script = "client echo first\nclient cat\nclient echo last\n"
+    code, said = perform(house, tmp_path, script, "--set", "timeout_s=600")
     assert code == EXIT_INCOMPLETE
     assert said.endswith("lab> client cat\n")
     assert "`client cat` did not end: a session has 600 s" in capsys.readouterr().err
@@ -128,7 +121,6 @@ def wait_until_stopped(pid: int, timeout_s: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.guest
 def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Path) -> None:
     results = tmp_path / "results"
     with typing((*SHELL, "-o", str(results))) as typist:
@@ -173,7 +165,6 @@ def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Pa
     assert typed.read_bytes().endswith(b"to the program\r\x03\x04")
 
 
-@pytest.mark.guest
 @pytest.mark.parametrize("key", ["\x1c", None], ids=["given up", "killed"])
 def test_a_typed_session_that_does_not_end_leaves_nobody(tmp_path: Path, key: str | None) -> None:
     with typing((*SHELL, "-o", str(tmp_path / "results"))) as typist:

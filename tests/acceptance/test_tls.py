@@ -1,4 +1,4 @@
-"""TLS and HTTP/2 in every combination: what was asked for is on the wire, and twice the same."""
+"""TLS, HTTP/2 and key shares: what was asked for is on the wire, and twice the same."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
-from testbed.model import CAPTURE_FILE, HAR_FILE, Proof, Record
-from tests.acceptance.house import House, Ran, assert_exact
+from testbed.model import CAPTURE_FILE, HAR_FILE, KEYS_FILE, Proof, Record
+from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -34,11 +34,8 @@ SYN_PAYLOAD, BROWSER_HELLO = 1420, 1500
 
 
 @pytest.fixture(scope="module")
-def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
-    table = tmp_path_factory.mktemp("table") / "resources.csv"
-    table.write_text(TABLE)
-    house.import_page(table, PAGE, "--title", "Small", "--url", "https://www.small.test/")
-    return PAGE
+def page(house: House) -> str:
+    return house.import_table(TABLE, PAGE, "https://www.small.test/")
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +86,8 @@ def test_another_boot_gives_the_same_bytes(house: House, ran: Ran) -> None:
             files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]
             assert files[0].read_bytes() == files[1].read_bytes()
         assert (load_of(first), first.replay, first.proof) == (
-            load_of(second),
-            second.replay,
-            second.proof,
-        )
+            load_of(second), second.replay, second.proof,
+        )  # fmt: skip
 
 
 def test_graph_speaks_http_1_only(house: House, page: str) -> None:
@@ -121,3 +116,64 @@ def test_the_command_line_chooses_the_protocol(house: House, page: str) -> None:
     config.write_text(f'title = "One"\npage = "{page}"\nclient = "graph"\n')
     code, said = house.command("run", str(config), "--protocol", "h1")
     assert code == EXIT_OK, said
+
+
+POST_QUANTUM_BYTES = 1184 + 32
+"""A share of X25519MLKEM768: a key of ML-KEM-768 and one of X25519."""
+SHARES = ["browser", "x25519"]
+CLIENTS = ["chromium", "graph"]
+
+
+@pytest.fixture(scope="module")
+def shares(house: House, page: str) -> Ran:
+    return house.run(page=page, client=CLIENTS, protocol="h1", key_share=SHARES, rtt_ms=100)
+
+
+def of(shares: Ran, client: str, share: str) -> Record:
+    (record,) = (
+        record
+        for record in shares.records
+        if (record.trial.client, record.trial.opening.key_share) == (client, share)
+    )
+    assert_ok(record)
+    return record
+
+
+def hello_bytes(record: Record) -> float:
+    return proof_of(record).hello_bytes / proof_of(record).tls_connections
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_hellos_have_the_asked_shares(shares: Ran, client: str) -> None:
+    usual, small = (hello_bytes(of(shares, client, share)) for share in SHARES)
+    assert small < 700 < POST_QUANTUM_BYTES < usual
+
+
+def test_only_a_modified_browser_says_so(shares: Ran) -> None:
+    versions = {
+        (client, share): load_of(of(shares, client, share)).client_version
+        for client in CLIENTS
+        for share in SHARES
+    }
+    plain = versions["chromium", "browser"]
+    assert "modified" not in plain
+    assert versions["chromium", "x25519"] == (
+        f"{plain} (modified: sends no post-quantum key share)"
+    )
+    assert versions["graph", "x25519"] == versions["graph", "browser"]
+    assert "modified chromium HeadlessChrome/" in " ".join(shares.said.split())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_secrets_are_kept_beside_the_capture_they_open(shares: Ran, client: str) -> None:
+    """Of each hello in the capture, by its random number, which stands in both."""
+    kept = {
+        share: shares.folder / "trials" / of(shares, client, share).trial_id for share in SHARES
+    }
+    assert not (kept["browser"] / KEYS_FILE).exists()
+    known = (kept["x25519"] / KEYS_FILE).read_text("ascii").splitlines()
+    randoms = {line.split()[1] for line in known if line.startswith("CLIENT_TRAFFIC_SECRET_0 ")}
+    capture = Path(kept["x25519"] / CAPTURE_FILE).read_bytes()
+    assert len(randoms) == proof_of(of(shares, client, "x25519")).tls_connections
+    assert all(bytes.fromhex(random) in capture for random in randoms)
+    assert KEYS_FILE in of(shares, client, "x25519").artefacts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.model import VISIT_HARS, Condition
-from tests.acceptance.house import House, Plant, assert_ok
+from tests.acceptance.house import House, Plant, assert_bad, assert_ok
 from tests.measured import load_of
 from wings.pages.tests.recorder.site import Answer, Site, png, serving
 
@@ -67,14 +67,11 @@ def test_what_a_cache_has_is_not_asked_for_again(house: House, idle_s: int) -> N
 
 
 def test_a_page_of_which_nothing_is_asked_for_has_no_number(house: House) -> None:
-    ran = house.run(page="all-kept", visits=2, between="keep")
-    (record,) = ran.records
-    assert record.outcome == "failed"
-    assert record.reason is not None and "all of the page came from the cache" in record.reason
+    record = house.run(page="all-kept", visits=2, between="keep").one()
+    assert_bad(record, "all of the page came from the cache", "failed")
 
 
 def test_a_cache_that_is_not_emptied_is_found_out(house: House, plant: Plant) -> None:
     plant("client/chromium/visit.py", "if not errand.keep_cache:", "if False:")
-    (record,) = house.run(page="asked-again", visits=2).records
-    assert record.outcome == "failed"
-    assert record.reason is not None and "of the recording not made" in record.reason
+    record = house.run(page="asked-again", visits=2).one()
+    assert_bad(record, "of the recording not made", "failed")

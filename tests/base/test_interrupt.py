@@ -96,10 +96,9 @@ def test_what_a_library_makes_of_an_interrupt_is_one_all_the_same() -> None:
         raise ValueError("another")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_an_interrupt_that_the_interpreter_swallows_comes_again(
-    capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
+def be_interrupted_in_a_callback(number: signal.Signals) -> None:
+    """The interpreter swallows what is raised there."""
+
     class Watched:
         pass
 
@@ -113,6 +112,13 @@ def test_an_interrupt_that_the_interpreter_swallows_comes_again(
         del watched
         assert reference() is None
         time.sleep(60)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupt_that_the_interpreter_swallows_comes_again(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    be_interrupted_in_a_callback(number)
     assert capsys.readouterr().err == ""
 
 
@@ -130,20 +136,8 @@ def test_one_that_comes_while_another_is_being_swallowed_comes_again(
             sum(range(100))
         return start(*asked)
 
-    class Watched:
-        pass
-
-    def callback(_reference: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        sum(range(100))
-
-    watched = Watched()
-    reference = weakref.ref(watched, callback)
     monkeypatch.setattr(_thread, "start_new_thread", start_slowly)
-    with pytest.raises(SignalInterrupt), raising():
-        del watched
-        assert reference() is None
-        time.sleep(60)
+    be_interrupted_in_a_callback(signal.SIGINT)
     assert len(sent) == 3
     assert capsys.readouterr().err == ""
 

@@ -49,9 +49,8 @@ def test_what_is_no_plain_file_is_not_replaced(odd: Path, replace: bool) -> None
         for path in (odd, link):
             with pytest.raises(ConfigurationError) as caught:
                 refuse_existing(path, replace=replace)
-            assert caught.value.problems == [
-                f"{path} is there and is no plain file; choose another name"
-            ]
+            said = f"{path} is there and is no plain file; choose another name"
+            assert caught.value.problems == [said]
         link.unlink()
 
 

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.base.seeding import (
-    MOST_SYSTEM_CALL_NS,
-    start_offset_ns,
-    system_call_ns,
-    think_factor,
-)
+from testbed.base.seeding import MOST_SYSTEM_CALL_NS, start_offset_ns, system_call_ns, think_factor
 
 SEEDS = st.integers(0, 2**31 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"))

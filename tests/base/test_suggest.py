@@ -10,20 +10,11 @@ NAMES = [*SWEPT, *FIXED, *KERNEL]
 
 @pytest.mark.parametrize(
     ("wrong", "meant"),
-    [
-        ("rtt", "rtt_ms"),
-        ("rtt_s", "rtt_ms"),
-        ("rtt-ms", "rtt_ms"),
-        ("RTT_MS", "rtt_ms"),
-        ("down_mbit", "down_kbit"),
-        ("buffer_kb", "buffer_bytes"),
-        ("initcwnd_seg", "initcwnd_segments"),
-        ("cookie", "cookies"),
-        ("clinet", "client"),
-        ("congestion", "congestion_control"),
-        ("bananas", None),
-    ],
-)
+    [("rtt", "rtt_ms"), ("rtt_s", "rtt_ms"), ("rtt-ms", "rtt_ms"), ("RTT_MS", "rtt_ms"),
+     ("down_mbit", "down_kbit"), ("buffer_kb", "buffer_bytes"),
+     ("initcwnd_seg", "initcwnd_segments"), ("cookie", "cookies"), ("clinet", "client"),
+     ("congestion", "congestion_control"), ("bananas", None)],
+)  # fmt: skip
 def test_the_nearest_name_is_found(wrong: str, meant: str | None) -> None:
     assert nearest(wrong, NAMES) == meant
 

@@ -7,16 +7,9 @@ from testbed.base.units import format_bytes, format_count, format_duration
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (0, "0.0 s"),
-        (4.24, "4.2 s"),
-        (59.94, "59.9 s"),
-        (59.96, "1 min 00 s"),
-        (65, "1 min 05 s"),
-        (3599.6, "1 h 00 min"),
-        (7380, "2 h 03 min"),
-    ],
-)
+    [(0, "0.0 s"), (4.24, "4.2 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (65, "1 min 05 s"),
+     (3599.6, "1 h 00 min"), (7380, "2 h 03 min")],
+)  # fmt: skip
 def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 

@@ -104,7 +104,6 @@ class NoExchange:
         pass
 
     def renameat2(self, *_: object) -> int:
-        """Fail as such a file system does."""
         ctypes.set_errno(errno.EINVAL)
         return -1
 

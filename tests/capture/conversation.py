@@ -42,14 +42,11 @@ def conversation(segments: int = 3) -> list[Sent]:
         Sent(230 * MS + i * 3 * MS, "server", ACK, 1 + i * 100, 21, bytes([65 + i]) * 100)
         for i in range(segments)
     ]
-    return [
-        Sent(0, "client", SYN, options=MSS_SACK_TS),
-        Sent(100 * MS, "server", SYN | ACK, 0, 1, options=MSS_SACK_TS),
-        Sent(100 * MS + 5, "client", ACK, 1, 1),
-        Sent(101 * MS, "client", ACK | PUSH, 1, 1, b"GET / HTTP/1.1\r\n\r\n ."),
-        *body,
-        Sent(300 * MS, "client", ACK, 21, 1 + segments * 100),
-    ]
+    return [Sent(0, "client", SYN, options=MSS_SACK_TS),
+            Sent(100 * MS, "server", SYN | ACK, 0, 1, options=MSS_SACK_TS),
+            Sent(100 * MS + 5, "client", ACK, 1, 1),
+            Sent(101 * MS, "client", ACK | PUSH, 1, 1, b"GET / HTTP/1.1\r\n\r\n ."), *body,
+            Sent(300 * MS, "client", ACK, 21, 1 + segments * 100)]  # fmt: skip
 
 
 def another_boot(packets: list[Sent]) -> list[Sent]:
@@ -69,7 +66,6 @@ def write_capture(
 
 
 def frame_of(sent: Sent) -> bytes:
-    """The packet on the wire."""
     other = "server" if sent.sender == "client" else "client"
     ports = {"client": sent.port, "server": 80}
     acked = sent.flags & ACK
@@ -86,7 +82,6 @@ def frame_of(sent: Sent) -> bytes:
 
 
 def query(port: int, dns_id: int, name: bytes = b"www") -> bytes:
-    """A DNS query of the client."""
     datagram = dpkt.udp.UDP(sport=port, dport=53, data=struct.pack(">H", dns_id) + name)
     datagram.ulen = 8 + 2 + len(name)
     packet = dpkt.ip.IP(

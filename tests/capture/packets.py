@@ -74,17 +74,9 @@ class Capture:
     snap: int = 65535
 
     def add(
-        self,
-        source: tuple[str, int],
-        target: tuple[str, int],
-        flags: int,
-        seq: int,
-        ack: int = 0,
-        payload: bytes = b"",
-        options: bytes = MSS_OPTION,
-        at_ms: float | None = None,
-    ) -> None:
-        """Append one TCP packet."""
+        self, source: tuple[str, int], target: tuple[str, int], flags: int, seq: int, ack: int = 0,
+        payload: bytes = b"", options: bytes = MSS_OPTION, at_ms: float | None = None,
+    ) -> None:  # fmt: skip
         tcp = dpkt.tcp.TCP(
             sport=source[1], dport=target[1], seq=seq & 0xFFFFFFFF, ack=ack & 0xFFFFFFFF,
             flags=flags, opts=options, off=5 + len(options) // 4, data=payload,

@@ -41,12 +41,10 @@ def number(value: int) -> bytes:
 
 
 def crypto(data: bytes, offset: int = 0) -> bytes:
-    """A CRYPTO frame."""
     return b"\x06" + number(offset) + number(len(data)) + data
 
 
 def stream(data: bytes, stream: int = 0, offset: int = 0, *, fin: bool = False) -> bytes:
-    """A STREAM frame with offset and length."""
     return bytes((0x0E | fin,)) + number(stream) + number(offset) + number(len(data)) + data
 
 
@@ -56,7 +54,6 @@ def ack(first: int, last: int) -> bytes:
 
 
 def hello(*extensions: tuple[int, bytes]) -> bytes:
-    """A ClientHello message with these extensions."""
     block = b"".join(k.to_bytes(2) + len(d).to_bytes(2) + d for k, d in extensions)
     body = b"\x03\x03" + RANDOM + b"\0" + b"\0\x02\x13\x01" + b"\x01\0"
     body += len(block).to_bytes(2) + block
@@ -64,18 +61,15 @@ def hello(*extensions: tuple[int, bytes]) -> bytes:
 
 
 def answer(*extensions: tuple[int, bytes]) -> bytes:
-    """A ServerHello message with these extensions."""
     return server_hello(*extensions)[5:]
 
 
 def encrypted(*extensions: tuple[int, bytes]) -> bytes:
-    """An EncryptedExtensions message."""
     block = b"".join(k.to_bytes(2) + len(d).to_bytes(2) + d for k, d in extensions)
     return b"\x08" + (len(block) + 2).to_bytes(3) + len(block).to_bytes(2) + block
 
 
 def share(*groups: int) -> tuple[int, bytes]:
-    """A client's key shares of these groups."""
     entries = b"".join(group.to_bytes(2) + b"\0\x02ab" for group in groups)
     return 51, len(entries).to_bytes(2) + entries
 
@@ -96,12 +90,10 @@ class Made:
     moves_at: int | None = None
 
     def add(self, *packets: bytes, by_client: bool) -> None:
-        """Append a datagram of these packets."""
         at_ns = START_NS + len(self.datagrams) * 1_000_000
         self.datagrams.append((at_ns, by_client, b"".join(packets)))
 
     def read(self, folder: Path, *, secrets: bool = True) -> tuple[QuicConnection, ...]:
-        """The connections as the testbed reads them."""
         frames = []
         for place, (at, by_client, data) in enumerate(self.datagrams):
             moved = self.moves_at is not None and place >= self.moves_at
@@ -179,11 +171,9 @@ def conversation(*early: bytes, accepted: bool = True) -> Made:
     said = hello(*offers)
     first = long("initial", 0, crypto(said[40:], 40), by_client=True)
     made.add(first, by_client=True)  # its halves come in another order
-    made.add(
-        long("initial", 1, crypto(said[:40]), by_client=True),
-        *(long("0-rtt", at, frame, by_client=True) for at, frame in enumerate(early)),
-        by_client=True,
-    )
+    made.add(long("initial", 1, crypto(said[:40]), by_client=True),
+             *(long("0-rtt", at, frame, by_client=True) for at, frame in enumerate(early)),
+             by_client=True)  # fmt: skip
     told = answer(TLS13, CHOSEN, *([(41, b"\0\0")] if early else []))
     extensions = [(16, b"\0\x03\x02h3"), *([(42, b"")] if early and accepted else [])]
     made.add(

@@ -21,7 +21,7 @@ from testbed.capture.flows import read_flows
 from testbed.capture.packets import read_capture
 from testbed.capture.tcpdump import SNAP_BYTES, WHOLE_BYTES, capture, capture_argv, snap_bytes
 from testbed.model import Condition
-from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, joined
+from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, Ends, joined
 
 # As in a trial: tcpdump reads its packets a moment after they passed.
 DRAIN_S = 0.5
@@ -38,7 +38,7 @@ def test_the_command() -> None:
 
 
 @pytest.fixture(scope="module")
-def ends() -> Iterator[tuple[Namespace, Namespace]]:
+def ends() -> Iterator[Ends]:
     """Two namespaces with a wire, Fast Open without cookies at both ends."""
     with joined("w") as pair:
         for end in pair:
@@ -46,7 +46,7 @@ def ends() -> Iterator[tuple[Namespace, Namespace]]:
         yield pair
 
 
-def talk(ends: tuple[Namespace, Namespace], requests: list[bytes]) -> None:
+def talk(ends: Ends, requests: list[bytes]) -> None:
     """One Fast Open connection for each of ``requests``, to its very end."""
     client, server = ends
     with server.entered():
@@ -65,20 +65,25 @@ def talk(ends: tuple[Namespace, Namespace], requests: list[bytes]) -> None:
     time.sleep(DRAIN_S)
 
 
+def processes(end: Namespace) -> list[int]:
+    """What runs there: tcpdump, or nothing."""
+    return [int(each) for each in proc.run(("ip", "netns", "pids", end.name)).stdout.split()]
+
+
 def await_all_read(client: Namespace, log: Path) -> None:
     """Ask tcpdump for its counts until it has read what came: a busy machine lets it wait."""
-    (tcpdump,) = proc.run(("ip", "netns", "pids", client.name)).stdout.split()
+    (tcpdump,) = processes(client)
     counts: list[str] = []
     while len(counts) < 2 or counts[-1] != counts[-2]:
         before = len(counts)
-        os.kill(int(tcpdump), signal.SIGUSR1)
+        os.kill(tcpdump, signal.SIGUSR1)
         while len(counts) < before + 2:
             time.sleep(0.01)
             counts = COUNTS.findall(log.read_text())
 
 
 @pytest.mark.root
-def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_every_packet_is_in_the_file(ends: Ends, tmp_path: Path) -> None:
     pcap = tmp_path / "client.pcap"
     requests = [REQUEST, b"GET /" + b"x" * 900, REQUEST]
     started = time.time_ns()
@@ -98,9 +103,7 @@ def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path
 
 
 @pytest.mark.root
-def test_frames_are_cut_at_the_snap_length(
-    ends: tuple[Namespace, Namespace], tmp_path: Path
-) -> None:
+def test_frames_are_cut_at_the_snap_length(ends: Ends, tmp_path: Path) -> None:
     pcap = tmp_path / "client.pcap"
     with capture(ends[0], "c0", pcap, tmp_path / "log"):
         talk(ends, [b"GET /" + b"y" * 1000])
@@ -109,7 +112,7 @@ def test_frames_are_cut_at_the_snap_length(
 
 
 @pytest.mark.root
-def test_a_device_that_does_not_exist(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_a_device_that_does_not_exist(ends: Ends, tmp_path: Path) -> None:
     with (
         pytest.raises(LabError, match=r"tcpdump did not start: [^\0]*nosuch0"),
         capture(ends[0], "nosuch0", tmp_path / "client.pcap", tmp_path / "log"),
@@ -118,39 +121,35 @@ def test_a_device_that_does_not_exist(ends: tuple[Namespace, Namespace], tmp_pat
 
 
 @pytest.mark.root
-def test_packets_that_were_not_read_are_missed(
-    ends: tuple[Namespace, Namespace], tmp_path: Path
-) -> None:
+def test_packets_that_were_not_read_are_missed(ends: Ends, tmp_path: Path) -> None:
     with (
         pytest.raises(LabError, match="the capture is not complete"),
         capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
     ):
-        (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
-        os.kill(int(tcpdump), signal.SIGSTOP)
+        (tcpdump,) = processes(ends[0])
+        os.kill(tcpdump, signal.SIGSTOP)
         talk(ends, [REQUEST])
-        os.kill(int(tcpdump), signal.SIGINT)  # before it may read on
-        os.kill(int(tcpdump), signal.SIGCONT)
+        os.kill(tcpdump, signal.SIGINT)  # before it may read on
+        os.kill(tcpdump, signal.SIGCONT)
 
 
 @pytest.mark.root
-def test_nothing_runs_after_an_error(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_nothing_runs_after_an_error(ends: Ends, tmp_path: Path) -> None:
     pcap, log = tmp_path / "client.pcap", tmp_path / "log"
     with pytest.raises(KeyError), capture(ends[0], "c0", pcap, log):
         raise KeyError
-    assert proc.run(("ip", "netns", "pids", ends[0].name)).stdout == ""
+    assert processes(ends[0]) == []
 
 
 @pytest.mark.root
-def test_a_capture_that_ends_early_is_an_error(
-    ends: tuple[Namespace, Namespace], tmp_path: Path
-) -> None:
+def test_a_capture_that_ends_early_is_an_error(ends: Ends, tmp_path: Path) -> None:
     with (
         pytest.raises(LabError, match="the capture is not complete"),
         capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
     ):
-        (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
-        os.kill(int(tcpdump), signal.SIGKILL)
-        while proc.run(("ip", "netns", "pids", ends[0].name)).stdout:
+        (tcpdump,) = processes(ends[0])
+        os.kill(tcpdump, signal.SIGKILL)
+        while processes(ends[0]):
             time.sleep(0.01)
 
 

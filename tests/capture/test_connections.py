@@ -15,7 +15,6 @@ from tests.capture.packets import ACK, COOKIE, REQUEST, START_NS, SYN, Capture, 
 
 
 def only(capture: Capture, folder: Path) -> Connection:
-    """The one connection of ``capture``."""
     (connection,) = connections_of(capture, folder)
     return connection
 

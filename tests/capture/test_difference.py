@@ -121,13 +121,11 @@ def test_a_packet_that_need_not_wait_a_round_trip_is_what_tells(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [
-        ({"window": 501}, "window 502 in base and 501 in new"),
-        ({"options": SACK}, "options none in base and [sack 101:201] in new"),
-        ({"flags": ACK}, "flags P. in base and . in new"),
-        ({"data": b"GET /x HTTP/1.1\r\n\r\n "}, "other payload"),
-    ],
-)
+    [({"window": 501}, "window 502 in base and 501 in new"),
+     ({"options": SACK}, "options none in base and [sack 101:201] in new"),
+     ({"flags": ACK}, "flags P. in base and . in new"),
+     ({"data": b"GET /x HTTP/1.1\r\n\r\n "}, "other payload")],
+)  # fmt: skip
 def test_content_is_told_from_order(tmp_path: Path, change: dict[str, object], told: str) -> None:
     base = conversation()
     new = [*base[:3], replace(base[3], **change), *base[4:]]  # type: ignore[arg-type]

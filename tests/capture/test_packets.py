@@ -50,26 +50,14 @@ def test_a_packet(tmp_path: Path) -> None:
 
 
 @given(
-    ports=st.tuples(PORTS, PORTS),
-    numbers=st.tuples(NUMBERS, NUMBERS),
-    flags=st.integers(0, 0x1FF),
-    words=st.integers(0, 10),
-    ip_options=st.integers(0, 3),
-    payload=st.binary(max_size=300),
-    padding=st.integers(0, 20),
-    snap=st.integers(14 + 60 + 60, 500),
-)
+    ports=st.tuples(PORTS, PORTS), numbers=st.tuples(NUMBERS, NUMBERS), flags=st.integers(0, 0x1FF),
+    words=st.integers(0, 10), ip_options=st.integers(0, 3), payload=st.binary(max_size=300),
+    padding=st.integers(0, 20), snap=st.integers(14 + 60 + 60, 500),
+)  # fmt: skip
 def test_tcp_is_read_as_dpkt_reads_it(
-    tmp_path_factory: pytest.TempPathFactory,
-    ports: tuple[int, int],
-    numbers: tuple[int, int],
-    flags: int,
-    words: int,
-    ip_options: int,
-    payload: bytes,
-    padding: int,
-    snap: int,
-) -> None:
+    tmp_path_factory: pytest.TempPathFactory, ports: tuple[int, int], numbers: tuple[int, int],
+    flags: int, words: int, ip_options: int, payload: bytes, padding: int, snap: int,
+) -> None:  # fmt: skip
     tcp = dpkt.tcp.TCP(
         sport=ports[0], dport=ports[1], seq=numbers[0], ack=numbers[1], flags=flags,
         opts=b"\1" * 4 * words, off=5 + words, data=payload,

@@ -66,7 +66,7 @@ def test_a_handshake_is_read(tmp_path: Path) -> None:
     assert (handshake.alpn, handshake.resumed, handshake.accepted) == ("h3", False, False)
     assert connection.unopened == 0
     assert [packet.kind for packet in connection.packets] == [
-        *("initial", "initial", "initial", "handshake"),
+        *("initial", "initial", "initial", "handshake")
     ]
 
 

@@ -22,22 +22,14 @@ def test_the_length_of_a_record_is_in_its_header() -> None:
 
 @pytest.mark.parametrize(
     ("payload", "version"),
-    [
-        (server_hello(TLS13, KEY_SHARE), "1.3"),
-        (server_hello(KEY_SHARE, TLS13), "1.3"),
-        (server_hello(ALPN), "1.2"),
-        (server_hello(ALPN, session=b""), "1.2"),
-        (server_hello(version=b"\x03\x01"), "version 0301"),
-        (server_hello((43, b"\x7f\x1c")), "version 7f1c"),
-        (server_hello(TLS13, (51, bytes(1120)))[:190], "1.3"),
-        (server_hello((51, bytes(1120)), TLS13)[:190], None),
-        (server_hello(TLS13)[:84], None),
-        (server_hello(TLS13)[:40], None),
-        (client_hello(300), None),
-        (REQUEST, None),
-        (b"", None),
-    ],
-)
+    [(server_hello(TLS13, KEY_SHARE), "1.3"), (server_hello(KEY_SHARE, TLS13), "1.3"),
+     (server_hello(ALPN), "1.2"), (server_hello(ALPN, session=b""), "1.2"),
+     (server_hello(version=b"\x03\x01"), "version 0301"),
+     (server_hello((43, b"\x7f\x1c")), "version 7f1c"),
+     (server_hello(TLS13, (51, bytes(1120)))[:190], "1.3"),
+     (server_hello((51, bytes(1120)), TLS13)[:190], None), (server_hello(TLS13)[:84], None),
+     (server_hello(TLS13)[:40], None), (client_hello(300), None), (REQUEST, None), (b"", None)],
+)  # fmt: skip
 def test_the_version_that_the_server_chose(payload: bytes, version: str | None) -> None:
     assert _version(payload) == version
 

@@ -26,21 +26,17 @@ class Load(Capture):
         self.up(2)
 
     def up(self, at_ms: float) -> None:
-        """The client sends its request."""
         ends = (CLIENT, 2000), (SERVER, 80)
         self.add(*ends, ACK | PUSH, self.visit.isn + 1, 5001, REQUEST, b"", at_ms)
 
     def down(self, segment: int, at_ms: float) -> None:
-        """The server's segment of that number comes."""
         ends = (SERVER, 80), (CLIENT, 2000)
         self.add(*ends, ACK, 5001 + 1448 * segment, self.visit.isn + 39, SEGMENT, b"", at_ms)
 
     def waits(self, folder: Path, client: int = 0, server: int = 0) -> Waits:
         """What is read of it if the kernels counted so many time-outs."""
-        counters = {
-            "client": {"TcpExtTCPTimeouts": client},
-            "server": {"TcpExtTCPTimeouts": server},
-        }
+        counters = {"client": {"TcpExtTCPTimeouts": client},
+                    "server": {"TcpExtTCPTimeouts": server}}  # fmt: skip
         return read_waits(self.read(folder), self.flows(folder), counters)
 
 
@@ -101,6 +97,12 @@ def test_sequence_numbers_run_over(tmp_path: Path) -> None:
     assert waits.longest_ns == 678 * MS
 
 
+def ask_at(capture: Capture, at_ms: float, name: str = "cdn.page.test") -> None:
+    """A question for a name at a time."""
+    ask(capture, question(name))
+    capture.packets[-1] = (START_NS + round(at_ms * MS), capture.packets[-1][1])
+
+
 def answer(capture: Capture, message: bytes) -> None:
     """The name server's answer, which repeats the question."""
     ask(capture, message)
@@ -113,15 +115,12 @@ def answer(capture: Capture, message: bytes) -> None:
 
 def test_a_lost_question(tmp_path: Path) -> None:
     load = Load()
-    ask(load, question("cdn.page.test"))
-    load.packets[-1] = (START_NS + 10 * MS, load.packets[-1][1])
+    ask_at(load, 10)
     ask(load, question("img.page.test"))
     answer(load, question("img.page.test"))
-    ask(load, question("CDN.page.test"))
-    load.packets[-1] = (START_NS + 5010 * MS, load.packets[-1][1])
+    ask_at(load, 5010, "CDN.page.test")
     answer(load, question("CDN.page.test"))
-    ask(load, question("cdn.page.test"))
-    load.packets[-1] = (START_NS + 9000 * MS, load.packets[-1][1])
+    ask_at(load, 9000)
     assert socket.inet_aton(CLIENT) in load.packets[-1][1]
     assert load.waits(tmp_path) == Waits(0, 0, 1, 5000 * MS)
 
@@ -137,8 +136,7 @@ def test_two_look_ups_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_a_resolver_waits_for_a_second_at_least(tmp_path: Path, after_ms: int, lost: int) -> None:
     load = Load()
     for at_ms in (10, 10 + after_ms):
-        ask(load, question("cdn.page.test"))
-        load.packets[-1] = (START_NS + at_ms * MS, load.packets[-1][1])
+        ask_at(load, at_ms)
     assert load.waits(tmp_path) == Waits(0, 0, lost, lost * after_ms * MS)
 
 

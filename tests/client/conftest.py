@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +19,16 @@ from testbed.client import CLIENTS
 from testbed.client.interface import LoadOrder
 from testbed.model import PageLoad
 from testbed.pages.authority import make_authority
-from tests.client.front import serving_tls
-from tests.client.har_model import Har
+from tests.client.har_model import Har, Load
 from tests.client.replay import (
     FastServer,
     Replay,
+    Serve,
     Syns,
     answer_names,
     handler,
     reading,
+    serving_tls,
 )
 from tests.client.sites import Site, png
 from tests.web import running
@@ -47,13 +48,11 @@ def site() -> Site:
     site = Site()
     images = [f"http://img.page.test/{number}.png" for number in range(9)]
     page = b"".join(
-        [
-            b"<!doctype html><html><head><meta charset=utf-8><title>t</title>",
-            b'<link rel=stylesheet href="/s.css"><script src="/s.js"></script></head><body>',
-            *(f'<img src="{url}">'.encode() for url in images),
-            b'<img src="/go.png"><iframe src="/frame.html"></iframe></body></html>',
-        ]
-    )
+        [b"<!doctype html><html><head><meta charset=utf-8><title>t</title>",
+         b'<link rel=stylesheet href="/s.css"><script src="/s.js"></script></head><body>',
+         *(f'<img src="{url}">'.encode() for url in images),
+         b'<img src="/go.png"><iframe src="/frame.html"></iframe></body></html>']
+    )  # fmt: skip
     site.add(site.root, page, "text/html", how="root", dur_ms=10.0)
     css = b"body{background:url(/back.png)}"
     site.add("http://www.page.test/s.css", css, "text/css", gap_ms=-5.0)
@@ -84,7 +83,6 @@ class TwoEnds:
     server: Namespace
 
     def set_fast_open(self, wanted: str) -> None:
-        """Set net.ipv4.tcp_fastopen at both ends."""
         for end in (self.client, self.server):
             end.write_sysctls({"net.ipv4.tcp_fastopen": wanted})
 
@@ -117,7 +115,7 @@ def two_ends() -> Iterator[TwoEnds]:
 
 
 @pytest.fixture
-def serve(two_ends: TwoEnds) -> Iterator[Callable[[Site], Replay]]:
+def serve(two_ends: TwoEnds) -> Iterator[Serve]:
     """Start servers for a site in the server's namespace; gives what they saw."""
     with ExitStack() as undo:
 
@@ -150,9 +148,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def serve_tls(
-    two_ends: TwoEnds, serve: Callable[[Site], Replay], authority: Path, tmp_path: Path
-) -> Iterator[Callable[..., Replay]]:
+def serve_tls(two_ends: TwoEnds, serve: Serve, authority: Path, tmp_path: Path) -> Iterator[Serve]:
     """Like ``serve``, behind an nginx that speaks TLS; ``h2`` is whether it offers HTTP/2."""
     with ExitStack() as undo:
 
@@ -184,7 +180,7 @@ def compile_shim(target: Path) -> None:
 
 
 @pytest.fixture
-def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple[PageLoad, Har]]:
+def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Load:
     """Load a site by a client, with a fresh scratch folder; gives the load and its HAR."""
 
     def once(
@@ -195,17 +191,9 @@ def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple
         scratch.mkdir()
         out.mkdir()
         order = LoadOrder(
-            archive=site.archive(),
-            prefix=two_ends.client.prefix,
-            tfo=tfo,
-            think_time="recorded",
-            bundle=bundle,
-            scratch=scratch,
-            out=out,
-            timeout_s=timeout_s,
-            command="{folder}/load.py {urls} {ca}",  # of the client of that name
-            **more,
-        )
+            site.archive(), two_ends.client.prefix, tfo, "recorded", bundle, scratch, out,
+            timeout_s, command="{folder}/load.py {urls} {ca}", **more,
+        )  # fmt: skip
         loaded = CLIENTS[name].load(order)
         return loaded, Har.model_validate_json((out / "load.har").read_text("utf-8"))
 

@@ -5,10 +5,13 @@ Source: http://www.softwareishard.com/blog/har-12-spec/
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from testbed.model import PageLoad
 
 Time = Annotated[float, Field(ge=0)]
 TimeOrUnknown = Annotated[float, Field(ge=-1)]
@@ -29,23 +32,17 @@ class Part(BaseModel):
 
 
 class Program(Part):
-    """Creator or browser."""
-
     name: str
     version: str
     comment: str | None = None
 
 
 class PageTimings(Part):
-    """Times of events since the page's start."""
-
     onContentLoad: TimeOrUnknown | None = None  # noqa: N815
     onLoad: TimeOrUnknown | None = None  # noqa: N815
 
 
 class HarPage(Part):
-    """One page."""
-
     startedDateTime: Annotated[datetime, Field(strict=False)]  # noqa: N815
     id: str
     title: str
@@ -53,15 +50,11 @@ class HarPage(Part):
 
 
 class Pair(Part):
-    """A header, or a part of a query."""
-
     name: str
     value: str
 
 
 class Request(Part):
-    """What was sent."""
-
     method: str
     url: str
     httpVersion: str  # noqa: N815
@@ -74,8 +67,6 @@ class Request(Part):
 
 
 class Content(Part):
-    """The decoded body."""
-
     size: SizeOrUnknown
     compression: int | None = None
     mimeType: str  # noqa: N815
@@ -84,8 +75,6 @@ class Content(Part):
 
 
 class Response(Part):
-    """What was received."""
-
     status: int
     statusText: str  # noqa: N815
     httpVersion: str  # noqa: N815
@@ -98,8 +87,6 @@ class Response(Part):
 
 
 class Timings(Part):
-    """Phases of a request."""
-
     blocked: TimeOrUnknown | None = None
     dns: TimeOrUnknown | None = None
     connect: TimeOrUnknown | None = None
@@ -110,8 +97,6 @@ class Timings(Part):
 
 
 class Entry(Part):
-    """One request."""
-
     pageref: str | None = None
     startedDateTime: Annotated[datetime, Field(strict=False)]  # noqa: N815
     time: Time
@@ -132,8 +117,6 @@ class Entry(Part):
 
 
 class Log(Part):
-    """The whole log."""
-
     version: str
     creator: Program
     browser: Program | None = None
@@ -150,6 +133,8 @@ class Log(Part):
 
 
 class Har(Part):
-    """A HAR file."""
-
     log: Log
+
+
+Load = Callable[..., tuple[PageLoad, Har]]
+"""Loads a site by a client of a name."""

@@ -34,44 +34,21 @@ class Site:
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     def add(
-        self,
-        url: str,
-        body: bytes,
-        mime: str,
-        how: str = "parser",
-        parent: str | None = None,
+        self, url: str, body: bytes, mime: str, how: str = "parser", parent: str | None = None,
         **more: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add one resource; ``more`` are further fields of its entry."""
         scheme, host, port, path = split_url(url)
         depth = 0 if how == "root" else 1
         values: dict[str, Any] = {
-            "id": str(len(self.entries)),
-            "url": url,
-            "scheme": scheme,
-            "host": host,
-            "port": port,
-            "path": path,
-            "method": "GET",
-            "status": 200,
-            "protocol": "http/1.1",
-            "headers": (("Content-Type", mime),),
-            "headers_size": 200,
-            "body_size": len(body),
-            "decoded_size": len(body),
-            "request_body_size": 0,
-            "mime": mime,
-            "body": _named(body),
-            "location": None,
-            "parent": None if how == "root" else parent or self.root,
-            "carrier": None if how == "root" else parent or self.root,
-            "how": how,
-            "gap_ms": None,
-            "start_ms": None,
-            "dur_ms": None,
-            "depth": depth,
-            "after_load": False,
-        }
+            "id": str(len(self.entries)), "url": url, "scheme": scheme, "host": host, "port": port,
+            "path": path, "method": "GET", "status": 200, "protocol": "http/1.1",
+            "headers": (("Content-Type", mime),), "headers_size": 200, "body_size": len(body),
+            "decoded_size": len(body), "request_body_size": 0, "mime": mime, "body": _named(body),
+            "location": None, "parent": None if how == "root" else parent or self.root,
+            "carrier": None if how == "root" else parent or self.root, "how": how, "gap_ms": None,
+            "start_ms": None, "dur_ms": None, "depth": depth, "after_load": False,
+        }  # fmt: skip
         self.entries.append(Entry(**(values | more)))
         self.bodies[url] = body
 
@@ -80,20 +57,15 @@ class Site:
         bodies = {_https(u): b.replace(b"http://", b"https://") for u, b in self.bodies.items()}
         entries = [
             dataclasses.replace(
-                entry,
-                url=_https(entry.url),
-                scheme="https",
-                port=443,
-                protocol=protocol,
+                entry, url=_https(entry.url), scheme="https", port=443, protocol=protocol,
                 headers=tuple((name, _https(value)) for name, value in entry.headers),
-                body=_named(bodies[_https(entry.url)]),
-                body_size=len(bodies[_https(entry.url)]),
-                location=_https(entry.location) if entry.location else None,
-                parent=_https(entry.parent) if entry.parent else None,
-                carrier=_https(entry.carrier) if entry.carrier else None,
+                body=_named(bodies[_https(entry.url)]), body_size=len(bodies[_https(entry.url)]),
+                location=entry.location and _https(entry.location),
+                parent=entry.parent and _https(entry.parent),
+                carrier=entry.carrier and _https(entry.carrier),
             )
             for entry in self.entries
-        ]
+        ]  # fmt: skip
         return Site(_https(self.root), entries, bodies)
 
     def archive(self) -> Archive:

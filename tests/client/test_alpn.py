@@ -24,12 +24,10 @@ def mixed() -> Site:
 
 @pytest.mark.parametrize(
     ("protocol", "wanted"),
-    [
-        ("as-recorded", {"a.test": "h2", "b.test:8443": "http/1.1"}),
-        ("h1", {"a.test": "http/1.1", "b.test:8443": "http/1.1"}),
-        ("h2", {"a.test": "h2", "b.test:8443": "h2"}),
-    ],
-)
+    [("as-recorded", {"a.test": "h2", "b.test:8443": "http/1.1"}),
+     ("h1", {"a.test": "http/1.1", "b.test:8443": "http/1.1"}),
+     ("h2", {"a.test": "h2", "b.test:8443": "h2"})],
+)  # fmt: skip
 def test_wanted(mixed: Site, protocol: str, wanted: dict[str, str]) -> None:
     assert wanted_protocols(mixed.archive(), protocol) == wanted
 
@@ -41,18 +39,11 @@ def order_of(site: Site) -> LoadOrder:
 
 def test_only_https_origins_of_the_page_are_held_to_it(mixed: Site) -> None:
     order = order_of(mixed)
-    require_protocols(
-        order,
-        [
-            ("https://a.test/?x", "h2"),
-            ("https://a.test:443/", "h2"),
-            ("https://b.test:8443/y", "HTTP/1.1"),
-            ("https://a.test/failed", None),
-            ("http://c.test/", "http/1.1"),
-            ("http://a.test/", "http/1.1"),
-            ("https://other.test/", "http/1.1"),
-        ],
-    )
+    require_protocols(order,
+                      [("https://a.test/?x", "h2"), ("https://a.test:443/", "h2"),
+                       ("https://b.test:8443/y", "HTTP/1.1"), ("https://a.test/failed", None),
+                       ("http://c.test/", "http/1.1"), ("http://a.test/", "http/1.1"),
+                       ("https://other.test/", "http/1.1")])  # fmt: skip
     with pytest.raises(LoadError, match=r"a\.test spoke http/1\.1, not h2"):
         require_protocols(order, [("https://a.test/", "http/1.1")])
     with pytest.raises(LoadError, match=r"b\.test:8443 spoke h2, not http/1\.1"):

@@ -45,7 +45,6 @@ def order(tmp_path: Path) -> LoadOrder:
 
 
 def command(order: LoadOrder, program: str, words: str = "", timeout_s: float = 30.0) -> LoadOrder:
-    """The order with a command that runs ``program``."""
     file = order.bundle / "program.py"
     file.write_text(program)
     told = {name: getattr(order, name) for name in order.__dataclass_fields__}
@@ -87,14 +86,12 @@ def test_a_folder_that_was_put_in_place_of_its_own_is_not_read(order: LoadOrder)
 
 @pytest.mark.parametrize(
     ("program", "said"),
-    [
-        ("raise SystemExit('no such thing')", "ended with status 1: no such thing"),
-        ("print('hello')", "line 1 of its standard output, 'hello': not plt_ms="),
-        ("pass", "printed no plt_ms=NUMBER on standard output"),
-        ("print('plt_ms=1e9')", "and it ran for"),
-        ("import sys; sys.stdout.buffer.write(bytes([255]))", "no UTF-8 text"),
-    ],
-)
+    [("raise SystemExit('no such thing')", "ended with status 1: no such thing"),
+     ("print('hello')", "line 1 of its standard output, 'hello': not plt_ms="),
+     ("pass", "printed no plt_ms=NUMBER on standard output"),
+     ("print('plt_ms=1e9')", "and it ran for"),
+     ("import sys; sys.stdout.buffer.write(bytes([255]))", "no UTF-8 text")],
+)  # fmt: skip
 def test_what_fails(order: LoadOrder, program: str, said: str) -> None:
     with pytest.raises(LoadError, match=said):
         Command().load(command(order, program))
@@ -124,23 +121,18 @@ def test_the_tiny_contract() -> None:
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [
-        ("plt_ms=", "not a time above 0"),
-        ("plt_ms=0", "not a time above 0"),
-        ("plt_ms=1_0", "not a time above 0"),
-        ("plt_ms=nan", "not a time above 0"),
-        ("plt_ms=1\nplt_s=1", "line 2 .* the load time was there already"),
-        ("plt=1", "print other words on standard error"),
-        ("{", "not JSON"),
-        (json.dumps({**REQUEST, "status": "200"}), "status is not a whole number from 0"),
-        (json.dumps({**REQUEST, "start_ms": -1}), "start_ms is not a number from 0"),
-        (json.dumps({**REQUEST, "end_ms": 10**400}), "end_ms is not a number from 0"),
-        (json.dumps({**REQUEST, "status": True}), "status is not a whole number"),
-        (json.dumps({**REQUEST, "start_ms": 2}), "end_ms is before start_ms"),
-        (json.dumps({**REQUEST, "code": 1}), "no field is named 'code'; fields: url, status"),
-        (json.dumps({"url": 1}), "url is not text; status is missing; start_ms is missing"),
-    ],
-)
+    [("plt_ms=", "not a time above 0"), ("plt_ms=0", "not a time above 0"),
+     ("plt_ms=1_0", "not a time above 0"), ("plt_ms=nan", "not a time above 0"),
+     ("plt_ms=1\nplt_s=1", "line 2 .* the load time was there already"),
+     ("plt=1", "print other words on standard error"), ("{", "not JSON"),
+     (json.dumps({**REQUEST, "status": "200"}), "status is not a whole number from 0"),
+     (json.dumps({**REQUEST, "start_ms": -1}), "start_ms is not a number from 0"),
+     (json.dumps({**REQUEST, "end_ms": 10**400}), "end_ms is not a number from 0"),
+     (json.dumps({**REQUEST, "status": True}), "status is not a whole number"),
+     (json.dumps({**REQUEST, "start_ms": 2}), "end_ms is before start_ms"),
+     (json.dumps({**REQUEST, "code": 1}), "no field is named 'code'; fields: url, status"),
+     (json.dumps({"url": 1}), "url is not text; status is missing; start_ms is missing")],
+)  # fmt: skip
 def test_what_is_no_line_of_it(line: str, said: str) -> None:
     with pytest.raises(LoadError, match=said):
         parse_output(line)

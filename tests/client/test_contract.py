@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 
 import pytest
 
 from testbed.client import CLIENTS
 from testbed.client.interface import LoadTimeoutError
-from testbed.model import PageLoad
 from tests.client.conftest import TIMEOUT_S
-from tests.client.har_model import Har
-from tests.client.replay import Replay
+from tests.client.har_model import Load
+from tests.client.replay import Serve
 from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.browser]
@@ -24,18 +22,11 @@ SPENT = {"cpu_s", "load_cpu_s", "driver_cpu_s", "launch_s", "close_s", "wall_s",
 
 @pytest.fixture(params=sorted(CLIENTS))
 def name(request: pytest.FixtureRequest) -> str:
-    """Each client's name."""
     return str(request.param)
 
 
 @pytest.mark.parametrize("tfo", [True, False], ids=["tfo", "control"])
-def test_loads_the_whole_page(
-    name: str,
-    tfo: bool,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_loads_the_whole_page(name: str, tfo: bool, site: Site, serve: Serve, load: Load) -> None:
     replay = serve(site)
     loaded, har = load(name, site, tfo=tfo)
     urls = sorted(entry.url for entry in site.entries)
@@ -59,12 +50,7 @@ def test_loads_the_whole_page(
         assert not any(payloads)
 
 
-def test_reports_refused_requests(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_reports_refused_requests(name: str, site: Site, serve: Serve, load: Load) -> None:
     replay = serve(site)
     refused = "http://img.page.test/3.png"
     replay.refused.add(refused)
@@ -74,12 +60,7 @@ def test_reports_refused_requests(
     assert {e.request.url: e.response.status for e in har.log.entries}[refused] == 404
 
 
-def test_reports_broken_connections(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_reports_broken_connections(name: str, site: Site, serve: Serve, load: Load) -> None:
     """A client may try again, and fail again; wget2 then gives the whole host up."""
     replay = serve(site)
     cut = "http://img.page.test/5.png"
@@ -91,12 +72,7 @@ def test_reports_broken_connections(
 
 
 @pytest.mark.parametrize("name", ["chromium", "graph"])
-def test_reports_what_was_never_asked(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_reports_what_was_never_asked(name: str, site: Site, serve: Serve, load: Load) -> None:
     orphan = "http://www.page.test/orphan.png"
     site.add(orphan, b"", "image/png", parent="http://www.page.test/nowhere.html")
     serve(site)
@@ -104,11 +80,7 @@ def test_reports_what_was_never_asked(
     assert (loaded.missing, loaded.extra, loaded.failed) == ((orphan,), (), ())
 
 
-def test_reports_what_the_archive_does_not_hold(
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_reports_what_the_archive_does_not_hold(site: Site, serve: Serve, load: Load) -> None:
     """Only a browser reads the page; the other two ask for what the archive lists."""
     serve(site)
     unlisted = "http://img.page.test/4.png"
@@ -118,12 +90,7 @@ def test_reports_what_the_archive_does_not_hold(
 
 
 @pytest.mark.thorough(but="graph")
-def test_a_stalled_server_is_a_timeout(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_a_stalled_server_is_a_timeout(name: str, site: Site, serve: Serve, load: Load) -> None:
     replay = serve(site)
     replay.stalled.add("http://img.page.test/2.png")
     with pytest.raises(LoadTimeoutError):
@@ -131,13 +98,7 @@ def test_a_stalled_server_is_a_timeout(
 
 
 @pytest.mark.parametrize("trait", ["closing", "chunked"])
-def test_server_traits(
-    name: str,
-    trait: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_server_traits(name: str, trait: str, site: Site, serve: Serve, load: Load) -> None:
     replay = serve(site)
     setattr(replay, trait, True)
     loaded, _ = load(name, site, tfo=True)
@@ -146,9 +107,7 @@ def test_server_traits(
         assert len(replay.syns.payloads) == len(site.entries)
 
 
-def test_what_outlives_the_load_event(
-    site: Site, serve: Callable[[Site], Replay], load: Callable[..., tuple[PageLoad, Har]]
-) -> None:
+def test_what_outlives_the_load_event(site: Site, serve: Serve, load: Load) -> None:
     """fetch() holds no load event back: one late answer, one late request, one endless beacon."""
     late, later, endless = (f"http://www.page.test/{name}" for name in ("late", "later", "endless"))
     page = (
@@ -171,12 +130,7 @@ def test_what_outlives_the_load_event(
     assert ended[late] > loaded.plt_ms
 
 
-def test_only_a_browser_tells_what_it_cost(
-    name: str,
-    site: Site,
-    serve: Callable[[Site], Replay],
-    load: Callable[..., tuple[PageLoad, Har]],
-) -> None:
+def test_only_a_browser_tells_what_it_cost(name: str, site: Site, serve: Serve, load: Load) -> None:
     serve(site)
     loaded, _ = load(name, site, tfo=False)
     if name != "chromium":
@@ -189,7 +143,7 @@ def test_only_a_browser_tells_what_it_cost(
 
 
 def test_no_clock_is_read_before_a_load_that_waits_for_its_moment(
-    site: Site, serve: Callable[[Site], Replay], load: Callable[..., tuple[PageLoad, Har]]
+    site: Site, serve: Serve, load: Load
 ) -> None:
     """In virtual time it would move the result, and a start costs nothing there."""
     serve(site)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,31 +10,22 @@ import pytest
 from testbed.base.errors import MissingError
 from testbed.client import CLIENTS
 from testbed.client.interface import LoadError
-from testbed.model import PageLoad
-from tests.client.har_model import Har
-from tests.client.replay import Replay
+from tests.client.har_model import Load
+from tests.client.replay import Serve
 from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.browser]
 
 LEAST_HELLO = 250  # bytes; the smallest client's has about 500
 OVER_TLS = [
-    ("chromium", "h2"),
-    ("chromium", "http/1.1"),
-    ("graph", "http/1.1"),
-    ("wget2", "h2"),
+    ("chromium", "h2"), ("chromium", "http/1.1"), ("graph", "http/1.1"), ("wget2", "h2"),
     ("wget2", "http/1.1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "protocol"), OVER_TLS)
 def test_loads_the_whole_page_over_tls(
-    name: str,
-    protocol: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
+    name: str, protocol: str, site: Site, serve_tls: Serve, authority: Path, load: Load
 ) -> None:
     """Every connection's SYN carries what fits of the ClientHello; only the lab is trusted."""
     secure = site.over_tls(protocol)
@@ -54,11 +44,7 @@ def test_loads_the_whole_page_over_tls(
 
 @pytest.mark.parametrize("name", ["chromium", "wget2"])
 def test_http1_does_not_pass_for_http2(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
+    name: str, site: Site, serve_tls: Serve, authority: Path, load: Load
 ) -> None:
     secure = site.over_tls("http/1.1")
     serve_tls(secure, h2=False)
@@ -66,9 +52,7 @@ def test_http1_does_not_pass_for_http2(
         load(name, secure, tfo=False, tls=authority, protocol="h2")
 
 
-def test_no_stranger_is_trusted(
-    site: Site, serve_tls: Callable[..., Replay], load: Callable[..., tuple[PageLoad, Har]]
-) -> None:
+def test_no_stranger_is_trusted(site: Site, serve_tls: Serve, load: Load) -> None:
     """Without the lab's authority nothing of the lab is trusted either."""
     replay = serve_tls(site.over_tls("http/1.1"), h2=False)
     with pytest.raises(LoadError, match="ERR_CERT_AUTHORITY_INVALID"):
@@ -78,11 +62,7 @@ def test_no_stranger_is_trusted(
 
 @pytest.mark.parametrize("name", sorted(CLIENTS))
 def test_the_root_may_be_redirected_to_https(
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
-    name: str,
+    site: Site, serve_tls: Serve, authority: Path, load: Load, name: str
 ) -> None:
     """A plain root and an https page behind it, as most sites have it."""
     secure = site.over_tls("http/1.1")
@@ -98,18 +78,14 @@ def test_the_root_may_be_redirected_to_https(
     assert sorted(replay.asked) == sorted(entry.url for entry in whole.entries)
 
 
-def test_graph_refuses_http2(site: Site, load: Callable[..., tuple[PageLoad, Har]]) -> None:
+def test_graph_refuses_http2(site: Site, load: Load) -> None:
     with pytest.raises(MissingError, match=r"graph speaks HTTP/1\.1 only.*protocol = h1"):
         load("graph", site.over_tls("h2"), tfo=False)
 
 
 @pytest.mark.parametrize("name", ["graph", "wget2"])
 def test_offers_no_higher_tls_version_than_asked_for(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
+    name: str, site: Site, serve_tls: Serve, authority: Path, load: Load
 ) -> None:
     secure = site.over_tls("http/1.1")
     replay = serve_tls(secure, h2=False, versions="TLSv1.3")
@@ -124,11 +100,7 @@ def test_offers_no_higher_tls_version_than_asked_for(
 
 @pytest.mark.parametrize("name", sorted(CLIENTS))
 def test_a_server_with_tls_1_2_only(
-    name: str,
-    site: Site,
-    serve_tls: Callable[..., Replay],
-    authority: Path,
-    load: Callable[..., tuple[PageLoad, Har]],
+    name: str, site: Site, serve_tls: Serve, authority: Path, load: Load
 ) -> None:
     secure = site.over_tls("http/1.1")
     serve_tls(secure, h2=False, versions="TLSv1.2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming, Substit
 from tests.client.sites import Site
 
 REMEDY = "; record the page again, or set allow_misses = true"
+ROOT = "http://a.test/"
 PAGE, OLD, NEW = "https://a.test/", "https://a.test/x?t=1", "https://a.test/x?t=2"
 GONE = "https://a.test/gone"
 LOAD = PageLoad("graph", "1", 100.0, ())
@@ -29,11 +31,16 @@ def asked(url: str, status: int = 200) -> RequestTiming:
     return RequestTiming(url=url, status=status, start_ms=0.0, end_ms=1.0)
 
 
-def test_repetitions_count() -> None:
+def site_of(*urls: str, **more: Any) -> Site:
+    """A page of these, of which the last has ``more``."""
     site = Site()
-    for url in ("http://a.test/", "http://a.test/x", "http://a.test/x", "http://a.test/y"):
-        site.add(url, b"", "text/html")
-    page = site.archive()
+    for place, url in enumerate(urls, 1):
+        site.add(url, b"", "text/html", **(more if place == len(urls) else {}))
+    return site
+
+
+def test_repetitions_count() -> None:
+    page = site_of(ROOT, f"{ROOT}x", f"{ROOT}x", f"{ROOT}y").archive()
     seen = [asked("http://a.test/#top"), asked("http://a.test/x"), asked("http://a.test/z")]
     coverage = compare(page, [*seen, asked("http://a.test/")])
     assert coverage.missing == ("http://a.test/x", "http://a.test/y")
@@ -42,19 +49,14 @@ def test_repetitions_count() -> None:
 
 
 def test_a_recorded_error_is_no_failure() -> None:
-    site = Site()
-    site.add("http://a.test/", b"", "text/html")
-    site.add("http://a.test/gone", b"", "text/html", status=404)
+    site = site_of(ROOT, f"{ROOT}gone", status=404)
     seen = [asked("http://a.test/", 500), asked("http://a.test/gone", 404)]
     assert compare(site.archive(), seen).failed == ("http://a.test/",)
     assert compare(site.archive(), [asked("http://a.test/", 0)]).failed == ("http://a.test/",)
 
 
 def test_a_revalidation_is_optional() -> None:
-    site = Site()
-    site.add("http://a.test/", b"", "text/html")
-    site.add("http://a.test/", b"", "text/html", status=304)
-    page, root = site.archive(), asked("http://a.test/")
+    page, root = site_of(ROOT, ROOT, status=304).archive(), asked("http://a.test/")
     assert compare(page, [root]).missing == compare(page, [root, root]).extra == ()
     assert compare(page, [root, root, root]).extra == ("http://a.test/",)
     assert compare(page, []).missing == ("http://a.test/",)
@@ -69,10 +71,8 @@ def test_an_event_stream_is_asked_for_again_when_it_ends() -> None:
 
 
 def test_what_was_recorded_after_the_load_event_is_optional() -> None:
-    site = Site()
-    site.add("http://a.test/", b"", "text/html")
-    site.add("http://a.test/later", b"", "image/gif", after_load=True)
-    page, root = site.archive(), asked("http://a.test/")
+    page = site_of(ROOT, f"{ROOT}later", after_load=True).archive()
+    root = asked("http://a.test/")
     assert compare(page, [root]).missing == ()
     later = asked("http://a.test/later")
     assert compare(page, [root, later]).extra == ()
@@ -91,25 +91,20 @@ def test_how_much_of_a_page_was_asked_for() -> None:
     page = site.archive()
     head = page.entries[0].headers_size or 0
     due, due_bytes = 4, 164 + 4 * head
-    assert measure_coverage(page, LOAD, ALL) == PageCoverage(
-        due, due_bytes, due, due_bytes, 2, 57 + 2 * head
-    )
+    whole = PageCoverage(due, due_bytes, due, due_bytes, 2, 57 + 2 * head)
+    assert measure_coverage(page, LOAD, ALL) == whole
     load = replace(LOAD, missing=(OLD, GONE))
-    assert measure_coverage(page, load, ALL) == PageCoverage(
-        due, due_bytes, 2, 107 + 2 * head, 0, 0
-    )
+    part = PageCoverage(due, due_bytes, 2, 107 + 2 * head, 0, 0)
+    assert measure_coverage(page, load, ALL) == part
     # What was answered in the place of another is the same bytes.
-    assert measure_coverage(page, load, SWAPPED) == PageCoverage(
-        due, due_bytes, 3, 157 + 3 * head, 1, 50 + head
-    )
+    swapped = PageCoverage(due, due_bytes, 3, 157 + 3 * head, 1, 50 + head)
+    assert measure_coverage(page, load, SWAPPED) == swapped
 
 
 def judge(load: PageLoad, replay: Replay, allow_misses: bool = False, status: int = 200) -> str:
     """The reason, or ``counts``."""
-    site = Site()
-    site.add(PAGE, b"", "text/html")
-    site.add(OLD, b"", "image/gif", status=status)
-    return judge_coverage(load, replay, site.archive().entries, allow_misses) or "counts"
+    entries = site_of(PAGE, OLD, status=status).archive().entries
+    return judge_coverage(load, replay, entries, allow_misses) or "counts"
 
 
 def missing_page(*urls: str) -> tuple[PageLoad, Replay]:
@@ -118,13 +113,9 @@ def missing_page(*urls: str) -> tuple[PageLoad, Replay]:
     return load, replace(ALL, missed=tuple(f"GET {url}" for url in urls))
 
 
-def test_a_load_that_asked_for_all_of_the_page_counts() -> None:
+def test_a_load_of_the_page_counts_also_where_a_request_was_answered_inexactly() -> None:
     assert judge(LOAD, ALL) == "counts"
-
-
-def test_a_request_that_was_answered_inexactly_counts() -> None:
-    load = replace(LOAD, missing=(OLD,), extra=(NEW,))
-    assert judge(load, SWAPPED) == "counts"
+    assert judge(replace(LOAD, missing=(OLD,), extra=(NEW,)), SWAPPED) == "counts"
 
 
 def test_an_inexact_answer_excuses_one_request_of_each_kind() -> None:
@@ -137,12 +128,10 @@ def test_an_inexact_answer_excuses_one_request_of_each_kind() -> None:
 
 @pytest.mark.parametrize(
     ("urls", "reported"),
-    [
-        ((GONE,), f"1 request missed: GET {GONE}"),
-        (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
-        (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ..."),
-    ],
-)
+    [((GONE,), f"1 request missed: GET {GONE}"),
+     (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
+     (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ...")],
+)  # fmt: skip
 def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], reported: str) -> None:
     load, replay = missing_page(*urls)
     reason = judge(load, replay)
@@ -160,11 +149,9 @@ def test_a_miss_that_the_client_does_not_tell_fails_too() -> None:
 
 @pytest.mark.parametrize(
     ("load", "reported"),
-    [
-        (replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
-        (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}"),
-    ],
-)
+    [(replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
+     (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}")],
+)  # fmt: skip
 def test_the_recorded_set_is_asked_for_unless_misses_are_allowed(
     load: PageLoad, reported: str
 ) -> None:
@@ -198,18 +185,10 @@ def test_all_complaints_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("url", "missed"),
-    [
-        ("https://a.test/x", False),
-        ("https://A.test:443/x#part", False),
-        ("http://a.test/x", False),
-        ("http://a.test:8080/x", True),
-        ("https://b.test/x", True),
-        ("https://a.test:99999/", True),
-        ("https://[a.test/", True),
-        ("data:text/plain,x", False),
-        ("blob:https://b.test/1", False),
-    ],
-)
+    [("https://a.test/x", False), ("https://A.test:443/x#part", False), ("http://a.test/x", False),
+     ("http://a.test:8080/x", True), ("https://b.test/x", True), ("https://a.test:99999/", True),
+     ("https://[a.test/", True), ("data:text/plain,x", False), ("blob:https://b.test/1", False)],
+)  # fmt: skip
 def test_what_no_server_saw(url: str, missed: bool) -> None:
     served = {("a.test", 80), ("a.test", 443)}
     request = RequestTiming(url, 0, 0.0, 1.0)
@@ -219,14 +198,11 @@ def test_what_no_server_saw(url: str, missed: bool) -> None:
 
 @pytest.mark.parametrize(
     ("spoken", "problem"),
-    [
-        ("https://a.test HTTP/2.0", ""),
-        ("https://b.test:8443 HTTP/1.1", ""),
-        ("http://a.test HTTP/1.1", ""),
-        ("https://a.test HTTP/1.1", "https://a.test: 4 requests came over HTTP/1.1, asked was"),
-        ("https://b.test:8443 HTTP/2.0", "4 requests came over HTTP/2.0, asked was HTTP/1.1"),
-    ],
-)
+    [("https://a.test HTTP/2.0", ""), ("https://b.test:8443 HTTP/1.1", ""),
+     ("http://a.test HTTP/1.1", ""),
+     ("https://a.test HTTP/1.1", "https://a.test: 4 requests came over HTTP/1.1, asked was"),
+     ("https://b.test:8443 HTTP/2.0", "4 requests came over HTTP/2.0, asked was HTTP/1.1")],
+)  # fmt: skip
 def test_what_each_origin_was_spoken_to_in(spoken: str, problem: str) -> None:
     found = check_protocols(Replay(4, protocols={spoken: 4}), OFFERS)
     assert len(found) == bool(problem)

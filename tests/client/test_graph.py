@@ -13,12 +13,10 @@ from tests.client.sites import Site
 
 @pytest.mark.parametrize(
     ("url", "tls", "port", "target"),
-    [
-        ("http://www.page.test", False, 80, "/"),
-        ("http://www.page.test:81/x?y=1#z", False, 81, "/x?y=1"),
-        ("https://www.page.test/", True, 443, "/"),
-    ],
-)
+    [("http://www.page.test", False, 80, "/"),
+     ("http://www.page.test:81/x?y=1#z", False, 81, "/x?y=1"),
+     ("https://www.page.test/", True, 443, "/")],
+)  # fmt: skip
 def test_a_request_goes_to_its_origin_without_its_fragment(
     tmp_path: Path, url: str, tls: bool, port: int, target: str
 ) -> None:

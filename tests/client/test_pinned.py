@@ -11,7 +11,7 @@ from testbed.client import CLIENTS
 from testbed.client.interface import LoadOrder
 from testbed.model import PageLoad
 from tests.client.conftest import TIMEOUT_S, TwoEnds
-from tests.client.replay import Replay
+from tests.client.replay import Serve
 from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.browser]
@@ -77,26 +77,20 @@ def random_site() -> Site:
     return site
 
 
+Pinned = Callable[..., PageLoad]
+
+
 @pytest.fixture
-def load(
-    two_ends: TwoEnds, bundle: Path, authority: Path, tmp_path: Path
-) -> Callable[..., PageLoad]:
+def load(two_ends: TwoEnds, bundle: Path, authority: Path, tmp_path: Path) -> Pinned:
     def once(site: Site, number: int, *, pinned: bool) -> PageLoad:
         folder = tmp_path / f"load{number}"
         for part in ("scratch", "out"):
             (folder / part).mkdir(parents=True)
         order = LoadOrder(
-            archive=site.archive(),
-            prefix=two_ends.client.prefix,
-            tfo=False,
-            think_time="none",
-            bundle=bundle,
-            scratch=folder / "scratch",
-            out=folder / "out",
-            timeout_s=TIMEOUT_S,
-            tls=authority,
-            pinned=pinned,
-        )
+            archive=site.archive(), prefix=two_ends.client.prefix, tfo=False, think_time="none",
+            bundle=bundle, scratch=folder / "scratch", out=folder / "out", timeout_s=TIMEOUT_S,
+            tls=authority, pinned=pinned,
+        )  # fmt: skip
         return CLIENTS["chromium"].load(order)
 
     return once
@@ -108,9 +102,7 @@ def by_place(load: PageLoad) -> dict[str, str]:
     return {path: value for path, _, value in parts if value}
 
 
-def test_loops_that_wait_for_a_moment_end(
-    serve_tls: Callable[..., Replay], load: Callable[..., PageLoad]
-) -> None:
+def test_loops_that_wait_for_a_moment_end(serve_tls: Serve, load: Pinned) -> None:
     site = Site(ROOT)
     site.add(ROOT, b"<!doctype html><script>" + named("loop", LOOPS) + b"</script>", "text/html")
     serve_tls(site, h2=False)
@@ -118,7 +110,7 @@ def test_loops_that_wait_for_a_moment_end(
 
 
 def test_pinned_loads_ask_for_the_same_whatever_comes_first(
-    random_site: Site, serve_tls: Callable[..., Replay], load: Callable[..., PageLoad]
+    random_site: Site, serve_tls: Serve, load: Pinned
 ) -> None:
     replay = serve_tls(random_site, h2=False)
     replay.slow = {FIRST}
@@ -141,9 +133,7 @@ def test_pinned_loads_ask_for_the_same_whatever_comes_first(
     assert 0.0 < one.plt_ms < TIMEOUT_S * 1000
 
 
-def test_free_loads_differ(
-    random_site: Site, serve_tls: Callable[..., Replay], load: Callable[..., PageLoad]
-) -> None:
+def test_free_loads_differ(random_site: Site, serve_tls: Serve, load: Pinned) -> None:
     serve_tls(random_site, h2=False)
     one, two = (load(random_site, number, pinned=False) for number in (1, 2))
     assert not one.pinned

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.base import proc
 from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, TwoEnds, compile_shim
-from tests.client.replay import Replay
+from tests.client.replay import Serve
 from tests.client.sites import Site
 
 pytestmark = pytest.mark.root
@@ -76,10 +76,11 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+Speak = Callable[..., tuple[dict[str, Any], list[int]]]
+
+
 @pytest.fixture
-def speak(
-    two_ends: TwoEnds, shim: Path, site: Site, serve: Callable[[Site], Replay]
-) -> Iterator[Callable[..., tuple[dict[str, Any], list[int]]]]:
+def speak(two_ends: TwoEnds, shim: Path, site: Site, serve: Serve) -> Iterator[Speak]:
     """Run PROGRAM under the shim; gives its answers and the SYNs' payloads."""
     replay = serve(site)
 
@@ -104,9 +105,7 @@ SYN_BYTES = 1420
 
 
 @pytest.mark.parametrize("how", ["send", "sendmsg", "write", "writev", "blocking"])
-def test_the_syn_carries_the_first_write(
-    how: str, speak: Callable[..., tuple[dict[str, Any], list[int]]]
-) -> None:
+def test_the_syn_carries_the_first_write(how: str, speak: Speak) -> None:
     seen, payloads = speak(FAST_OPEN_WITHOUT_COOKIES, how)
     assert seen["connect"] == 0
     assert seen["peer"] == SERVER
@@ -119,9 +118,7 @@ def test_the_syn_carries_the_first_write(
     assert payloads == [REQUEST_BYTES]
 
 
-def test_what_does_not_fit_the_syn_follows_it(
-    speak: Callable[..., tuple[dict[str, Any], list[int]]],
-) -> None:
+def test_what_does_not_fit_the_syn_follows_it(speak: Speak) -> None:
     """As a ClientHello with a post-quantum key does."""
     seen, payloads = speak(FAST_OPEN_WITHOUT_COOKIES, "large")
     assert seen["connect"] == 0
@@ -131,9 +128,7 @@ def test_what_does_not_fit_the_syn_follows_it(
     assert payload == SYN_BYTES
 
 
-def test_without_the_client_bit_it_is_a_plain_handshake(
-    speak: Callable[..., tuple[dict[str, Any], list[int]]],
-) -> None:
+def test_without_the_client_bit_it_is_a_plain_handshake(speak: Speak) -> None:
     seen, payloads = speak("0")
     assert seen["connect"] == "EINPROGRESS"
     assert seen["peer"] in (SERVER, "ENOTCONN")  # the handshake may have ended meanwhile
@@ -143,9 +138,7 @@ def test_without_the_client_bit_it_is_a_plain_handshake(
     assert payloads == [0]
 
 
-def test_the_first_connection_fetches_a_cookie_and_the_second_uses_it(
-    speak: Callable[..., tuple[dict[str, Any], list[int]]],
-) -> None:
+def test_the_first_connection_fetches_a_cookie_and_the_second_uses_it(speak: Speak) -> None:
     first, without = speak(WITH_COOKIES)
     second, with_cookie = speak(WITH_COOKIES)
     assert (first["connect"], without) == ("EINPROGRESS", [0])
@@ -153,9 +146,7 @@ def test_the_first_connection_fetches_a_cookie_and_the_second_uses_it(
     assert first["answer"] == second["answer"] == "200"
 
 
-def test_a_cookie_lost_before_the_write_looks_like_a_full_buffer(
-    speak: Callable[..., tuple[dict[str, Any], list[int]]],
-) -> None:
+def test_a_cookie_lost_before_the_write_looks_like_a_full_buffer(speak: Speak) -> None:
     speak(WITH_COOKIES)
     seen, payloads = speak(WITH_COOKIES, "flush")
     assert seen["connect"] == 0
@@ -165,9 +156,7 @@ def test_a_cookie_lost_before_the_write_looks_like_a_full_buffer(
     assert payloads == [0]
 
 
-def test_loopback_is_left_alone(
-    speak: Callable[..., tuple[dict[str, Any], list[int]]], tmp_path: Path
-) -> None:
+def test_loopback_is_left_alone(speak: Speak, tmp_path: Path) -> None:
     log = tmp_path / "log"
     speak(FAST_OPEN_WITHOUT_COOKIES, log=str(log))
     assert f"peer={SERVER}:80 option=0 connect=0\n" in log.read_text()

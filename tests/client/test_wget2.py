@@ -89,10 +89,8 @@ LOG_H2 = """\
 def test_lines_of_two_http2_requests_may_mingle() -> None:
     known = {"one.test/a", "two.test/b?x=1"}
     sent = parse_sent(LOG_H2, STARTED_MS, known)
-    assert [(one.target, one.protocol) for one in sent] == [
-        ("one.test/a", "h2"),
-        ("two.test/b?x=1", "h2"),
-    ]
+    assert [(one.target, one.protocol) for one in sent] == [("one.test/a", "h2"),
+                                                            ("two.test/b?x=1", "h2")]  # fmt: skip
     assert [one.start_ms for one in sent] == pytest.approx([5.0, 6.0])
 
 
@@ -100,11 +98,8 @@ def test_http_before_the_https_that_it_led_to() -> None:
     log = "".join(
         f"21.000559.94{n} # sent 9 bytes:\nGET / HTTP/1.1\nHost: a.test\n\n" for n in range(3)
     )
-    stats = [
-        *STATS.splitlines()[:1],
-        "1,0,http://a.test/,301,1,1,5,5,1,1,0,0",
-        "2,0,https://a.test/,200,1,1,5,5,1,1,0,0",
-    ]
+    stats = [*STATS.splitlines()[:1], "1,0,http://a.test/,301,1,1,5,5,1,1,0,0",
+             "2,0,https://a.test/,200,1,1,5,5,1,1,0,0"]  # fmt: skip
     recorded = ["http://a.test/", "https://a.test/"]
     joined = join(parse_sent(log, STARTED_MS, ()), parse_stats(stats), recorded, 1200.0)
     assert [one.timing.url for one in joined] == [*recorded, "http://a.test/"]
@@ -123,32 +118,17 @@ def test_what_is_not_fed(site: Site) -> None:
     ("protocol", "http2"), [("h1", "off"), ("h2", "on"), ("as-recorded", "on")]
 )
 def test_only_the_lab_is_trusted(site: Site, protocol: str, http2: str) -> None:
-    order = LoadOrder(
-        archive=site.archive(),
-        prefix=(),
-        tfo=False,
-        think_time="none",
-        bundle=Path(),
-        scratch=Path(),
-        out=Path(),
-        timeout_s=1.0,
-    )
+    order = LoadOrder(archive=site.archive(), prefix=(), tfo=False, think_time="none",
+                      bundle=Path(), scratch=Path(), out=Path(), timeout_s=1.0)  # fmt: skip
     assert tls_arguments(order) == ()
     order = dataclasses.replace(order, tls=Path("/page/tls"), protocol=protocol, tls_version="1.2")
-    assert tls_arguments(order) == (
-        "--ca-directory=",
-        "--ca-certificate=/page/tls/authority.pem",
-        "--no-ocsp",
-        "--no-hpkp",
-        f"--http2={http2}",
-        "--secure-protocol=NORMAL:-VERS-TLS1.3",
-    )
+    assert tls_arguments(order) == ("--ca-directory=", "--ca-certificate=/page/tls/authority.pem",
+                                    "--no-ocsp", "--no-hpkp", f"--http2={http2}",
+                                    "--secure-protocol=NORMAL:-VERS-TLS1.3")  # fmt: skip
     opening = Opening("wget2", key_share="x25519")
     order = dataclasses.replace(order, tls_version="1.3", opening=opening, resumption=True)
-    assert tls_arguments(order)[-2:] == (
-        "--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519",
-        "--tls-resume",
-    )
+    assert tls_arguments(order)[-2:] == ("--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519",
+                                         "--tls-resume")  # fmt: skip
 
 
 def test_command() -> None:

@@ -20,7 +20,6 @@ def tag() -> str:
 
 @pytest.fixture(scope="session")
 def link_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The link between two TAPs."""
     return copy_programs(tmp_path_factory.mktemp("native")).folder / "link"
 
 

@@ -29,20 +29,14 @@ QUIET_S = 0.6
 def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, Any]:
     """Everything that the suite asserts, of a link as LINK says and of one with loss."""
     with open_lab(Condition("p", "c", LINK, TCP), 1, tag, exactness, backend, seed=1) as lab:
-        observed = {
-            "problems": list(lab.reading.problems),
-            "knobs": lab.reading.knobs,
-            "rtt_ms": round_trip_ms(lab),
-            "transfer_ms": transfer_ms(lab),
-            "fetch_ms": min(fetch_ms(lab, fast=False) for _ in range(3)),
-            "fast_fetch_ms": min(fetch_ms(lab, fast=True) for _ in range(3)),
-        }
+        observed = {"problems": list(lab.reading.problems), "knobs": lab.reading.knobs,
+                    "rtt_ms": round_trip_ms(lab), "transfer_ms": transfer_ms(lab),
+                    "fetch_ms": min(fetch_ms(lab, fast=False) for _ in range(3)),
+                    "fast_fetch_ms": min(fetch_ms(lab, fast=True) for _ in range(3))}  # fmt: skip
         observed |= flood(lab)
         report = lab.read_link()
-        observed |= {
-            "stray_packets": report.stray_packets,
-            "dropped_packets": report.dropped_packets,
-        }
+        observed |= {"stray_packets": report.stray_packets,
+                     "dropped_packets": report.dropped_packets}  # fmt: skip
         with open_ends(lab.topology) as ends:
             ends.client.send(SMALL)
             with lab.watched() as read_again:
@@ -96,12 +90,8 @@ def flood(lab: Lab) -> dict[str, Any]:
         arrived: dict[bytes, list[int]] = {b"L": [], b"S": []}
         while (packet := receive(ends.client, QUIET_S)) is not None:
             arrived[packet[1][:1]].append(packet[0])
-    return {
-        "sent": sent,
-        "survivors": len(arrived[b"L"]),
-        "small_survivors": len(arrived[b"S"]),
-        "last_waited_ms": (arrived[b"S"][-1] - started) / 1e6,
-    }
+    return {"sent": sent, "survivors": len(arrived[b"L"]), "small_survivors": len(arrived[b"S"]),
+            "last_waited_ms": (arrived[b"S"][-1] - started) / 1e6}  # fmt: skip
 
 
 def transfer_ms(lab: Lab) -> float:

@@ -26,7 +26,6 @@ TRIAL = Trial(Condition("p", "graph"), 0, 5, "virtual", "7.3")
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock stands at ``NOW``."""
     monkeypatch.setattr(time, "time_ns", lambda: NOW)
 
 

@@ -27,7 +27,6 @@ class Backend:
 
     @contextmanager
     def open(self, *_asked: object) -> Iterator[Any]:
-        """It."""
         yield SimpleNamespace(complete=lambda: setattr(self, "complete", True))
 
 

@@ -7,20 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.lab.calibration import expect, left_meanwhile, train_sent, train_theory
-from testbed.lab.exactness import VIRTUAL
+from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.model import LabReading, LinkSpec, Measurement
 
 
 @pytest.mark.parametrize(
     ("buffer", "mtu", "framing", "packets"),
-    [
-        (131072, 1500, 0, 1 + 87),
-        (131072, 1500, 14, 1 + 86),
-        (3000, 1500, 0, 3),
-        (2999, 1500, 0, 2),
-        (1499, 1500, 0, 1),
-    ],
-)
+    [(131072, 1500, 0, 1 + 87), (131072, 1500, 14, 1 + 86), (3000, 1500, 0, 3), (2999, 1500, 0, 2),
+     (1499, 1500, 0, 1)],
+)  # fmt: skip
 def test_train_theory(buffer: int, mtu: int, framing: int, packets: int) -> None:
     spec = LinkSpec(buffer_bytes=buffer, mtu_bytes=mtu, framing_bytes=framing)
     assert train_theory(spec) == packets
@@ -66,3 +61,13 @@ def test_a_buffer_is_measured_whole_on_any_line() -> None:
     for kbit in (256, 1_000_000, 10_000_000):
         spec = LinkSpec(up_kbit=kbit)
         assert train_sent(spec, "up") > train_theory(spec) + left_meanwhile(spec, "up")
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "real_s"), [(1.0, 0.3), (20.0, 0.3), (100.0, 0.3), (200.0, 0.6), (1000.0, 3.0)]
+)
+def test_in_virtual_time_two_seconds_and_in_real_time_three_round_trips(
+    rtt_ms: float, real_s: float
+) -> None:
+    assert VIRTUAL.settle_s(rtt_ms) == 2.0
+    assert HOST.settle_s(rtt_ms) == pytest.approx(real_s)

@@ -25,11 +25,8 @@ from testbed.model import LinkSpec
 from testbed.model.impairments import Way, ways
 
 LINKS: dict[str, dict[str, Any]] = {
-    "loss": {"loss_pct": 1.0},
-    "bursts": {"loss_bursts": "p 1 r 30 1-h 90 1-k 0.1"},
-    "copies": {"duplicate_pct": 20.0},
-    "damage": {"corrupt_pct": 5.0},
-    "late": {"reorder_pct": 3.0},
+    "loss": {"loss_pct": 1.0}, "bursts": {"loss_bursts": "p 1 r 30 1-h 90 1-k 0.1"},
+    "copies": {"duplicate_pct": 20.0}, "damage": {"corrupt_pct": 5.0}, "late": {"reorder_pct": 3.0},
     "late and jitter": {"reorder_pct": 10.0, "reorder_ms": 2.0, "delay_jitter_ms": 3.0},
     "all": {"loss_bursts": "p 2 r 40 1-h 80 1-k 1", "duplicate_pct": 30.0, "corrupt_pct": 10.0,
             "reorder_pct": 5.0},

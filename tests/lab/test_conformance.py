@@ -59,12 +59,10 @@ def observe_in_guest(
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param("VIRTUAL", marks=pytest.mark.guest, id="netem"),
-        pytest.param("HOST", marks=pytest.mark.guest, id="netem-bounded"),
-        pytest.param("tap", marks=pytest.mark.root, id="tap"),
-    ],
-)
+    params=[pytest.param("VIRTUAL", marks=pytest.mark.guest, id="netem"),
+            pytest.param("HOST", marks=pytest.mark.guest, id="netem-bounded"),
+            pytest.param("tap", marks=pytest.mark.root, id="tap")],
+)  # fmt: skip
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """Everything that was observed of one backend, once."""
     if request.param == "tap":

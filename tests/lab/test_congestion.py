@@ -13,10 +13,11 @@ from testbed.lab.tcp import read_knobs, set_knobs
 from testbed.lab.topology import open_topology
 from testbed.model import TcpSpec
 
+pytestmark = pytest.mark.root
+
 CUBIC = TcpSpec(congestion_control="cubic")
 
 
-@pytest.mark.root
 @pytest.mark.parametrize("algorithm", ["cubic", "reno"])
 def test_both_ends_of_a_connection_have_it(tag: str, algorithm: str) -> None:
     with open_topology(tag, 1500, 1) as topology:
@@ -24,7 +25,6 @@ def test_both_ends_of_a_connection_have_it(tag: str, algorithm: str) -> None:
         assert congestion.read_connection(topology) == (algorithm, algorithm)
 
 
-@pytest.mark.root
 def test_where_the_sysctl_is_refused_routes_have_it(
     tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +44,6 @@ def test_where_the_sysctl_is_refused_routes_have_it(
     assert values["server.initcwnd_segments"] == "10"
 
 
-@pytest.mark.root
 def test_another_one_is_named(tag: str) -> None:
     with open_topology(tag, 1500, 1) as topology:
         set_knobs(topology, CUBIC)
@@ -52,7 +51,6 @@ def test_another_one_is_named(tag: str) -> None:
     assert errors == (f"server: {congestion.SYSCTL} is 'bbr', asked was 'cubic'",)
 
 
-@pytest.mark.root
 def test_no_connection(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(congestion, "CONNECT_S", 0.2)
     with open_topology(tag, 1500, 1) as topology:

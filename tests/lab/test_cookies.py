@@ -21,6 +21,8 @@ from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import Topology, open_topology, origin_address
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
 
+pytestmark = pytest.mark.root
+
 ORIGINS = 3
 TCP_FASTOPEN_CONNECT = 30  # tcp(7); Python 3.11 has no name for it
 RENO = TcpSpec(tfo=True, congestion_control="reno")
@@ -109,7 +111,6 @@ def primed(
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 
 
-@pytest.mark.root
 @pytest.mark.parametrize("how", [VIRTUAL, HOST])
 def test_cached_cookies_work_at_every_origin(tag: str, how: Exactness) -> None:
     priming, visits = primed(tag, RENO, how)
@@ -117,7 +118,6 @@ def test_cached_cookies_work_at_every_origin(tag: str, how: Exactness) -> None:
     assert visits["TcpExtTCPFastOpenActive"] == ORIGINS
 
 
-@pytest.mark.root
 def test_cold_cookies_are_stale_at_every_origin(tag: str) -> None:
     priming, visits = primed(tag, replace(RENO, cookies="cold"))
     assert priming["TcpActiveOpens"] == ORIGINS
@@ -125,7 +125,6 @@ def test_cold_cookies_are_stale_at_every_origin(tag: str) -> None:
     assert visits["TcpExtTCPFastOpenActiveFail"] == ORIGINS
 
 
-@pytest.mark.root
 @pytest.mark.parametrize(
     ("tfo", "kind", "active"), [(True, "not-required", ORIGINS), (False, "cached", 0)]
 )
@@ -135,7 +134,6 @@ def test_nothing_to_prime(tag: str, tfo: bool, kind: Cookies, active: int) -> No
     assert visits["TcpExtTCPFastOpenActive"] == active
 
 
-@pytest.mark.root
 @pytest.mark.parametrize("at_once", [False, True])
 def test_an_origin_that_does_not_answer(tag: str, at_once: bool) -> None:
     with open_topology(tag, 1500, 1) as topology:
@@ -144,7 +142,6 @@ def test_an_origin_that_does_not_answer(tag: str, at_once: bool) -> None:
             cookies.prime(topology, 1, 0.0, at_once=at_once)
 
 
-@pytest.mark.root
 def test_at_once_all_origins_are_asked_before_one_answers(tag: str) -> None:
     with open_topology(tag, 1500, ORIGINS) as topology, answering_together(topology, ORIGINS):
         set_knobs(topology, RENO)

@@ -1,4 +1,4 @@
-"""TCP knobs: their values, and what the kernel has after they were set."""
+"""TCP knobs: their values, as messages carry them, and what the kernel has after they were set."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.lab.congestion import AVAILABLE, read_connection
 from testbed.lab.readback import ENDS, judge_paths, read_state
+from testbed.lab.routes import describe_metrics, encode_metrics
+from testbed.lab.rtnetlink import attributes, number_of, text_of
 from testbed.lab.tcp import (
     asked_names,
     fastopen_key,
@@ -33,15 +35,9 @@ RENO = TcpSpec(congestion_control="reno")
 
 @pytest.mark.parametrize(
     ("tfo", "cookies", "value"),
-    [
-        (False, "cached", 0),
-        (False, "not-required", 0),
-        (False, "cold", 0),
-        (True, "cached", 3),
-        (True, "cold", 3),
-        (True, "not-required", 519),
-    ],
-)
+    [(False, "cached", 0), (False, "not-required", 0), (False, "cold", 0), (True, "cached", 3),
+     (True, "cold", 3), (True, "not-required", 519)],
+)  # fmt: skip
 def test_fastopen_value(tfo: bool, cookies: Cookies, value: int) -> None:
     assert fastopen_value(TcpSpec(tfo=tfo, cookies=cookies)) == value
 
@@ -55,23 +51,18 @@ def test_fastopen_keys() -> None:
 
 def test_wanted_sysctls() -> None:
     assert wanted_sysctls(TcpSpec(tfo=True, congestion_control="reno")) == {
-        "net.ipv4.tcp_fastopen": "3",
-        "net.ipv4.tcp_rmem": "4096 131072 6291456",
-        "net.ipv4.tcp_wmem": "4096 16384 4194304",
-        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_fastopen": "3", "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.ipv4.tcp_wmem": "4096 16384 4194304", "net.ipv4.tcp_no_metrics_save": "1",
         "net.ipv4.tcp_fastopen_blackhole_timeout_sec": "0",
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.root
 @pytest.mark.parametrize(
     "spec",
-    [
-        RENO,
-        replace(RENO, tfo=True, initcwnd_segments=3),
-        replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1),
-    ],
-)
+    [RENO, replace(RENO, tfo=True, initcwnd_segments=3),
+     replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1)],
+)  # fmt: skip
 def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
     with open_topology(tag, 1500, 1) as topology:
         pinned = set_knobs(topology, spec)
@@ -178,21 +169,16 @@ def test_what_did_not_take_is_named(tag: str) -> None:
         rotate_key(topology)
         state = read_state(topology)
     values, errors = read_knobs(state, asked)
-    assert sorted(errors) == [
-        "client: net.ipv4.tcp_fastopen is '1', asked was '3'",
-        "client: net.ipv4.tcp_sack is '0', asked was '1'",
-    ]
-    assert (values["client.net.ipv4.tcp_fastopen"], values["server.initcwnd_segments"]) == (
-        "1",
-        "10",
-    )
+    assert sorted(errors) == ["client: net.ipv4.tcp_fastopen is '1', asked was '3'",
+                              "client: net.ipv4.tcp_sack is '0', asked was '1'"]  # fmt: skip
+    assert values["client.net.ipv4.tcp_fastopen"] == "1"
+    assert values["server.initcwnd_segments"] == "10"
     assert list(judge_paths(state.table, 1500, route_metrics(asked, pinned))) == [
         "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
         "asked was 'via 10.0.2.1 dev s0 initcwnd 3'"
     ]
-    assert list(judge_key(state, asked)) == [
-        "server: net.ipv4.tcp_fastopen_key is not the first key"
-    ]
+    said = "server: net.ipv4.tcp_fastopen_key is not the first key"
+    assert list(judge_key(state, asked)) == [said]
     assert list(judge_key(state, replace(asked, cookies="cold"))) == []
 
 
@@ -232,5 +218,26 @@ def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
         set_knobs(topology, replace(RENO, tfo=True, cookies="not-required"))
         rotate_key(topology)
         during = read_sysctls("net")
-    assert {path for path in before if path in during and during[path] != before[path]} == set()
+    after = read_sysctls("net")
+    assert len(before) > 100
+    for found in (during, after):
+        assert {path for path in before if path in found and found[path] != before[path]} == set()
     assert proc.run(("ip", "route", "show", "default")).stdout.count("initcwnd") == 0
+
+
+def test_attributes_have_the_numbers_of_the_kernel() -> None:
+    asked: dict[str, int | str] = {"congctl": "reno", "quickack": 1, "initrwnd": 20, "initcwnd": 3,
+                                   "rto_min_ms": 50}  # fmt: skip
+    found = attributes(encode_metrics(asked))
+    # RTAX_LOCK, _INITCWND, _RTO_MIN, _INITRWND, _QUICKACK, _CC_ALGO of rtnetlink.h, in order
+    assert list(found) == [1, 11, 13, 14, 15, 16]
+    assert [number_of(found[kind]) for kind in (1, 11, 13, 14, 15)] == [1 << 13, 3, 50, 20, 1]
+    assert text_of(found[16]) == "reno"
+    assert describe_metrics(asked) == (
+        "lock 8192 initcwnd 3 rto_min 50 initrwnd 20 quickack 1 congctl reno"
+    )
+
+
+def test_what_the_kernel_does_not_keep_is_not_asked_of_it() -> None:
+    assert encode_metrics({"quickack": 0}) == encode_metrics({}) == b""
+    assert describe_metrics({"quickack": 0, "initcwnd": 10}) == "initcwnd 10"

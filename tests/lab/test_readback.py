@@ -8,14 +8,7 @@ from typing import get_args
 import pytest
 
 from testbed.base import proc
-from testbed.lab.readback import (
-    State,
-    changed,
-    judge_disciplines,
-    judge_paths,
-    read_ip,
-    read_state,
-)
+from testbed.lab.readback import State, changed, judge_disciplines, judge_paths, read_ip, read_state
 from testbed.lab.tcp import route_metrics, set_knobs
 from testbed.lab.topology import ROLES, Topology, devices_of, open_topology
 from testbed.model import Ip, TcpSpec

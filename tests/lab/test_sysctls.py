@@ -41,10 +41,8 @@ def test_what_moves_packets_is_pinned() -> None:
 def test_what_is_wrong_is_named() -> None:
     found = {SACK: "0", PACING: "200", "net.ipv4.tcp_new": "7"}
     wanted = {"net.ipv4.tcp_rmem": "1 2 3"}
-    assert judge_sysctls(found, wanted) == (
-        "net.ipv4.tcp_rmem is not there, asked was '1 2 3'",
-        f"{SACK} is '0', asked was '1'",
-    )
+    assert judge_sysctls(found, wanted) == ("net.ipv4.tcp_rmem is not there, asked was '1 2 3'",
+                                            f"{SACK} is '0', asked was '1'")  # fmt: skip
     assert judge_sysctls({SACK: "0"}, {SACK: "0"}) == ()
 
 

@@ -24,7 +24,6 @@ from testbed.lab.topology import (
     to_ipv6,
 )
 from testbed.model import Ip
-from tests.kernel.host_state import read_sysctls
 
 # ip(7); Python has no names for them.
 IP_RECVTTL, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 12, 10, 2
@@ -59,13 +58,11 @@ def test_roles() -> None:
 
 
 def namespaces(tag: str) -> list[str]:
-    """Names that begin with ``tag``."""
     listed = json.loads(proc.run(("ip", "-j", "netns", "list")).stdout or "[]")
     return sorted(row["name"] for row in listed if row["name"].startswith(tag))
 
 
 def devices() -> set[str]:
-    """Network devices of the host."""
     return {row["ifname"] for row in json.loads(proc.run(("ip", "-j", "link")).stdout)}
 
 
@@ -196,14 +193,3 @@ def test_two_labs_side_by_side(tag: str) -> None:
         for topology in (one, two):
             assert send(topology, origin_address(0)) == 62
     assert namespaces(tag) == []
-
-
-@pytest.mark.root
-def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
-    before = read_sysctls("net")
-    with open_topology(tag, 1500, 1):
-        during = read_sysctls("net")
-    after = read_sysctls("net")
-    assert len(before) > 100
-    for found in (during, after):
-        assert {path for path in before if path in found and found[path] != before[path]} == set()

@@ -48,9 +48,8 @@ def test_packets_that_nobody_counts(inside: int) -> None:
 def test_loss_that_was_not_asked_for() -> None:
     lost = replace(AFTER, up=replace(AFTER.up, lost=2))
     counted = compare_reports(IDLE, lost)
-    assert list(judge_traffic(counted, 6, LinkSpec())) == [
-        "2 packets were lost on the link, asked was no loss"
-    ]
+    said = "2 packets were lost on the link, asked was no loss"
+    assert list(judge_traffic(counted, 6, LinkSpec())) == [said]
     assert list(judge_traffic(counted, 6, LOSSY)) == []
 
 
@@ -80,15 +79,12 @@ def test_copies_come_out_that_never_went_in() -> None:
 
 def test_a_link_that_was_replaced() -> None:
     counted = compare_reports(AFTER, replace(AFTER, down=Traffic(3, 0, 0)))
-    assert list(judge_traffic(counted, 0, LOSSY)) == [
-        "the link began to count again during the load (down.delivered, down.dropped)"
-    ]
+    said = "the link began to count again during the load (down.delivered, down.dropped)"
+    assert list(judge_traffic(counted, 0, LOSSY)) == [said]
 
 
 def test_what_is_inside_the_link() -> None:
-    counters = {
-        "near": {"n0": Device(10, 7, 0), "n1": Device(7, 9, 0)},
-        "far": {"f1": Device(8, 8, 0)},
-    }
+    counters = {"near": {"n0": Device(10, 7, 0), "n1": Device(7, 9, 0)},
+                "far": {"f1": Device(8, 8, 0)}}  # fmt: skip
     assert count_inside(counters) == 3
     assert count_inside({"near": {}, "far": {}}) == 0

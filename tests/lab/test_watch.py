@@ -123,15 +123,12 @@ SLOW, SLOWER = netem(1000, 5_000_000, 1000, 0, 0.0), netem(500, 5_000_000, 1000,
 
 @pytest.mark.parametrize(
     ("asked", "told", "says"),
-    [
-        ([SLOW], [SLOW], ""),
-        ([SLOW, SLOWER], [SLOW, SLOWER], ""),
-        ([SLOW], [SLOW, SLOW], "far: a discipline changed during the load"),
-        ([SLOW, SLOWER], [SLOWER, SLOW], "far: a discipline changed during the load"),
-        ([SLOW, SLOWER], [SLOW], "far: discipline of f1 was not set to 'netem rate_bytes_s 62500 "),
-        ([], [SLOW], "far: a discipline changed during the load"),
-    ],
-)
+    [([SLOW], [SLOW], ""), ([SLOW, SLOWER], [SLOW, SLOWER], ""),
+     ([SLOW], [SLOW, SLOW], "far: a discipline changed during the load"),
+     ([SLOW, SLOWER], [SLOWER, SLOW], "far: a discipline changed during the load"),
+     ([SLOW, SLOWER], [SLOW], "far: discipline of f1 was not set to 'netem rate_bytes_s 62500 "),
+     ([], [SLOW], "far: a discipline changed during the load")],
+)  # fmt: skip
 def test_changes_that_were_asked_for(
     asked: list[Discipline], told: list[Discipline], says: str
 ) -> None:

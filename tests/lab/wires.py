@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from testbed.base import proc
 from testbed.base.namespace import Namespace
 
+Ends = tuple[Namespace, Namespace]
 LEFT_ADDRESS = "10.99.0.1"
 RIGHT_ADDRESS = "10.99.0.2"
 
@@ -26,7 +27,7 @@ def namespace(label: str) -> Iterator[Namespace]:
 
 
 @contextmanager
-def joined(label: str) -> Iterator[tuple[Namespace, Namespace]]:
+def joined(label: str) -> Iterator[Ends]:
     """Two namespaces with a wire between them: devices ``c0`` and ``s0``, IPv4 only."""
     with namespace(f"{label}l") as left, namespace(f"{label}r") as right:
         peer = ("type", "veth", "peer", "name", "s0", "netns", right.name)

@@ -14,14 +14,9 @@ OTHER = "10.10.0.2"
 
 
 def visit(
-    capture: Capture,
-    port: int,
-    at_ms: float,
-    *,
-    taken: bool,
-    new_cookie_ms: float | None = None,
+    capture: Capture, port: int, at_ms: float, *, taken: bool, new_cookie_ms: float | None = None,
     server: str = "10.10.0.1",
-) -> None:
+) -> None:  # fmt: skip
     """A SYN with a request at ``at_ms``; its SYN-ACK may bring a new cookie."""
     made = Visit(capture, port, server)
     made.syn(REQUEST, COOKIE, at_ms)
@@ -64,9 +59,8 @@ def test_later_connections_are_not_exempt(tmp_path: Path) -> None:
     visit(capture, 2000, 0.0, taken=False, new_cookie_ms=20.0)
     visit(capture, 2001, 20.001, taken=False, new_cookie_ms=40.0)
     proof = prove_cold(capture, tmp_path, 0)
-    assert proof.problems == (
-        "Fast Open arm: 1 of 2 SYNs had their data refused, the first to 10.10.0.1:80",
-    )
+    said = "Fast Open arm: 1 of 2 SYNs had their data refused, the first to 10.10.0.1:80"
+    assert proof.problems == (said,)
 
 
 def test_a_cookie_is_for_one_origin(tmp_path: Path) -> None:
@@ -81,9 +75,8 @@ def test_without_a_new_cookie_nothing_is_exempt(tmp_path: Path) -> None:
     visit(capture, 2000, 0.0, taken=False, new_cookie_ms=10.0)
     visit(capture, 2001, 0.0, taken=False, server=OTHER)
     proof = prove_cold(capture, tmp_path, 0)
-    assert proof.problems == (
-        "Fast Open arm: 1 of 2 SYNs had their data refused, the first to 10.10.0.2:80",
-    )
+    said = "Fast Open arm: 1 of 2 SYNs had their data refused, the first to 10.10.0.2:80"
+    assert proof.problems == (said,)
 
 
 def test_cached_cookies_have_no_exemption(tmp_path: Path) -> None:

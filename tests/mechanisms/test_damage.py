@@ -61,6 +61,5 @@ def test_more_damage_than_the_link_did() -> None:
     packet = read_frame(0, frame(), len(frame()))
     counted = {"down.corrupted": 1}
     assert not found(check_damage, damaged=(packet,), counted=counted)
-    assert found(check_damage, damaged=(packet, packet), counted=counted) == [
-        "2 frames came down damaged, the link damaged 1"
-    ]
+    said = "2 frames came down damaged, the link damaged 1"
+    assert found(check_damage, damaged=(packet, packet), counted=counted) == [said]

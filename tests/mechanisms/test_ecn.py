@@ -52,13 +52,9 @@ def told(number: int, at_ms: float, flags: int = 0) -> tuple[bool, Packet]:
 
 
 def complaints(
-    seen: Flows,
-    *,
-    ecn: int = 1,
-    link: LinkSpec = FIFO,
-    traffic: Mapping[str, int] | None = None,
+    seen: Flows, *, ecn: int = 1, link: LinkSpec = FIFO, traffic: Mapping[str, int] | None = None,
     resent: int = 0,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     spec = TcpSpec(sysctl=TcpSettings(tcp_ecn=ecn))
     counters = {"server": {"TcpRetransSegs": resent}}
     return found(check_ecn, link, spec, flows=seen, counted=traffic or {}, counters=counters)
@@ -72,23 +68,14 @@ FIVE = AE | ECE
 
 @pytest.mark.parametrize(
     ("client", "server", "algorithms", "expected"),
-    [
-        (2, 2, ("cubic", "cubic"), (0, "none")),
-        (0, 1, ("cubic", "cubic"), (0, "none")),
-        (1, 2, ("cubic", "cubic"), (3, "classic")),
-        (1, 0, ("cubic", "cubic"), (3, "none")),
-        (3, 3, ("cubic", "cubic"), (7, "accurate")),
-        (3, 1, ("cubic", "cubic"), (7, "classic")),
-        (3, 0, ("cubic", "cubic"), (7, "none")),
-        (4, 5, ("cubic", "cubic"), (3, "classic")),
-        (5, 3, ("cubic", "cubic"), (0, "none")),
-        (2, 2, ("dctcp", "dctcp"), (3, "classic")),
-        (0, 0, ("dctcp", "dctcp"), (3, "classic")),
-        (2, 2, ("dctcp", "cubic"), (3, "none")),
-        (2, 2, ("cubic", "dctcp"), (0, "none")),
-        (3, 3, ("dctcp", "dctcp"), (7, "accurate")),
-    ],
-)
+    [(2, 2, ("cubic", "cubic"), (0, "none")), (0, 1, ("cubic", "cubic"), (0, "none")),
+     (1, 2, ("cubic", "cubic"), (3, "classic")), (1, 0, ("cubic", "cubic"), (3, "none")),
+     (3, 3, ("cubic", "cubic"), (7, "accurate")), (3, 1, ("cubic", "cubic"), (7, "classic")),
+     (3, 0, ("cubic", "cubic"), (7, "none")), (4, 5, ("cubic", "cubic"), (3, "classic")),
+     (5, 3, ("cubic", "cubic"), (0, "none")), (2, 2, ("dctcp", "dctcp"), (3, "classic")),
+     (0, 0, ("dctcp", "dctcp"), (3, "classic")), (2, 2, ("dctcp", "cubic"), (3, "none")),
+     (2, 2, ("cubic", "dctcp"), (0, "none")), (3, 3, ("dctcp", "dctcp"), (7, "accurate"))],
+)  # fmt: skip
 def test_what_two_ends_come_to(
     client: int, server: int, algorithms: tuple[str, str], expected: tuple[int, str]
 ) -> None:
@@ -112,9 +99,8 @@ def test_data_that_is_sent_again_need_not_be_declared() -> None:
     assert complaints(hole, resent=1) == []
     tail = flows(*CLASSIC, data(0, 30), data(1, 300, 0), told(2, 300))
     assert complaints(tail, resent=1) == []
-    assert complaints(tail) == [
-        "down: 1 packets with new data are not ECT, though their connections negotiated ECN"
-    ]
+    said = "down: 1 packets with new data are not ECT, though their connections negotiated ECN"
+    assert complaints(tail) == [said]
     both = flows(*CLASSIC, data(1, 30), data(0, 80, 0), data(2, 90, 0), told(3, 90))
     assert len(complaints(both, resent=1)) == 1
 

@@ -48,9 +48,8 @@ def test_part_of_a_hello_that_was_refused_is_no_fast_open(tmp_path: Path) -> Non
     made = Visit(capture, 2000, server_port=443)
     made.open(client_hello(1893)[:SYN_ROOM], acked=700)
     proof = prove_it(capture, tmp_path, 0, ON)
-    assert proof.problems == (
-        "Fast Open arm: 1 of 1 SYNs had their data refused, the first to 10.10.0.1:443",
-    )
+    said = "Fast Open arm: 1 of 1 SYNs had their data refused, the first to 10.10.0.1:443"
+    assert proof.problems == (said,)
 
 
 def test_in_the_control_arm_nothing_rides(tmp_path: Path) -> None:

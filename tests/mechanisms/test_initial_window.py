@@ -25,14 +25,19 @@ ASKED, TOLD = 0xFFFFFFF1 + len(REQUEST), 5001
 FIRST_MS, ANSWERED_MS = 210.0, 210.1
 
 
+def requested() -> Capture:
+    """A connection with its request, which leaves at 101 ms."""
+    capture = Capture()
+    Visit(capture, 2000).open(at_ms=0)
+    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    return capture
+
+
 def flight(
     count: int, *, then_ms: float | None = 311.6, more: bytes = b"", each_ms: float = EACH_MS
 ) -> Capture:
     """``count`` segments, ``each_ms`` apart, acknowledged, and one more at ``then_ms``."""
-    capture = Capture()
-    visit = Visit(capture, 2000)
-    visit.open(at_ms=0)
-    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    capture = requested()
     answer(capture, 0, FIRST_MS)
     capture.add(*UP, ACK, ASKED, TOLD + SIZE, more, b"", at_ms=ANSWERED_MS)
     for number in range(1, count):
@@ -43,7 +48,6 @@ def flight(
 
 
 def answer(capture: Capture, number: int, at_ms: float) -> None:
-    """Segment ``number`` of the server's."""
     capture.add(*DOWN, ACK, TOLD + SIZE * number, ASKED, bytes(SIZE), b"", at_ms=at_ms)
 
 
@@ -86,11 +90,8 @@ def test_a_larger_window(tmp_path: Path, count: int) -> None:
     )
 
 
-def test_a_short_answer(tmp_path: Path) -> None:
+def test_a_short_answer_and_a_server_that_waited_for_the_client(tmp_path: Path) -> None:
     assert judge(flight(3, then_ms=None), tmp_path, 10) == ""
-
-
-def test_the_server_waited_for_the_client(tmp_path: Path) -> None:
     assert judge(flight(3, more=REQUEST), tmp_path, 10) == ""
 
 
@@ -115,10 +116,7 @@ def lossy(count: int, *lost: int, then_ms: float = 300.0) -> Capture:
 
     Two more leave when the server hears of two (RFC 3042), and come at ``then_ms``.
     """
-    capture = Capture()
-    visit = Visit(capture, 2000)
-    visit.open(at_ms=0)
-    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    capture = requested()
     came = [number for number in range(count) if number not in lost]
     in_order = next(number for number in range(count + 1) if number not in came)
     for number in came:
@@ -155,10 +153,7 @@ def test_a_larger_window_whose_end_was_lost(tmp_path: Path) -> None:
 
 def test_a_probe_behind_a_flight_that_was_lost_as_a_whole(tmp_path: Path) -> None:
     """It has new data, and comes two round trips later at the least (RFC 8985, section 7.2)."""
-    capture = Capture()
-    visit = Visit(capture, 2000)
-    visit.open(at_ms=0)
-    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    capture = requested()
     answer(capture, 10, 402.0)
     assert judge(capture, tmp_path, 10, whole=False) == ""
     assert "up to 10 segments (10 of them lost)" in judge(capture, tmp_path, 9, whole=False)
@@ -189,5 +184,4 @@ def test_the_clients_window_was_full(tmp_path: Path) -> None:
 def test_no_data(tmp_path: Path) -> None:
     capture = Capture()
     Visit(capture, 2000).open()
-    flows = capture.flows(tmp_path)
-    assert judged(flows, 10) == []
+    assert judged(capture.flows(tmp_path), 10) == []

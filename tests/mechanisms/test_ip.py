@@ -111,13 +111,11 @@ def test_where_both_are_offered_either_may_be_chosen() -> None:
 def test_ipv6_that_gets_no_answer_is_broken_and_has_to_be_asked_for() -> None:
     silent: list[Seen] = [("6", SYN, True, 0), *opening("4", 300)]
     assert check("dual-broken", silent) == []
-    assert check("dual", silent) == [
-        "1 of 1 connections over IPv6 got no answer, and link.ip = dual"
-    ]
+    said = "1 of 1 connections over IPv6 got no answer, and link.ip = dual"
+    assert check("dual", silent) == [said]
     assert check("dual", silent, whole=False) == []
-    assert check("dual-broken", [*opening("6")]) == [
-        "1 packets came down over IPv6, which was to be broken"
-    ]
+    said = "1 packets came down over IPv6, which was to be broken"
+    assert check("dual-broken", [*opening("6")]) == [said]
 
 
 def test_hosts_without_an_address_of_ipv6_offer_no_choice() -> None:

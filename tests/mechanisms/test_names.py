@@ -30,7 +30,6 @@ def question(name: str, kind: int = IPV4) -> bytes:
 
 
 def ask(capture: Capture, message: bytes) -> None:
-    """Add a message to the name server."""
     asked = dpkt.udp.UDP(sport=40000, dport=53, data=message)
     asked.ulen = len(asked)
     ip = dpkt.ip.IP(
@@ -54,18 +53,16 @@ def test_a_question_for_each_host(tmp_path: Path) -> None:
         Visit(capture, port, server=address).open()
         Visit(capture, port + 100, server=address).open()
     assert check(capture, tmp_path, "resolver") == ()
-    assert check(capture, tmp_path, "hosts") == (
-        "dns = hosts, but 6 questions for names crossed the link",
-    )
+    said = "dns = hosts, but 6 questions for names crossed the link"
+    assert check(capture, tmp_path, "hosts") == (said,)
 
 
 def test_no_question_at_all(tmp_path: Path) -> None:
     capture = Capture()
     Visit(capture, 2000).open()
     assert check(capture, tmp_path, "hosts") == ()
-    assert check(capture, tmp_path, "resolver") == (
-        "dns = resolver, but no name was asked for on the link",
-    )
+    said = "dns = resolver, but no name was asked for on the link"
+    assert check(capture, tmp_path, "resolver") == (said,)
 
 
 @pytest.mark.parametrize("kind", [IPV6, None])
@@ -102,9 +99,7 @@ def test_an_address_that_no_host_has(tmp_path: Path) -> None:
 def test_a_question_that_was_cut_names_nobody() -> None:
     whole = question("www.page.test")
     assert parse_question(whole) == ("www.page.test", 1)
-    assert [parse_question(whole[:size]) for size in range(len(whole) - 2)] == [None] * (
-        len(whole) - 2
-    )
+    assert {parse_question(whole[:size]) for size in range(len(whole) - 2)} == {None}
 
 
 @given(message=st.binary(max_size=80))

@@ -90,20 +90,16 @@ def test_a_message_that_the_line_lost_or_doubled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("seen", "says"),
-    [
-        ({"passed": True}, "1 packets of up to 1500 bytes passed a line whose path MTU is 1400"),
-        ({"counted": 0}, "1 packets were too long for the line, its router has 0"),
-        ({"messages": {}}, "0 messages came back of 1 packets"),
-        ({"messages": {10: message(), 12: message()}}, "2 messages came back of 1"),
-        ({"messages": {10: message(code=3)}}, "0 messages came back of 1"),
-        ({"link": HOLE}, "1 messages came back of 1 packets that were too long, asked was"),
-        ({"messages": {10: message(1300)}}, "messages name an MTU of 1300, asked was 1400"),
-        (
-            {"sizes": {0: 1500, 11: 1500, 60: 40}, "counted": 2,
-             "messages": {10: message(), 21: message()}},
-            "1 packets were still too long when their sender had been told",
-        ),
-    ],
+    [({"passed": True}, "1 packets of up to 1500 bytes passed a line whose path MTU is 1400"),
+     ({"counted": 0}, "1 packets were too long for the line, its router has 0"),
+     ({"messages": {}}, "0 messages came back of 1 packets"),
+     ({"messages": {10: message(), 12: message()}}, "2 messages came back of 1"),
+     ({"messages": {10: message(code=3)}}, "0 messages came back of 1"),
+     ({"link": HOLE}, "1 messages came back of 1 packets that were too long, asked was"),
+     ({"messages": {10: message(1300)}}, "messages name an MTU of 1300, asked was 1400"),
+     ({"sizes": {0: 1500, 11: 1500, 60: 40}, "counted": 2,
+       "messages": {10: message(), 21: message()}},
+      "1 packets were still too long when their sender had been told")],
 )  # fmt: skip
 def test_what_contradicts(tmp_path: Path, seen: dict[str, Any], says: str) -> None:
     (sentence,) = said(tmp_path, **seen)

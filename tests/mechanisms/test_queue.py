@@ -52,7 +52,6 @@ class Link:
         receiver.packets[-1] = at_ns, frame[:_CLASS_AT] + mark + frame[_CLASS_AT + 1 :]
 
     def transits(self, folder: Path) -> Transits:
-        """What is read of both captures."""
         for capture, name in ((self.client, "client"), (self.server, "server")):
             write_frames(folder / f"{name}.pcap", sorted(capture.packets), snap=256)
         client, server = (read_capture(folder / f"{end}.pcap") for end in ("client", "server"))
@@ -112,7 +111,6 @@ def test_between_two_visits_no_time_is_held_against_the_link(tmp_path: Path) -> 
 
 
 def a_visit(began_ms: float) -> PageLoad:
-    """A visit of 20 ms."""
     return PageLoad("chromium", "1", 20.0, (), began_ns=START_NS + round(began_ms * 1e6))
 
 
@@ -188,21 +186,14 @@ AQM = LinkSpec(20, 12_000, 12_000, qdisc="fq_codel")
         ({"down_lost": 1, "down_marked": 2}, []),  # by two rules
         ({"down_marked": 1, "waiting": 1}, []),
         ({"down_marked": 1}, ["down: 1 packets did not come through, the link counts 0"]),
-        (
-            {"down_dropped": 1},
-            ["down: 1 packets got a congestion mark, the queue counts 0"],
-        ),
+        ({"down_dropped": 1}, ["down: 1 packets got a congestion mark, the queue counts 0"]),
         # Those of the other direction.
-        (
-            {"up_dropped": 1, "up_marked": 1},
-            [
-                "down: 1 packets did not come through, the link counts 0",
-                "down: 1 packets got a congestion mark, the queue counts 0",
-                "up: 0 packets did not come through, the link counts 1",
-            ],
-        ),
+        ({"up_dropped": 1, "up_marked": 1},
+         ["down: 1 packets did not come through, the link counts 0",
+          "down: 1 packets got a congestion mark, the queue counts 0",
+          "up: 0 packets did not come through, the link counts 1"]),
     ],
-)
+)  # fmt: skip
 def test_statistics_of_another_queue(
     tmp_path: Path, traffic: dict[str, int], said: list[str]
 ) -> None:

@@ -25,7 +25,6 @@ def ack(at_ms: int, *ranges: tuple[int, int], kind: str = ONE_RTT) -> QuicPacket
 
 
 def window(*packets: QuicPacket) -> float:
-    """The least window, in packets."""
     return least_window(connection(*packets), RTT_NS) / 1200
 
 
@@ -78,12 +77,9 @@ def test_more_than_the_window_and_two_probes_is_said(packets: int | None, said: 
 
 @pytest.mark.parametrize(
     "link",
-    [
-        LinkSpec(100.0, delay_jitter_ms=1.0),
-        LinkSpec(100.0, reorder_pct=1.0),
-        LinkSpec(100.0, changes="at 1 s: rtt_ms 20"),
-    ],
-)
+    [LinkSpec(100.0, delay_jitter_ms=1.0), LinkSpec(100.0, reorder_pct=1.0),
+     LinkSpec(100.0, changes="at 1 s: rtt_ms 20")],
+)  # fmt: skip
 def test_where_packets_may_be_faster_than_the_link_nothing_is(link: LinkSpec) -> None:
     asked = Condition("page", "chromium", link, quic=QuicSpec(2))
     assert not found(check_quic_windows, condition=asked, quic=(connection(*flight(0, 20)),))

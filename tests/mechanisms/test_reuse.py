@@ -56,9 +56,8 @@ def test_a_connection_that_the_client_ends(visit: Visit, tmp_path: Path, flags: 
 def test_a_connection_that_the_server_ends(visit: Visit, tmp_path: Path, flags: int) -> None:
     visit.end(SIZE, flags)
     visit.leave(SIZE)
-    assert check(visit, tmp_path, served(1)) == (
-        f"{SHUT} by itself, the first to 10.10.0.1:80 after 1 requests",
-    )
+    said = f"{SHUT} by itself, the first to 10.10.0.1:80 after 1 requests"
+    assert check(visit, tmp_path, served(1)) == (said,)
 
 
 def test_both_ends_at_once_are_the_server_s_doing(visit: Visit, tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def check_conduct(capture: Captured, condition: Condition, replay: Replay) -> li
 
 
 def request(capture: Capture, seq: int, port: int = 2000, payload: bytes = REQUEST) -> None:
-    """Add a request of the client."""
     capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, seq, 1, payload)
 
 
@@ -103,15 +102,12 @@ def greet(capture: Capture, port: int, answer: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "answer", "problem"),
-    [
-        ("1.3", server_hello(TLS13), None),
-        ("1.2", server_hello(), None),
-        ("1.3", server_hello(), "tls_version = 1.3, but the server chose TLS 1.2 on 1 of 2"),
-        ("1.2", server_hello(TLS13), "tls_version = 1.2, but the server chose TLS 1.3 on 1 of 2"),
-        ("1.2", server_hello(version=b"\x03\x02"), "the server chose TLS version 0302 on 1 of 2"),
-        ("1.3", b"\x15\x03\x03\0\x02\x02\x28", "the capture shows no TLS version"),
-    ],
-)
+    [("1.3", server_hello(TLS13), None), ("1.2", server_hello(), None),
+     ("1.3", server_hello(), "tls_version = 1.3, but the server chose TLS 1.2 on 1 of 2"),
+     ("1.2", server_hello(TLS13), "tls_version = 1.2, but the server chose TLS 1.3 on 1 of 2"),
+     ("1.2", server_hello(version=b"\x03\x02"), "the server chose TLS version 0302 on 1 of 2"),
+     ("1.3", b"\x15\x03\x03\0\x02\x02\x28", "the capture shows no TLS version")],
+)  # fmt: skip
 def test_the_version_of_tls(
     tmp_path: Path, asked: TlsVersion, answer: bytes, problem: str | None
 ) -> None:

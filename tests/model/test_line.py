@@ -28,12 +28,7 @@ def test_serialisation_is_bits_over_rate(size: int, rate: int, framing: int) -> 
 
 @pytest.mark.parametrize(
     ("rate", "framing", "most"),
-    [
-        (4000, 0, 1540),
-        (100_000, 14, 1540),
-        (1_000_000, 14, 1639),
-        (1_000_000, 38, 1663),
-    ],
+    [(4000, 0, 1540), (100_000, 14, 1540), (1_000_000, 14, 1639), (1_000_000, 38, 1663)],
 )
 def test_the_bucket_holds_a_packet_and_what_comes_while_a_timer_is_late(
     rate: int, framing: int, most: int

@@ -39,22 +39,10 @@ def test_what_is_no_opening_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "text"),
-    [
-        ("protocol", "h3", "quic,keys"),
-        ("tls_resumption", True, "keys"),
-        ("early_data", True, "early_data,keys"),
-        ("key_share", "x25519", "x25519,keys"),
-        ("web_server", "nginx-quic", "keys"),
-        ("visits", 2, ""),
-        ("protocol", "h2", ""),
-    ],
-)
+    [("protocol", "h3", "quic,keys"), ("tls_resumption", True, "keys"),
+     ("early_data", True, "early_data,keys"), ("key_share", "x25519", "x25519,keys"),
+     ("web_server", "nginx-quic", "keys"), ("visits", 2, ""), ("protocol", "h2", "")],
+)  # fmt: skip
 def test_where_tls_is_under_test_its_secrets_are_kept(name: str, value: object, text: str) -> None:
     changed = opening(replace(USUAL, **{name: value}))  # type: ignore[arg-type]
     assert changed.text == ("chromium" + ("," + text if text else ""))
-
-
-def test_how_long_a_trial_of_several_visits_may_take() -> None:
-    trial = Trial(replace(USUAL, visits=3, idle_s=50.0), 0, 0, "host", "7.3", timeout_s=20.0)
-    assert trial.limit_s == 3 * 20 + 2 * 50
-    assert replace(trial, condition=USUAL).limit_s == 20

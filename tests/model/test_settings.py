@@ -32,24 +32,18 @@ def test_order_makes_no_difference() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kept", "path"),
-    [
-        ("tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"),
-        ("net.ipv4.tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"),
-        ("ipv4.tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"),
-        ("net.tcp_sack", "net.tcp_sack", None),
-        ("core.somaxconn", "core.somaxconn", "net.core.somaxconn"),
-        ("net.core.somaxconn", "core.somaxconn", "net.core.somaxconn"),
-        ("net.ipv6.bindv6only", "net.ipv6.bindv6only", None),
-        ("net.ipv4.conf.all.rp_filter", "conf.all.rp_filter", None),
-        ("net.ipv4.neigh.default.gc_thresh1", "neigh.default.gc_thresh1", None),
-        ("../../kernel/panic", "../../kernel/panic", None),
-        ("tcp_sack/", "tcp_sack/", None),
-        ("tcp_sack\n", "tcp_sack\n", None),
-        ("Tcp_sack", "Tcp_sack", None),
-        ("core", "core", "net.ipv4.core"),
-        ("", "", None),
-    ],
-)
+    [("tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"),
+     ("net.ipv4.tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"),
+     ("ipv4.tcp_sack", "tcp_sack", "net.ipv4.tcp_sack"), ("net.tcp_sack", "net.tcp_sack", None),
+     ("core.somaxconn", "core.somaxconn", "net.core.somaxconn"),
+     ("net.core.somaxconn", "core.somaxconn", "net.core.somaxconn"),
+     ("net.ipv6.bindv6only", "net.ipv6.bindv6only", None),
+     ("net.ipv4.conf.all.rp_filter", "conf.all.rp_filter", None),
+     ("net.ipv4.neigh.default.gc_thresh1", "neigh.default.gc_thresh1", None),
+     ("../../kernel/panic", "../../kernel/panic", None), ("tcp_sack/", "tcp_sack/", None),
+     ("tcp_sack\n", "tcp_sack\n", None), ("Tcp_sack", "Tcp_sack", None),
+     ("core", "core", "net.ipv4.core"), ("", "", None)],
+)  # fmt: skip
 def test_names(name: str, kept: str, path: str | None) -> None:
     assert shorten(name) == kept
     assert shorten(f"client.{name}") == f"client.{kept}"
@@ -75,25 +69,15 @@ def test_values_have_one_form(given: int | str, kept: int | str) -> None:
 
 @pytest.mark.parametrize(
     ("family", "name", "value", "right"),
-    [
-        ("sysctl", "tcp_rmem", "4096 131072 6291456", True),
-        ("sysctl", "tcp_sack", 1, True),
-        ("sysctl", "tcp_sack", True, False),
-        ("sysctl", "tcp_sack", 0.5, False),
-        ("sysctl", "tcp_sack", "", False),
-        ("sysctl", "tcp_sack", "1\x00", False),
-        ("sysctl", "tcp_sack", "é", False),
-        ("sysctl", "tcp_sack", 2**64, False),
-        ("sysctl", "tcp_sack", None, False),
-        ("route", "quickack", 1, True),
-        ("route", "quickack", 2, False),
-        ("route", "quickack", "1", False),
-        ("route", "rto_min_ms", 0, False),
-        ("route", "congctl", "bbr", True),
-        ("route", "congctl", "../bbr", False),
-        ("route", "congctl", 1, False),
-    ],
-)
+    [("sysctl", "tcp_rmem", "4096 131072 6291456", True), ("sysctl", "tcp_sack", 1, True),
+     ("sysctl", "tcp_sack", True, False), ("sysctl", "tcp_sack", 0.5, False),
+     ("sysctl", "tcp_sack", "", False), ("sysctl", "tcp_sack", "1\x00", False),
+     ("sysctl", "tcp_sack", "é", False), ("sysctl", "tcp_sack", 2**64, False),
+     ("sysctl", "tcp_sack", None, False), ("route", "quickack", 1, True),
+     ("route", "quickack", 2, False), ("route", "quickack", "1", False),
+     ("route", "rto_min_ms", 0, False), ("route", "congctl", "bbr", True),
+     ("route", "congctl", "../bbr", False), ("route", "congctl", 1, False)],
+)  # fmt: skip
 def test_values(family: str, name: str, value: object, right: bool) -> None:
     assert is_value(family, name, value) == right
 
@@ -107,12 +91,9 @@ def test_a_trial_without_settings_has_the_id_that_it_had_before_there_were_any()
 
 
 def test_each_setting_has_an_id_of_its_own() -> None:
-    specs = [
-        TcpSpec(),
-        *(TcpSpec(sysctl={name: 1}) for name in ("tcp_sack", "client.tcp_sack", "tcp_dsack")),
-        TcpSpec(sysctl={"tcp_sack": 0}),
-        TcpSpec(route={"quickack": 1}),
-    ]
+    specs = [TcpSpec(),
+             *(TcpSpec(sysctl={name: 1}) for name in ("tcp_sack", "client.tcp_sack", "tcp_dsack")),
+             TcpSpec(sysctl={"tcp_sack": 0}), TcpSpec(route={"quickack": 1})]  # fmt: skip
     trials = [Trial(Condition("p", "graph", tcp=tcp), 0, 0, "virtual", "7.3") for tcp in specs]
     assert len({trial.id for trial in trials}) == len(specs)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.base.namespace import Namespace
-from tests.lab.wires import joined
+from tests.lab.wires import Ends, joined
 from tests.native.load import Programs, copy_programs
 
 
@@ -17,7 +16,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
 
 
 @pytest.fixture(scope="module")
-def ends() -> Iterator[tuple[Namespace, Namespace]]:
+def ends() -> Iterator[Ends]:
     """A client's and a server's namespace with a wire, Fast Open without cookies at both ends."""
     with joined("n") as pair:
         for end in pair:

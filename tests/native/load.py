@@ -79,7 +79,6 @@ class Serving:
     report: Report = field(default_factory=dict)
 
     def total(self, name: str) -> int:
-        """A count of all workers together."""
         return sum(int(worker[name]) for worker in self.report["workers"])
 
 

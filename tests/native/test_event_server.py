@@ -34,13 +34,10 @@ def exchange(target: str, *pieces: bytes, until_the_end: bool = False) -> bytes:
 
 @pytest.mark.parametrize(
     ("request_", "ends"),
-    [
-        (REQUEST, False),
-        (REQUEST.replace(b"a\r\n\r\n", b"a\r\nConnection: close\r\n\r\n"), True),
-        (OLD_REQUEST, True),
-        (OLD_REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), False),
-    ],
-)
+    [(REQUEST, False), (REQUEST.replace(b"a\r\n\r\n", b"a\r\nConnection: close\r\n\r\n"), True),
+     (OLD_REQUEST, True),
+     (OLD_REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), False)],
+)  # fmt: skip
 def test_it_ends_what_the_request_ends(
     programs: Programs, tmp_path: Path, request_: bytes, ends: bool
 ) -> None:
@@ -152,17 +149,12 @@ def test_no_descriptors_are_its_own_failure(programs: Programs, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        ((), '--listen: "" is not ADDRESS:PORT of IPv4'),
-        (("--listen", "127.0.0.1:0"), "--listen: "),
-        (("--listen", "127.0.0.1:80", "--backlog", "0"), "--backlog: "),
-        (("--listen", "127.0.0.1:80", "--close", "both"), '--close: "both" is neither fin nor rst'),
-        (
-            ("--listen", "127.0.0.1:80", "--workers", "2", "--processors", "0"),
-            '--processors: "0" is not one number for each of 2 workers',
-        ),
-    ],
-)
+    [((), '--listen: "" is not ADDRESS:PORT of IPv4'), (("--listen", "127.0.0.1:0"), "--listen: "),
+     (("--listen", "127.0.0.1:80", "--backlog", "0"), "--backlog: "),
+     (("--listen", "127.0.0.1:80", "--close", "both"), '--close: "both" is neither fin nor rst'),
+     (("--listen", "127.0.0.1:80", "--workers", "2", "--processors", "0"),
+      '--processors: "0" is not one number for each of 2 workers')],
+)  # fmt: skip
 def test_bad_options_are_named(programs: Programs, options: tuple[str, ...], words: str) -> None:
     done = proc.run((str(programs.folder / "event-server"), *options), check=False)
     assert done.returncode == 2

@@ -129,19 +129,15 @@ def test_the_request_is_as_asked(programs: Programs) -> None:
 
 @pytest.mark.parametrize(
     ("script", "outcome"),
-    [
-        (answering(*(OK[i : i + 1] for i in range(len(OK)))), "completed"),
-        (answering(b"HTTP/1.0 200 OK\r\n\r\n", b"until the end"), "completed"),
-        (answering(b"HTTP/1.1 200 OK\ncontent-length:0\n\n"), "completed"),
-        (answering(OK[:-1]), "cut_short"),
-        (answering(OK[:20]), "cut_short"),
-        (answering(), "cut_short"),
-        (answering(OK[:-1], abort=True), "reset"),
-        (answering(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), "invalid"),
-        (answering(b"220 mail.example ESMTP\r\n"), "invalid"),
-        (answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), "invalid"),
-    ],
-)
+    [(answering(*(OK[i : i + 1] for i in range(len(OK)))), "completed"),
+     (answering(b"HTTP/1.0 200 OK\r\n\r\n", b"until the end"), "completed"),
+     (answering(b"HTTP/1.1 200 OK\ncontent-length:0\n\n"), "completed"),
+     (answering(OK[:-1]), "cut_short"), (answering(OK[:20]), "cut_short"),
+     (answering(), "cut_short"), (answering(OK[:-1], abort=True), "reset"),
+     (answering(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), "invalid"),
+     (answering(b"220 mail.example ESMTP\r\n"), "invalid"),
+     (answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), "invalid")],
+)  # fmt: skip
 def test_how_a_response_ends(programs: Programs, script: Script, outcome: str) -> None:
     with following(script) as server:
         load = programs.generate(server.target, "--rate", "100", "--connections", "5")
@@ -287,21 +283,18 @@ def test_it_ends_early_with_all_that_it_knows(programs: Programs, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        ((), "--rate: either --rate (open loop) or --clients (closed loop)"),
-        (("--rate", "5", "--clients", "5"), "--clients: either"),
-        (("--rate", "0"), '--rate: "0" is not a whole number from 1 to 1000000'),
-        (("--rate", "5x"), '--rate: "5x" is not a whole number'),
-        (("--rate",), "--rate: needs a value"),
-        (("--speed", "5"), "--speed: there is no such option"),
-        (("fast",), "fast: options begin with --"),
-        (("--rate=5", "--arrivals=uniform"), '--arrivals: "uniform" is neither fixed nor poisson'),
-        (("--rate=5", "--request-bytes=20"), "--request-bytes: 20 is too few: it takes 38"),
-        (("--rate=5", "--source=10.0.0.9-10.0.0.1"), "--source: "),
-        (("--rate=5", "--target=192.0.2.1:80"), "neither a loopback nor a private address"),
-        (("--rate=5", "--target=10.0.0.1"), '--target: "10.0.0.1" is not ADDRESS:PORT of IPv4'),
-    ],
-)
+    [((), "--rate: either --rate (open loop) or --clients (closed loop)"),
+     (("--rate", "5", "--clients", "5"), "--clients: either"),
+     (("--rate", "0"), '--rate: "0" is not a whole number from 1 to 1000000'),
+     (("--rate", "5x"), '--rate: "5x" is not a whole number'),
+     (("--rate",), "--rate: needs a value"), (("--speed", "5"), "--speed: there is no such option"),
+     (("fast",), "fast: options begin with --"),
+     (("--rate=5", "--arrivals=uniform"), '--arrivals: "uniform" is neither fixed nor poisson'),
+     (("--rate=5", "--request-bytes=20"), "--request-bytes: 20 is too few: it takes 38"),
+     (("--rate=5", "--source=10.0.0.9-10.0.0.1"), "--source: "),
+     (("--rate=5", "--target=192.0.2.1:80"), "neither a loopback nor a private address"),
+     (("--rate=5", "--target=10.0.0.1"), '--target: "10.0.0.1" is not ADDRESS:PORT of IPv4')],
+)  # fmt: skip
 def test_bad_options_are_named(programs: Programs, options: tuple[str, ...], words: str) -> None:
     load = programs.generate(f"{LOOPBACK}:80", *options)
     assert load.status == 2

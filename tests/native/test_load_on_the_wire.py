@@ -16,7 +16,7 @@ from testbed.base.namespace import Namespace
 from testbed.capture.packets import ACK, FIN, RST, SYN, Packet, read_capture
 from testbed.capture.tcpdump import capture
 from tests.capture.test_capture import await_all_read
-from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS
+from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, Ends
 from tests.native.load import Load, Programs, Serving
 
 pytestmark = pytest.mark.root
@@ -108,7 +108,7 @@ class Wire:
 
 
 @pytest.fixture
-def wire(ends: tuple[Namespace, Namespace], programs: Programs, tmp_path: Path) -> Wire:
+def wire(ends: Ends, programs: Programs, tmp_path: Path) -> Wire:
     return Wire(*ends, programs, tmp_path)
 
 

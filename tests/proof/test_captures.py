@@ -56,14 +56,12 @@ def test_all_of_it_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("part", "said"),
-    [
-        ("SYN-ACK", "the SYN-ACKs of 1 of 1 connections are not in the capture"),
-        ("answer 0", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
-        ("answer 1", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
-        ("answer 2", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
-        ("request", f"1 of 1 connections: {len(REQUEST)} bytes of the client were acknowledged"),
-    ],
-)
+    [("SYN-ACK", "the SYN-ACKs of 1 of 1 connections are not in the capture"),
+     ("answer 0", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+     ("answer 1", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+     ("answer 2", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+     ("request", f"1 of 1 connections: {len(REQUEST)} bytes of the client were acknowledged")],
+)  # fmt: skip
 def test_what_went_by_another_path(tmp_path: Path, part: str, said: str) -> None:
     assert "; ".join(missing(exchange(without=part).flows(tmp_path))).startswith(said)
 

@@ -35,6 +35,7 @@ from tests.capture.quic import conversation, short, stream
 from tests.evidence import found
 
 US = (CLIENT, 2000)
+UP, DOWN = (US, (SERVER, 80)), ((SERVER, 80), US)
 SERVED = (ServedConnection(f"{CLIENT}:2000", f"{SERVER}:80", 1),)
 ADDRESS = [socket.inet_aton(CLIENT)]
 # Without framing a SYN of 44 bytes takes 0.35 ms at 1 Mbit/s, a frame of 1,000 bytes 8 ms.
@@ -42,16 +43,15 @@ LINK = LinkSpec(rtt_ms=10.0, down_kbit=1000, up_kbit=1000, framing_bytes=0)
 DATA = bytes(1000 - 40)
 
 
-def a_load(capture: Capture, ended_ms: float = 40.0) -> Visit:
+def a_load(ended_ms: float = 40.0) -> tuple[Capture, Visit]:
     """A request at 20 ms, answered in two packets: the last byte comes at ``ended_ms``."""
+    capture = Capture()
     visit = Visit(capture, 2000)
     visit.open()
-    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
+    capture.add(*UP, ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
     for number, at_ms in enumerate((ended_ms - 8, ended_ms)):
-        capture.add(
-            (SERVER, 80), US, ACK, 5001 + 960 * number, visit.isn + 39, DATA, b"", at_ms
-        )  # fmt: skip
-    return visit
+        capture.add(*DOWN, ACK, 5001 + 960 * number, visit.isn + 39, DATA, b"", at_ms)
+    return capture, visit
 
 
 def load(plt_ms: float, *ends_ms: float, **more: object) -> PageLoad:
@@ -61,7 +61,6 @@ def load(plt_ms: float, *ends_ms: float, **more: object) -> PageLoad:
 
 
 def problems(capture: Capture, told: PageLoad, folder: Path, *, real: bool = False) -> list[str]:
-    """What is held against the load."""
     return found(
         check_load_time, kernel="host" if real else "virtual", clients=ADDRESS, served=SERVED,
         visits=split_visits(told), capture=capture.read(folder), flows=capture.flows(folder),
@@ -70,8 +69,7 @@ def problems(capture: Capture, told: PageLoad, folder: Path, *, real: bool = Fal
 
 @pytest.mark.parametrize("plt_ms", [39.95, 40.0, 40.05])
 def test_a_load_that_ended_with_its_last_byte(tmp_path: Path, plt_ms: float) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     assert problems(capture, load(plt_ms, plt_ms), tmp_path) == []
 
 
@@ -79,11 +77,10 @@ def test_a_load_that_ended_with_its_last_byte(tmp_path: Path, plt_ms: float) -> 
 def test_data_that_overtook_and_was_thrown_away_counts_when_it_comes_again(
     tmp_path: Path, kept: bool, counts: bool
 ) -> None:
-    capture = Capture()
-    visit = a_load(capture)
+    capture, visit = a_load()
     acked = 5001 + 960 * (2 if kept else 1)
-    capture.add(US, (SERVER, 80), ACK, visit.isn + 39, acked, b"", b"", 41.0)
-    capture.add((SERVER, 80), US, ACK, 5961, visit.isn + 39, DATA, b"", 60.0)
+    capture.add(*UP, ACK, visit.isn + 39, acked, b"", b"", 41.0)
+    capture.add(*DOWN, ACK, 5961, visit.isn + 39, DATA, b"", 60.0)
     assert (problems(capture, load(60.0, 60.0), tmp_path) == []) is counts
     assert (problems(capture, load(40.0, 40.0), tmp_path) == []) is not counts
 
@@ -94,7 +91,7 @@ def test_data_before_a_lost_synack_is_no_response(tmp_path: Path) -> None:
     visit = Visit(capture, 2000)
     visit.syn(REQUEST, b"12345678", at_ms=0)
     for at_ms in (20.0, 1400.0):
-        capture.add((SERVER, 80), US, ACK, 5001, visit.isn + 39, DATA, b"", at_ms)
+        capture.add(*DOWN, ACK, 5001, visit.isn + 39, DATA, b"", at_ms)
         if at_ms == 20.0:
             visit.synack(len(REQUEST), at_ms=1020)
     assert problems(capture, load(1400.0, 1400.0), tmp_path) == []
@@ -103,8 +100,7 @@ def test_data_before_a_lost_synack_is_no_response(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plt_ms", [39.8, 40.2])
 def test_a_load_that_ended_at_another_time(tmp_path: Path, plt_ms: float) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     assert problems(capture, load(plt_ms, 40.0), tmp_path) == [
         f"the load ended after {plt_ms:.3f} ms by its client, the capture's last byte came after "
         "40.000 ms"
@@ -112,40 +108,31 @@ def test_a_load_that_ended_at_another_time(tmp_path: Path, plt_ms: float) -> Non
 
 
 def test_a_browser_may_end_before_its_last_request_and_with_one(tmp_path: Path) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     browser = {"client": "chromium", "browser": {"task_s": 0.1}}
     assert problems(capture, load(33.0, 32.0, 40.0, **browser), tmp_path) == []
-    assert problems(capture, load(25.0, 32.0, 40.0, **browser), tmp_path) == [
-        "the load time is 25.000 ms, and none of its requests ended then"
-    ]
+    said = "the load time is 25.000 ms, and none of its requests ended then"
+    assert problems(capture, load(25.0, 32.0, 40.0, **browser), tmp_path) == [said]
 
 
 def test_a_browser_may_end_with_a_miss_whose_answer_it_hides(tmp_path: Path) -> None:
     """As of a picture of another origin (Fetch, section 3.9): its bytes came all the same."""
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     told = load(33.0, 40.0, client="chromium", browser={"task_s": 0.1})
     ended = "the load time is 33.000 ms, and none of its requests ended then"
-    for url, end_ms, wrong in (
-        ("http://a/miss", 32.0, []),
-        ("http://a/recorded", 32.0, [ended]),
-        ("http://a/miss", 25.0, [ended]),
-    ):
+    miss, recorded = "http://a/miss", "http://a/recorded"
+    for url, end_ms, wrong in ((miss, 32.0, []), (recorded, 32.0, [ended]), (miss, 25.0, [ended])):
         requests = (*told.requests, RequestTiming(url, 0, 0.0, end_ms))
-        missed = replace(told, requests=requests, extra=("http://a/miss",))
+        missed = replace(told, requests=requests, extra=(miss,))
         assert problems(capture, missed, tmp_path) == wrong
 
 
 def test_a_request_that_ended_when_nothing_came(tmp_path: Path) -> None:
-    capture = Capture()
-    a_load(capture)
-    assert problems(capture, load(40.0, 35.0, 40.0), tmp_path) == [
-        "1 of 2 times that the client tells are not those of bytes in the capture: 35.000 ms"
-    ]
-    assert problems(capture, load(40.0, 40.0, ttfb_ms=5.0), tmp_path) == [
-        "1 of 2 times that the client tells are not those of bytes in the capture: 5.000 ms"
-    ]
+    capture, _ = a_load()
+    said = "1 of 2 times that the client tells are not those of bytes in the capture: 35.000 ms"
+    assert problems(capture, load(40.0, 35.0, 40.0), tmp_path) == [said]
+    said = "1 of 2 times that the client tells are not those of bytes in the capture: 5.000 ms"
+    assert problems(capture, load(40.0, 40.0, ttfb_ms=5.0), tmp_path) == [said]
 
 
 def test_a_response_over_quic_may_wait_for_what_its_headers_refer_to(tmp_path: Path) -> None:
@@ -178,17 +165,15 @@ def test_a_response_over_quic_may_wait_for_what_its_headers_refer_to(tmp_path: P
 
 
 def test_bytes_that_came_again_and_behind_the_client_s_end_do_not_count(tmp_path: Path) -> None:
-    capture = Capture()
-    visit = a_load(capture)
-    capture.add((SERVER, 80), US, ACK, 5001, visit.isn + 39, DATA, b"", 60.0)
-    capture.add(US, (SERVER, 80), FIN | ACK, visit.isn + 39, 6921, b"", b"", 61.0)
-    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 39, DATA, b"", 70.0)
+    capture, visit = a_load()
+    capture.add(*DOWN, ACK, 5001, visit.isn + 39, DATA, b"", 60.0)
+    capture.add(*UP, FIN | ACK, visit.isn + 39, 6921, b"", b"", 61.0)
+    capture.add(*DOWN, ACK, 6921, visit.isn + 39, DATA, b"", 70.0)
     assert problems(capture, load(40.0, 40.0), tmp_path) == []
 
 
 def test_in_real_time_computing_may_follow(tmp_path: Path) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     busy = {"task_s": 0.5}
     assert problems(capture, load(1500.0, 40.0, browser=busy), tmp_path, real=True) == []
     assert len(problems(capture, load(1600.0, 40.0, browser=busy), tmp_path, real=True)) == 1
@@ -198,14 +183,12 @@ def test_in_real_time_computing_may_follow(tmp_path: Path) -> None:
 def test_a_capture_without_an_answer(tmp_path: Path) -> None:
     capture = Capture()
     Visit(capture, 2000).open()
-    assert problems(capture, load(40.0, 40.0), tmp_path) == [
-        "the capture has no byte of a response"
-    ]
+    said = "the capture has no byte of a response"
+    assert problems(capture, load(40.0, 40.0), tmp_path) == [said]
 
 
 def test_a_command_that_took_less_than_its_packets(tmp_path: Path) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     trial = Trial(LabCommand("p", "command"), 0, 0, "virtual", "7.3")
 
     def said(duration_ms: float) -> list[str]:
@@ -233,7 +216,6 @@ def test_both_ends_count_the_same_requests() -> None:
 
 
 def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
-    """What is said of the server."""
     return found(
         check_service, condition=Condition("p", "graph", LINK, server_think_ms=most_ms),
         clients=ADDRESS, capture=capture.read(folder), flows=capture.flows(folder),
@@ -243,13 +225,9 @@ def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str
 @pytest.mark.parametrize(("late_ms", "seen"), [(0.0, False), (1.4, False), (1.6, True)])
 def test_a_request_that_lay_at_the_server(tmp_path: Path, late_ms: float, seen: bool) -> None:
     """Up it takes 79 bytes and half a round trip, down another half and the answer's 8 ms."""
-    capture = Capture()
-    a_load(capture, 20 + 0.632 + 10 + 8 + 8 + late_ms)
-    assert served(capture, tmp_path) == (
-        ["1 of 1 requests lay at the server for up to 1.600 ms while nothing came down the link"]
-        if seen
-        else []
-    )
+    capture, _ = a_load(20 + 0.632 + 10 + 8 + 8 + late_ms)
+    said = "1 of 1 requests lay at the server for up to 1.600 ms while nothing came down the link"
+    assert served(capture, tmp_path) == ([said] if seen else [])
     assert served(capture, tmp_path, most_ms=1.0) == []
 
 
@@ -257,7 +235,7 @@ def test_a_request_whose_answer_waited_for_other_packets(tmp_path: Path) -> None
     capture = Capture()
     visit = Visit(capture, 2000)
     visit.open()
-    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
+    capture.add(*UP, ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
     for number in range(5):
         at_ms = 20 + 0.632 + 10 + 8 * (number + 1)
         ends = ((SERVER, 81), (CLIENT, 3000)) if number < 4 else ((SERVER, 80), US)
@@ -295,8 +273,7 @@ def strange(capture: Capture, folder: Path) -> list[str]:
 
 
 def test_packets_of_no_connection(tmp_path: Path) -> None:
-    capture = Capture()
-    a_load(capture)
+    capture, _ = a_load()
     capture.add((SERVER, 80), (CLIENT, 1999), FIN | ACK, 1, 1, b"", b"")  # a late farewell
     assert strange(capture, tmp_path) == []
     capture.add((SERVER, 9), (CLIENT, 9), ACK, 1, 1, b"who?", b"")
@@ -308,29 +285,25 @@ def test_packets_of_no_connection(tmp_path: Path) -> None:
 
 def test_each_visit_has_its_own_times(tmp_path: Path) -> None:
     """The connection is kept; the second visit's only packet comes 15 ms after it began."""
-    capture = Capture()
-    visit = a_load(capture)
-    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 39, 6921, REQUEST, b"", 6000.0)
-    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 77, DATA, b"", 6015.0)
+    capture, visit = a_load()
+    capture.add(*UP, ACK | PUSH, visit.isn + 39, 6921, REQUEST, b"", 6000.0)
+    capture.add(*DOWN, ACK, 6921, visit.isn + 77, DATA, b"", 6015.0)
     first = replace(load(40.0, 40.0), began_ns=START_NS)
     for last_ms, wrong in ((15.0, []), (40.0, ["40.000", "15.000"]), (6015.0, ["6015.000"])):
         last = load(last_ms, last_ms, began_ns=START_NS + 6_000_000_000, earlier=(first,))
         read, flows = capture.read(tmp_path), capture.flows(tmp_path)
+        seen = {"clients": ADDRESS, "served": SERVED, "capture": read, "flows": flows}
         one, other = (
-            found(
-                check_load_time, clients=ADDRESS, served=SERVED, visits=(window,), capture=read,
-                flows=flows,
-            )
-            for window in split_visits(last)
-        )  # fmt: skip
+            found(check_load_time, visits=(window,), **seen) for window in split_visits(last)
+        )
         assert one == []
         assert bool(other) is bool(wrong)
         assert [part for part in wrong if part not in other[0]] == []
 
 
 def test_what_ends_an_idle_connection_is_no_response(tmp_path: Path) -> None:
-    capture, late_ms = Capture(), 1000.0 * KEPT_ALIVE_S + 40
-    visit = a_load(capture)
-    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 39, b"end", b"", late_ms)
+    late_ms = 1000.0 * KEPT_ALIVE_S + 40
+    capture, visit = a_load()
+    capture.add(*DOWN, ACK, 6921, visit.isn + 39, b"end", b"", late_ms)
     assert problems(capture, load(40.0, 40.0), tmp_path) == []
     assert problems(capture, load(late_ms), tmp_path) != []

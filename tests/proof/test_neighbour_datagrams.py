@@ -8,8 +8,7 @@ from testbed.proof.neighbours.datagrams import rate_call
 
 
 @pytest.mark.parametrize(
-    ("mouth_to_ear_ms", "r_factor"),
-    [(100, 93.2), (200, 90.16), (300, 78.44), (400, 69.13)],
+    ("mouth_to_ear_ms", "r_factor"), [(100, 93.2), (200, 90.16), (300, 78.44), (400, 69.13)]
 )
 def test_a_call_that_loses_nothing_is_rated_by_its_delay(
     mouth_to_ear_ms: float, r_factor: float

@@ -33,37 +33,17 @@ def make_entry(
     port = more.get("port", DEFAULT_PORTS[scheme])
     shown = "" if port == DEFAULT_PORTS[scheme] else f":{port}"
     values: dict[str, Any] = {
-        "id": path,
-        "url": f"{scheme}://{host}{shown}{path}",
-        "scheme": scheme,
-        "host": host,
-        "port": port,
-        "path": path,
-        "protocol": "http/1.1",
-        "request_body_size": 0,
-        "method": "GET",
-        "status": 200,
-        "headers": (("Content-Type", "text/html"),),
-        "headers_size": 300,
-        "body_size": len(body),
-        "decoded_size": len(body),
-        "mime": "text/html",
-        "body": file,
-        "location": None,
-        "parent": None,
-        "carrier": None,
-        "how": "root",
-        "gap_ms": None,
-        "start_ms": None,
-        "dur_ms": None,
-        "depth": 0,
-        "after_load": False,
-    }
+        "id": path, "url": f"{scheme}://{host}{shown}{path}", "scheme": scheme, "host": host,
+        "port": port, "path": path, "protocol": "http/1.1", "request_body_size": 0, "method": "GET",
+        "status": 200, "headers": (("Content-Type", "text/html"),), "headers_size": 300,
+        "body_size": len(body), "decoded_size": len(body), "mime": "text/html", "body": file,
+        "location": None, "parent": None, "carrier": None, "how": "root", "gap_ms": None,
+        "start_ms": None, "dur_ms": None, "depth": 0, "after_load": False,
+    }  # fmt: skip
     return Entry(**(values | more))
 
 
 def make_archive(*entries: Entry) -> Archive:
-    """An archive of ``entries``."""
     return Archive("small", "A small page", entries[0].url, entries, "0" * 64)
 
 
@@ -88,11 +68,7 @@ class Connection:
     """A kept connection to one origin; with ``trust`` over TLS, which that context checks."""
 
     def __init__(
-        self,
-        address: str,
-        host: str = HOST,
-        port: int = 80,
-        trust: ssl.SSLContext | None = None,
+        self, address: str, host: str = HOST, port: int = 80, trust: ssl.SSLContext | None = None
     ) -> None:
         plain = socket.create_connection((address, port), timeout=10)
         self.socket = trust.wrap_socket(plain, server_hostname=host) if trust else plain
@@ -100,7 +76,6 @@ class Connection:
         self._rest = b""
 
     def get(self, path: str) -> Response:
-        """Ask for ``path`` and read exactly one response."""
         return self.ask("GET", path)
 
     def ask(self, method: str, path: str, body: bytes = b"", host: str | None = None) -> Response:
@@ -115,7 +90,6 @@ class Connection:
         self.socket.sendall(data)
 
     def receive(self, has_body: bool = True) -> Response:
-        """Read exactly one response."""
         while b"\r\n\r\n" not in self._rest:
             self._receive()
         head, _, self._rest = self._rest.partition(b"\r\n\r\n")
@@ -136,7 +110,6 @@ class Connection:
             return True
 
     def close(self) -> None:
-        """Close this end."""
         self.socket.close()
 
     def _receive(self) -> None:
@@ -157,7 +130,6 @@ class Served:
     def connected(
         self, host: str = HOST, port: int = 80, trust: ssl.SSLContext | None = None
     ) -> Iterator[Connection]:
-        """A connection to one origin."""
         (bound,) = (e.bound_port for e in self.listeners if (e.host, e.port) == (host, port))
         assert bound is not None
         connection = Connection("127.0.0.1", host, bound, trust)
@@ -180,13 +152,17 @@ class Served:
         return read_replay(self.scratch, self.entries)
 
 
+def curl_maps(listeners: tuple[Listener, ...]) -> list[str]:
+    """The words by which curl finds each listener."""
+    return [word for each in listeners
+            for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")]  # fmt: skip
+
+
 @contextmanager
 def on_loopback(
-    scratch: Path,
-    *entries: Entry,
-    protocol: str = "as-recorded",
+    scratch: Path, *entries: Entry, protocol: str = "as-recorded",
     terms: ServerOptions | None = None,
-) -> Iterator[Served]:
+) -> Iterator[Served]:  # fmt: skip
     """Serve ``entries`` on free ports of loopback; needs no root."""
     archive = make_archive(*entries)
     addresses = dict.fromkeys(archive.hosts, ("127.0.0.1",))

@@ -20,8 +20,6 @@ from aioquic.quic.configuration import QuicConfiguration
 
 
 class Client(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
-    """A connection for one request."""
-
     def __init__(self, *words: Any, **more: Any) -> None:
         super().__init__(*words, **more)
         self.http = H3Connection(self._quic)
@@ -48,11 +46,8 @@ class Client(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in 
         self.transmit()
         await self.done
         tls = self._quic.tls
-        return self.answer | {
-            "resumed": tls.session_resumed,
-            "early": tls.early_data_accepted,
-            "issuers": len(tls._peer_certificate_chain),
-        }
+        return self.answer | {"resumed": tls.session_resumed, "early": tls.early_data_accepted,
+                              "issuers": len(tls._peer_certificate_chain)}  # fmt: skip
 
 
 async def main(authority: str, host: str, port: str, *words: str) -> None:

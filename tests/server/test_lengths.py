@@ -19,37 +19,27 @@ SILENT = PageLoad("chromium", "1", 1.0, ())
 URL = f"http://{HOST}/a"
 ENTRY = make_entry("/a", bytes(1000))
 SENT = LoggedAnswer(
-    request=f"GET {URL}",
-    entry=ENTRY,
-    protocol="HTTP/1.1",
-    sent_bytes=1300,
-    body_bytes=1000,
-    complete=True,
-    asked_close=False,
-    connection="1",
-    client="10.0.0.2:40000",
+    request=f"GET {URL}", entry=ENTRY, protocol="HTTP/1.1", sent_bytes=1300, body_bytes=1000,
+    complete=True, asked_close=False, connection="1", client="10.0.0.2:40000",
     server="10.10.0.1:80",
-)
+)  # fmt: skip
 
 
 def received(transfer_bytes: int | None, status: int = 200, url: str = URL) -> PageLoad:
-    """A load of one request."""
     return replace(SILENT, requests=(RequestTiming(url, status, 0.0, 1.0, transfer_bytes),))
 
 
 def page(folder: Path) -> tuple[Entry, ...]:
     """Responses of every kind that lengths are reported apart by."""
     html, moved = (("Content-Type", "text/html"),), (("Location", "/a"), ("Cache-Control", "no"))
-    return (
-        make_entry("/a", b"a" * 1000, folder),
-        make_entry("/natural", b"b" * 300, folder, headers_size=None, headers=html),
-        make_entry("/moved", b"c" * 65, folder, status=302, headers=moved, headers_size=None),
-        make_entry("/none", status=204, headers=(), headers_size=None),
-        make_entry("/same", status=304, headers=(), headers_size=None, body_size=500),
-        make_entry("/empty"),
-        make_entry("/post", b"d" * 20, folder, method="POST", request_body_size=3),
-        make_entry("/broken", b"e" * 50, folder, status=500),
-    )
+    return (make_entry("/a", b"a" * 1000, folder),
+            make_entry("/natural", b"b" * 300, folder, headers_size=None, headers=html),
+            make_entry("/moved", b"c" * 65, folder, status=302, headers=moved, headers_size=None),
+            make_entry("/none", status=204, headers=(), headers_size=None),
+            make_entry("/same", status=304, headers=(), headers_size=None, body_size=500),
+            make_entry("/empty"),
+            make_entry("/post", b"d" * 20, folder, method="POST", request_body_size=3),
+            make_entry("/broken", b"e" * 50, folder, status=500))  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [None, 1, 3])
@@ -88,13 +78,9 @@ def test_a_body_that_was_cut_on_disk(tmp_path: Path, size: int, problems: int) -
 
 @pytest.mark.parametrize(
     ("head", "asked_close"),
-    [
-        ("HTTP/1.1\r\nConnection: keep-alive", False),
-        ("HTTP/1.1\r\nConnection: TE, Close", True),
-        ("HTTP/1.0", True),
-        ("HTTP/1.0\r\nConnection: keep-alive", False),
-    ],
-)
+    [("HTTP/1.1\r\nConnection: keep-alive", False), ("HTTP/1.1\r\nConnection: TE, Close", True),
+     ("HTTP/1.0", True), ("HTTP/1.0\r\nConnection: keep-alive", False)],
+)  # fmt: skip
 def test_the_client_s_word_about_the_connection(
     tmp_path: Path, head: str, asked_close: bool
 ) -> None:

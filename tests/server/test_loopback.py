@@ -19,6 +19,7 @@ from testbed.client.chromium.browser import find_browser
 from testbed.pages.authority import make_authority
 from testbed.server.listeners import Listener
 from testbed.server.loopback import LoopbackSite, resolver_rules, serve_loopback
+from tests.server.pages import curl_maps
 
 WWW, IMG, PLAIN = "www.page.test", "img.page.test", "old.page.test"
 BODIES = {
@@ -34,28 +35,14 @@ BODIES = {
 
 def har_entry(number: int, url: str, body: str, size: int) -> dict[str, Any]:
     mime = "text/javascript" if ".js" in url else "text/html"
-    return {
-        "request": {"method": "GET", "url": url, "bodySize": 0},
-        "response": {
-            "status": 200,
-            "httpVersion": "h2" if IMG in url else "HTTP/1.1",
-            "headers": [{"name": "Content-Type", "value": mime}],
-            "content": {"size": size, "mimeType": mime},
-            "redirectURL": "",
-            "headersSize": -1,
-            "bodySize": size,
-        },
-        "_id": str(number),
-        "_body": body,
-        "_parent": None,
-        "_carrier": None,
-        "_how": "root" if number == 0 else "parser",
-        "_gap_ms": None,
-        "_start_ms": None,
-        "_dur_ms": None,
-        "_depth": 0,
-        "_after_load": False,
-    }
+    return {"request": {"method": "GET", "url": url, "bodySize": 0},
+            "response": {"status": 200, "httpVersion": "h2" if IMG in url else "HTTP/1.1",
+                         "headers": [{"name": "Content-Type", "value": mime}],
+                         "content": {"size": size, "mimeType": mime}, "redirectURL": "",
+                         "headersSize": -1, "bodySize": size},
+            "_id": str(number), "_body": body, "_parent": None, "_carrier": None,
+            "_how": "root" if number == 0 else "parser", "_gap_ms": None, "_start_ms": None,
+            "_dur_ms": None, "_depth": 0, "_after_load": False}  # fmt: skip
 
 
 def build(folder: Path, urls: tuple[str, ...] = tuple(BODIES)) -> Path:
@@ -76,13 +63,9 @@ def build(folder: Path, urls: tuple[str, ...] = tuple(BODIES)) -> Path:
 
 
 def curl(site: LoopbackSite, url: str) -> str:
-    maps = [
-        word
-        for each in site.listeners
-        for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")
-    ]
-    trust = ("--cacert", str(site.tls / "authority.pem")) if site.tls else ()
-    return proc.run(("curl", "--silent", "--show-error", *trust, *maps, url)).stdout
+    words = ["curl", "--silent", "--show-error", *curl_maps(site.listeners)]
+    words += ["--cacert", str(site.tls / "authority.pem")] if site.tls else []
+    return proc.run((*words, url)).stdout
 
 
 def test_every_origin_answers(tmp_path: Path) -> None:
@@ -92,11 +75,9 @@ def test_every_origin_answers(tmp_path: Path) -> None:
             # Told at once, without an end.
             assert site.replay().exact == number
         assert site.replay().protocols == {
-            f"http://{PLAIN} HTTP/1.1": 1,
-            f"https://{IMG} HTTP/2.0": 1,
-            f"https://{IMG}:8443 HTTP/2.0": 1,
-            f"https://{WWW} HTTP/1.1": 1,
-        }
+            f"http://{PLAIN} HTTP/1.1": 1, f"https://{IMG} HTTP/2.0": 1,
+            f"https://{IMG}:8443 HTTP/2.0": 1, f"https://{WWW} HTTP/1.1": 1,
+        }  # fmt: skip
 
 
 def test_the_protocol_is_a_choice(tmp_path: Path) -> None:
@@ -121,10 +102,7 @@ def test_the_printed_browser_command_loads_the_page(tmp_path: Path) -> None:
     assert replay.exact == 3
     assert f"GET https://{IMG}/none.png" in replay.missed
     # other.test leads nowhere, so nobody was asked.
-    assert set(replay.missed) <= {
-        f"GET https://{IMG}/none.png",
-        f"GET https://{WWW}/favicon.ico",
-    }
+    assert set(replay.missed) <= {f"GET https://{IMG}/none.png", f"GET https://{WWW}/favicon.ico"}
 
 
 def test_a_page_without_https_needs_no_authority(tmp_path: Path) -> None:
@@ -142,12 +120,10 @@ def test_ports_are_those_asked_for(tmp_path: Path) -> None:
     built = build(tmp_path, (f"http://{PLAIN}/plain",))
     with serve_loopback(built, first_port=first) as site:
         assert [each.bound_port for each in site.listeners] == [first]
+    built = build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/"))
     with (
         pytest.raises(ConfigurationError, match="port 65535: this page needs 3 ports"),
-        serve_loopback(
-            build(tmp_path / "two", (f"http://{PLAIN}/plain", f"https://{WWW}/")),
-            first_port=65535,
-        ),
+        serve_loopback(built, first_port=65535),
     ):
         pytest.fail("there are no such ports")
 
@@ -156,11 +132,10 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.socket() as end:
         end.bind(("127.0.0.1", 0))
         end.listen()
+        built, taken = build(tmp_path, (f"http://{PLAIN}/plain",)), end.getsockname()[1]
         with (
             pytest.raises(LabError, match=r"nginx is not ready: .*Address already in use"),
-            serve_loopback(
-                build(tmp_path, (f"http://{PLAIN}/plain",)), first_port=end.getsockname()[1]
-            ),
+            serve_loopback(built, first_port=taken),
         ):
             pytest.fail("it cannot listen there")
 
@@ -178,26 +153,16 @@ def test_a_server_that_has_ended_is_told(tmp_path: Path) -> None:
     with serve_loopback(build(tmp_path)) as site:
         pid = int((site.scratch / "server" / "nginx.pid").read_text())
         os.kill(pid, 15)
-        pidfd_wait(pid)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its exit status stays where it is
         with pytest.raises(LabError, match="the server does not answer"):
             site.replay()
 
 
-def pidfd_wait(pid: int) -> None:
-    """Until our child ``pid`` has ended; its exit status stays where it is."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-
-
 def test_rules_name_every_origin_and_nothing_else() -> None:
     rules = resolver_rules(
-        (
-            Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
-            Listener("a.test", ("127.0.0.1",), 443, True, True, 8002),
-        )
-    )
-    assert rules == (
-        "MAP a.test:80 127.0.0.1:8001",
-        "MAP a.test:443 127.0.0.1:8002",
-        "MAP * ~NOTFOUND",
-    )
+        (Listener("a.test", ("127.0.0.1",), 80, False, False, 8001),
+         Listener("a.test", ("127.0.0.1",), 443, True, True, 8002))
+    )  # fmt: skip
+    assert rules == ("MAP a.test:80 127.0.0.1:8001", "MAP a.test:443 127.0.0.1:8002",
+                     "MAP * ~NOTFOUND")  # fmt: skip
     assert not any(re.search(r"[,\"]", rule) for rule in rules)

@@ -118,70 +118,35 @@ def test_a_head_of_unknown_size_is_not_padded() -> None:
 
 def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        configure(
-            make_entry(status=199),
-            make_entry("/small", headers_size=20),
-            make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
-            make_entry("/" + "u" * 4000),
-            make_entry("/fine"),
-        )
+        configure(make_entry(status=199), make_entry("/small", headers_size=20),
+                  make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
+                  make_entry("/" + "u" * 4000), make_entry("/fine"))  # fmt: skip
     problems = caught.value.problems
     assert len(problems) == 6
     for problem, part in zip(
         problems,
-        (
-            "GET http://www.page.test/: a response with status 199",
-            "GET http://www.page.test/small: a response header of 20 bytes cannot be made",
-            "GET http://www.page.test/a b: '/a b' is no path",
-            "X-A: 'a\\nb' is no header value",
-            "'X B' is no header name",
-            "a path and query of 4001 bytes; 3600 can be replayed",
-        ),
+        ("GET http://www.page.test/: a response with status 199",
+         "GET http://www.page.test/small: a response header of 20 bytes cannot be made",
+         "GET http://www.page.test/a b: '/a b' is no path", "X-A: 'a\\nb' is no header value",
+         "'X B' is no header name", "a path and query of 4001 bytes; 3600 can be replayed"),
         strict=True,
-    ):
+    ):  # fmt: skip
         assert part in problem
         assert problem.startswith("small cannot be replayed: ")
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"host": "a b"},
-        {"host": "a;b"},
-        {"host": "$host"},
-        {"host": ".page.test"},
-        {"host": "~a"},
-        {"host": "page.test."},
-        {"host": "A.test"},
-        {"host": "../x"},
-        {"host": "a" * 254},
-        {"host": ""},
-        {"method": "get"},
-        {"method": "G T"},
-        {"method": ""},
-        {"method": "TRACE"},
-        {"method": "X" * 33},
-        {"path": ""},
-        {"path": "a/b"},
-        {"path": "~^/"},
-        {"path": "/\x7f"},
-        {"path": "/\xe9"},
-        {"path": "/%00"},
-        {"path": "/%zz"},
-        {"path": "/a/../../b"},
-        {"path": "/a/%2e%2e/%2E./b"},
-        {"path": "/a//../../b"},
-        {"headers": (("", "x"),)},
-        {"headers": (("X:A", "x"),)},
-        {"headers": (("X\nA", "x"),)},
-        {"headers": (("X-A", "\r"),)},
-        {"headers": (("X-A", "\u0100"),)},
-        {"headers": (("Content-Type", "x" * 1901),)},
-        {"status": 101},
-        {"status": 1000},
-        {"status": 0},
-    ],
-)
+    [{"host": "a b"}, {"host": "a;b"}, {"host": "$host"}, {"host": ".page.test"}, {"host": "~a"},
+     {"host": "page.test."}, {"host": "A.test"}, {"host": "../x"}, {"host": "a" * 254},
+     {"host": ""}, {"method": "get"}, {"method": "G T"}, {"method": ""}, {"method": "TRACE"},
+     {"method": "X" * 33}, {"path": ""}, {"path": "a/b"}, {"path": "~^/"}, {"path": "/\x7f"},
+     {"path": "/\xe9"}, {"path": "/%00"}, {"path": "/%zz"}, {"path": "/a/../../b"},
+     {"path": "/a/%2e%2e/%2E./b"}, {"path": "/a//../../b"}, {"headers": (("", "x"),)},
+     {"headers": (("X:A", "x"),)}, {"headers": (("X\nA", "x"),)}, {"headers": (("X-A", "\r"),)},
+     {"headers": (("X-A", "\u0100"),)}, {"headers": (("Content-Type", "x" * 1901),)},
+     {"status": 101}, {"status": 1000}, {"status": 0}],
+)  # fmt: skip
 def test_what_nginx_cannot_say_or_be_asked_is_refused(wrong: dict[str, Any]) -> None:
     entry = make_entry(**{"headers_size": None} | wrong)
     with pytest.raises(ConfigurationError, match=r"small cannot be replayed: .*"):
@@ -189,21 +154,14 @@ def test_what_nginx_cannot_say_or_be_asked_is_refused(wrong: dict[str, Any]) -> 
 
 
 @given(
-    host=st.text(max_size=12),
-    method=st.text(max_size=8),
-    path=st.text(max_size=30),
-    name=st.text(max_size=9),
-    value=st.text(max_size=30),
-)
+    host=st.text(max_size=12), method=st.text(max_size=8), path=st.text(max_size=30),
+    name=st.text(max_size=9), value=st.text(max_size=30),
+)  # fmt: skip
 def test_hostile_text_is_refused_or_stays_in_its_quotes(
     host: str, method: str, path: str, name: str, value: str
 ) -> None:
     entry = make_entry(
-        f"/{path}",
-        host=host,
-        method=method,
-        headers=((name, value),),
-        headers_size=None,
+        f"/{path}", host=host, method=method, headers=((name, value),), headers_size=None
     )
     if request_problem(method, host, f"/{path}") or header_problem(name, value):
         with pytest.raises(ConfigurationError):
@@ -235,9 +193,7 @@ HOSTILE = st.text(
 
 
 @settings(max_examples=8)
-@given(
-    texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20),
-)
+@given(texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20))
 def test_nginx_takes_every_configuration_that_is_written(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str, str]]
 ) -> None:

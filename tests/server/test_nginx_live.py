@@ -52,7 +52,6 @@ def serving(
 
 
 def fetch(entry: Entry) -> Response:
-    """``entry`` over a connection of its own."""
     connection = Connection(ADDRESSES[entry.host], entry.host)
     try:
         return connection.get(entry.path)
@@ -68,13 +67,9 @@ TWICE = (TYPE, ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"))
 # Every kind of response that a recording has: its path, its body, what else is not usual.
 CASES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "document": ("/", b"<p>hello" * 90, {}),
-    "gzip": (
-        "/a.css",
-        gzip.compress(b"x" * 999),
-        {"headers": (TYPE, ("Content-Encoding", "gzip"))},
-    ),
-    "large": ("/b.png", bytes(300_000), {}),
-    "empty": ("/empty", b"", {}),
+    "gzip": ("/a.css", gzip.compress(b"x" * 999),
+             {"headers": (TYPE, ("Content-Encoding", "gzip"))}),
+    "large": ("/b.png", bytes(300_000), {}), "empty": ("/empty", b"", {}),
     "no content": ("/204", b"", {"status": 204, "headers": ()}),
     "no content with a type": ("/204t", b"", {"status": 204}),
     "301 with a body": ("/301", b"<p>moved", {"status": 301, "headers": MOVED}),
@@ -84,48 +79,38 @@ CASES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "303": ("/303", b"", {"status": 303, "headers": MOVED}),
     "307": ("/307", b"", {"status": 307, "headers": MOVED}),
     "308": ("/308", b"", {"status": 308, "headers": MOVED}),
-    "403": ("/403", b"no", {"status": 403}),
-    "404 as recorded": ("/404", b"gone", {"status": 404}),
-    "410": ("/410", b"", {"status": 410}),
-    "500": ("/500", b"broken", {"status": 500}),
-    "503": ("/503", b"", {"status": 503}),
-    "no headers": ("/bare", b"x", {"headers": ()}),
+    "403": ("/403", b"no", {"status": 403}), "404 as recorded": ("/404", b"gone", {"status": 404}),
+    "410": ("/410", b"", {"status": 410}), "500": ("/500", b"broken", {"status": 500}),
+    "503": ("/503", b"", {"status": 503}), "no headers": ("/bare", b"x", {"headers": ()}),
     "not padded": ("/exact", b"", {"headers_size": BARE}),
     "least padding": ("/least", b"", {"headers_size": BARE + 14}),
     "huge header": ("/huge", b"x", {"headers_size": 9000}),
     "repeated header": ("/twice", b"", {"headers": TWICE}),
     "odd characters": ("/odd", b"", {"headers": ODD}),
-    "validators": ("/own", b"", {"headers": OWN}),
-    "query": ("/q?a=%20b&c=d//../e", b"with", {}),
+    "validators": ("/own", b"", {"headers": OWN}), "query": ("/q?a=%20b&c=d//../e", b"with", {}),
     "other query": ("/q?a=1", b"other", {}),
-    "partial": (
-        "/206",
-        b"part",
-        {"status": 206, "headers": (TYPE, ("Content-Range", "bytes 4-7/99"))},
-    ),
-    "not modified": ("/304", b"", {"status": 304}),
-    "too many": ("/429", b"later", {"status": 429}),
+    "partial": ("/206", b"part",
+                {"status": 206, "headers": (TYPE, ("Content-Range", "bytes 4-7/99"))}),
+    "not modified": ("/304", b"", {"status": 304}), "too many": ("/429", b"later", {"status": 429}),
     "a status without words": ("/451", b"no", {"status": 451}),
     "a status of nobody's": ("/999", b"no", {"status": 999}),
     "dollars": ("/$a?$b=${c}", b"$", {"headers": (TYPE, ("X-Cost", "$host ${uri} $"))}),
-    "a long value": (
-        "/long",
-        b"x",
-        {"headers": (TYPE, ("X-L", '"$\\' * 2000)), "headers_size": 7000},
-    ),
+    "a long value": ("/long", b"x",
+                     {"headers": (TYPE, ("X-L", '"$\\' * 2000)), "headers_size": 7000}),
     "bytes above ASCII": ("/latin", b"x", {"headers": (TYPE, ("X-L", "caf\xe9\tau lait"))}),
     "no value": ("/novalue", b"x", {"headers": (TYPE, ("X-Empty", ""))}),
     "a type twice": ("/types", b"x", {"headers": (TYPE, ("content-type", "a/b"))}),
     "a long URL": ("/" + "u" * 1700 + "?" + "q" * 1800, b"long", {}),
     "odd path": ("/a//b/../%7E;{x}'\"\\$d", b"odd", {}),
     "other host": ("/", b"other host", {"host": OTHER_HOST}),
-}
+}  # fmt: skip
+
+
+Responses = dict[str, tuple[Entry, Response]]
 
 
 @pytest.fixture(scope="module")
-def responses(
-    server: Namespace, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[Entry, Response]]:
+def responses(server: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Responses:
     """Each case with what nginx answered."""
     folder = tmp_path_factory.mktemp("site")
     entries = {
@@ -136,9 +121,7 @@ def responses(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bytes_are_those_recorded(
-    responses: dict[str, tuple[Entry, Response]], name: str
-) -> None:
+def test_the_bytes_are_those_recorded(responses: Responses, name: str) -> None:
     entry, response = responses[name]
     assert response.status == entry.status
     assert len(response.head) == entry.headers_size

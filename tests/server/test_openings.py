@@ -39,7 +39,6 @@ def start_of(name: str, root: Root) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module", params=["nginx", "nginx-quic"])
 def program(request: pytest.FixtureRequest, root: Root) -> tuple[str, ...]:
-    """The words that start each build."""
     return start_of(request.param, root)
 
 
@@ -85,14 +84,8 @@ def test_requests_come_as_early_data_where_it_is_taken(
     kept = tmp_path / "session"
     with on_loopback(tmp_path, secure("/", b"body", tmp_path), terms=terms) as site:
         (bound,) = (each.bound_port for each in site.listeners if each.port == 443)
-        argv: tuple[str, ...] = (
-            "openssl",
-            "s_client",
-            "-connect",
-            f"127.0.0.1:{bound}",
-            "-servername",
-            HOST,
-        )
+        argv: tuple[str, ...] = ("openssl", "s_client", "-connect", f"127.0.0.1:{bound}",
+                                 "-servername", HOST)  # fmt: skip
         argv += ("-tls1_3", "-quiet", "-CAfile", str(tls / "authority.pem"))
         proc.run((*argv, "-sess_out", str(kept)), stdin=text)
         again = ("-sess_in", str(kept), "-early_data", str(request))

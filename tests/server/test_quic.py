@@ -51,13 +51,9 @@ class Asked:
     """What clients got of a page, and what the server's log says of them."""
 
     def __init__(
-        self,
-        scratch: Path,
-        entries: tuple[Entry, ...],
-        options: ServerOptions,
-        *words: str,
+        self, scratch: Path, entries: tuple[Entry, ...], options: ServerOptions, *words: str,
         quic: QuicSpec | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
             end.bind(("127.0.0.1", 0))
             port = end.getsockname()[1]
@@ -89,14 +85,8 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
         secure("/again", b"", tmp_path, status=304),
         secure("/again", b"full", tmp_path),
     )
-    words: tuple[str, ...] = (
-        "GET /",
-        "HEAD /",
-        "GET /a.css?v=123",
-        "GET /a.css?v=124",
-        "GET /again",
-        "GET /none",
-    )
+    words: tuple[str, ...] = ("GET /", "HEAD /", "GET /a.css?v=123", "GET /a.css?v=124",
+                              "GET /again", "GET /none")  # fmt: skip
     words += ("GET /again conditional", "GET /a.css?v=99 conditional")
     site = Asked(tmp_path, entries, ServerOptions(tls=tls, program=python), *words)
     page, head, style, near, full, miss, again, other = site.answers
@@ -109,12 +99,9 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
     assert (miss["fields"][":status"], miss["fields"]["x-replay"]) == ("404", "miss")
     url = f"GET https://{HOST}"
     assert site.replay == Replay(
-        exact=6,
-        inexact=(Substitution(f"{url}/a.css?v=124", f"{url}/a.css?v=123"),),
-        missed=(f"{url}/none",),
-        most_per_connection=1,
-        protocols={f"https://{HOST} HTTP/3.0": 8},
-    )
+        exact=6, inexact=(Substitution(f"{url}/a.css?v=124", f"{url}/a.css?v=123"),),
+        missed=(f"{url}/none",), most_per_connection=1, protocols={f"https://{HOST} HTTP/3.0": 8},
+    )  # fmt: skip
     answered = read_answered(site.folder, site.entries)
     assert all(each.complete and each.sent_bytes > each.body_bytes for each in answered)
     assert [each.body_bytes for each in answered] == [36000, 0, 5, 5, 4, 0, 0, 5]
@@ -122,14 +109,11 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
 
 @pytest.mark.parametrize(
     ("handshakes", "resumed", "early"),
-    [
-        (Handshakes(), False, 0),
-        (Handshakes(tickets=True), True, 0),
-        (Handshakes(tickets=True, early_data=True), True, 1),
-        (Handshakes(tickets=True, early_data=True, early_data_at="first"), True, 1),
-        (Handshakes(tickets=True, early_data=True, early_data_at="others"), True, 0),
-    ],
-)
+    [(Handshakes(), False, 0), (Handshakes(tickets=True), True, 0),
+     (Handshakes(tickets=True, early_data=True), True, 1),
+     (Handshakes(tickets=True, early_data=True, early_data_at="first"), True, 1),
+     (Handshakes(tickets=True, early_data=True, early_data_at="others"), True, 0)],
+)  # fmt: skip
 def test_sessions_are_resumed_and_early_only_if_asked(
     tmp_path: Path, tls: Path, python: tuple[str, ...],
     handshakes: Handshakes, resumed: bool, early: int,
@@ -204,16 +188,11 @@ def test_an_origin_without_a_certificate_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [
-        (QuicSpec(), ()),
-        (QuicSpec(10, "reno"), ()),
-        (QuicSpec(32), ("the server's QUIC has initcwnd_packets = 10 instead of 32",)),
-        (
-            QuicSpec(quic_control="cubic"),
-            ("the server's QUIC has congestion_control = reno instead of cubic",),
-        ),
-    ],
-)
+    [(QuicSpec(), ()), (QuicSpec(10, "reno"), ()),
+     (QuicSpec(32), ("the server's QUIC has initcwnd_packets = 10 instead of 32",)),
+     (QuicSpec(quic_control="cubic"),
+      ("the server's QUIC has congestion_control = reno instead of cubic",))],
+)  # fmt: skip
 def test_a_stack_is_held_against_what_was_asked(asked: QuicSpec, said: tuple[str, ...]) -> None:
     assert tuple(check_stack(STACK, asked)) == said
 

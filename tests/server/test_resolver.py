@@ -15,7 +15,7 @@ from testbed.base.addresses import format_address
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.server.resolver import name_files, resolve, resolver_argv
-from tests.lab.wires import RIGHT_ADDRESS, joined
+from tests.lab.wires import RIGHT_ADDRESS, Ends, joined
 
 ADDRESSES = {"www.page.test": ("10.10.0.1",), "img.page.test": ("10.10.0.2", "2001:db8::2")}
 A, AAAA, HTTPS = 1, 28, 65
@@ -40,14 +40,13 @@ def test_the_command_knows_the_hosts_and_nothing_else() -> None:
 
 
 @pytest.fixture(scope="module")
-def ends() -> Iterator[tuple[Namespace, Namespace]]:
-    """A client's and a server's namespace."""
+def ends() -> Iterator[Ends]:
     with joined("d") as pair:
         yield pair
 
 
 @contextmanager
-def resolving(ends: tuple[Namespace, Namespace], mode: str, scratch: Path) -> Iterator[Namespace]:
+def resolving(ends: Ends, mode: str, scratch: Path) -> Iterator[Namespace]:
     """The name server of ``mode``; yields the client's namespace."""
     client, server = ends
     with (
@@ -80,7 +79,7 @@ def ask(client: Namespace, name: str, kind: int) -> tuple[int, list[str]]:
 
 
 @pytest.mark.root
-def test_known_hosts_have_their_address(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_known_hosts_have_their_address(ends: Ends, tmp_path: Path) -> None:
     with resolving(ends, "resolver", tmp_path) as client:
         for host, addresses in ADDRESSES.items():
             assert ask(client, host, A) == (NO_ERROR, [addresses[0]])
@@ -89,18 +88,14 @@ def test_known_hosts_have_their_address(ends: tuple[Namespace, Namespace], tmp_p
 
 @pytest.mark.root
 @pytest.mark.parametrize("kind", [AAAA, HTTPS])
-def test_known_hosts_have_nothing_else(
-    ends: tuple[Namespace, Namespace], tmp_path: Path, kind: int
-) -> None:
+def test_known_hosts_have_nothing_else(ends: Ends, tmp_path: Path, kind: int) -> None:
     with resolving(ends, "resolver", tmp_path) as client:
         assert ask(client, "www.page.test", kind) == (NO_ERROR, [])
 
 
 @pytest.mark.root
 @pytest.mark.parametrize("kind", [A, AAAA, HTTPS])
-def test_other_names_do_not_exist(
-    ends: tuple[Namespace, Namespace], tmp_path: Path, kind: int
-) -> None:
+def test_other_names_do_not_exist(ends: Ends, tmp_path: Path, kind: int) -> None:
     with resolving(ends, "resolver", tmp_path) as client:
         for name in ("www.example.com", "page.example", "x.www.page.test", "localhost.test"):
             assert ask(client, name, kind) == (NO_SUCH_NAME, []), name
@@ -108,9 +103,7 @@ def test_other_names_do_not_exist(
 
 @pytest.mark.root
 @pytest.mark.parametrize("mode", ["resolver", "hosts"])
-def test_programs_in_the_client_find_the_hosts(
-    ends: tuple[Namespace, Namespace], tmp_path: Path, mode: str
-) -> None:
+def test_programs_in_the_client_find_the_hosts(ends: Ends, tmp_path: Path, mode: str) -> None:
     with resolving(ends, mode, tmp_path) as client:
         for host, (address, *_) in ADDRESSES.items():
             said = proc.run((*client.prefix, "getent", "ahostsv4", host)).stdout
@@ -120,13 +113,13 @@ def test_programs_in_the_client_find_the_hosts(
 
 
 @pytest.mark.root
-def test_hosts_mode_runs_no_name_server(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_hosts_mode_runs_no_name_server(ends: Ends, tmp_path: Path) -> None:
     with resolving(ends, "hosts", tmp_path):
         assert proc.run(("ip", "netns", "pids", ends[1].name)).stdout == ""
 
 
 @pytest.mark.root
-def test_the_host_keeps_its_own_files(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_the_host_keeps_its_own_files(ends: Ends, tmp_path: Path) -> None:
     before = [Path(name).read_bytes() for name in ("/etc/hosts", "/etc/resolv.conf")]
     with resolving(ends, "hosts", tmp_path):
         assert [Path(p).read_bytes() for p in ("/etc/hosts", "/etc/resolv.conf")] == before
@@ -134,7 +127,7 @@ def test_the_host_keeps_its_own_files(ends: tuple[Namespace, Namespace], tmp_pat
 
 @pytest.mark.root
 @pytest.mark.parametrize("mode", ["resolver", "hosts"])
-def test_nothing_is_left(ends: tuple[Namespace, Namespace], tmp_path: Path, mode: str) -> None:
+def test_nothing_is_left(ends: Ends, tmp_path: Path, mode: str) -> None:
     with pytest.raises(KeyError), resolving(ends, mode, tmp_path):
         assert (Path("/etc/netns") / ends[0].name / "resolv.conf").exists()
         raise KeyError
@@ -143,7 +136,7 @@ def test_nothing_is_left(ends: tuple[Namespace, Namespace], tmp_path: Path, mode
 
 
 @pytest.mark.root
-def test_an_address_that_it_cannot_have(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+def test_an_address_that_it_cannot_have(ends: Ends, tmp_path: Path) -> None:
     client, server = ends
     with (
         pytest.raises(LabError, match=r"not ready: [^\0]*10\.99\.0\.9"),

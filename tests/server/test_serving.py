@@ -64,11 +64,8 @@ def test_head_is_answered_as_get_is(tmp_path: Path) -> None:
 
 
 def test_a_recorded_head_is_not_the_answer_to_a_get(tmp_path: Path) -> None:
-    entries = (
-        make_entry("/a", method="HEAD"),
-        make_entry("/a", b"12345", tmp_path),
-        make_entry("/b", b"123", tmp_path),
-    )
+    entries = (make_entry("/a", method="HEAD"), make_entry("/a", b"12345", tmp_path),
+               make_entry("/b", b"123", tmp_path))  # fmt: skip
     with on_loopback(tmp_path, *entries) as site, site.connected() as connection:
         assert connection.get("/a").body == b"12345"
         assert connection.ask("HEAD", "/a").headers["Content-Length"] == "0"
@@ -118,11 +115,8 @@ def test_the_answer_waits_for_the_whole_request(tmp_path: Path) -> None:
 
 
 def test_origins_of_one_host_are_apart(tmp_path: Path) -> None:
-    entries = (
-        make_entry("/a", b"one", tmp_path),
-        make_entry("/a", b"two", tmp_path, port=8080),
-        make_entry("/b", b"only there", tmp_path, port=8080),
-    )
+    entries = (make_entry("/a", b"one", tmp_path), make_entry("/a", b"two", tmp_path, port=8080),
+               make_entry("/b", b"only there", tmp_path, port=8080))  # fmt: skip
     with on_loopback(tmp_path, *entries) as site:
         with site.connected(port=80) as connection:
             assert connection.get("/a").body == b"one"
@@ -177,22 +171,16 @@ def test_a_buffered_log_is_written_at_the_end_and_another_at_once(tmp_path: Path
 
 
 def test_listeners_of_a_page() -> None:
-    archive = make_archive(
-        make_entry("/", scheme="https"),
-        make_entry("/h2", scheme="https", protocol="h2"),
-        make_entry("/", host=OTHER_HOST, port=8080),
-        make_entry("/", host=OTHER_HOST, scheme="https"),
-    )
+    archive = make_archive(make_entry("/", scheme="https"),
+                           make_entry("/h2", scheme="https", protocol="h2"),
+                           make_entry("/", host=OTHER_HOST, port=8080),
+                           make_entry("/", host=OTHER_HOST, scheme="https"))  # fmt: skip
     addresses = {HOST: ("10.10.0.1",), OTHER_HOST: ("10.10.0.2",)}
-    plain = (
-        Listener(HOST, ("10.10.0.1",), 80, False, False),
-        Listener(OTHER_HOST, ("10.10.0.2",), 80, False, False),
-    )
+    plain = (Listener(HOST, ("10.10.0.1",), 80, False, False),
+             Listener(OTHER_HOST, ("10.10.0.2",), 80, False, False))  # fmt: skip
     for protocol, first, second in (
-        ("as-recorded", True, False),
-        ("h1", False, False),
-        ("h2", True, True),
-    ):
+        ("as-recorded", True, False), ("h1", False, False), ("h2", True, True),
+    ):  # fmt: skip
         assert lab_listeners(archive, addresses, protocol) == (
             *plain,
             Listener(HOST, ("10.10.0.1",), 443, True, first),
@@ -211,14 +199,11 @@ def test_listeners_that_cannot_be() -> None:
 
 def test_a_revalidation_is_answered_with_its_own(tmp_path: Path) -> None:
     long = "/" + "x" * 600
-    entries = [
-        make_entry("/a?b=1", b"whole", tmp_path, headers=(("ETag", '"1"'),)),
-        make_entry("/a?b=1", b"", tmp_path, status=304, headers=(("ETag", '"1"'),)),
-        make_entry(long, b"long", tmp_path),
-        make_entry(long, b"", tmp_path, status=304),
-        make_entry("/other", b"other", tmp_path),
-        make_entry("/only", b"", tmp_path, status=304),
-    ]
+    entries = [make_entry("/a?b=1", b"whole", tmp_path, headers=(("ETag", '"1"'),)),
+               make_entry("/a?b=1", b"", tmp_path, status=304, headers=(("ETag", '"1"'),)),
+               make_entry(long, b"long", tmp_path), make_entry(long, b"", tmp_path, status=304),
+               make_entry("/other", b"other", tmp_path),
+               make_entry("/only", b"", tmp_path, status=304)]  # fmt: skip
     condition = 'If-None-Match: "1"'
     with on_loopback(tmp_path, *entries) as site, site.connected() as connection:
 

@@ -32,18 +32,15 @@ ASKED = (
 
 
 def make_entries(folder: Path) -> list[Entry]:
-    return [
-        make_entry("/", b"root", folder),
-        make_entry("/a?b=1", b"query", folder),
-        make_entry("/a?" + "q" * 700, b"long", folder),
-        make_entry("/gone", b"gone", folder, status=404),
-        make_entry("/moved", b"", folder, status=301, headers=MOVED),
-        make_entry("/none", b"", folder, status=204, headers=()),
-        make_entry("/large", bytes(300_000), folder),
-        make_entry("/", b"five", folder, method="POST", request_body_size=5),
-        make_entry("/", b"two million", folder, method="POST", request_body_size=2_000_000),
-        make_entry("/up", b"put", folder, method="PUT", request_body_size=1),
-    ]
+    return [make_entry("/", b"root", folder), make_entry("/a?b=1", b"query", folder),
+            make_entry("/a?" + "q" * 700, b"long", folder),
+            make_entry("/gone", b"gone", folder, status=404),
+            make_entry("/moved", b"", folder, status=301, headers=MOVED),
+            make_entry("/none", b"", folder, status=204, headers=()),
+            make_entry("/large", bytes(300_000), folder),
+            make_entry("/", b"five", folder, method="POST", request_body_size=5),
+            make_entry("/", b"two million", folder, method="POST", request_body_size=2_000_000),
+            make_entry("/up", b"put", folder, method="PUT", request_body_size=1)]  # fmt: skip
 
 
 def ask_all(folder: Path, terms: ServerOptions) -> tuple[list[tuple[bytes, bytes]], Replay]:
@@ -120,10 +117,8 @@ def test_over_h2_all_streams_think_side_by_side(tmp_path: Path) -> None:
     terms = ServerOptions(tls=tls, think=Think(5.0))
     with on_loopback(tmp_path, *pages, post, terms=terms) as site:
         (secure,) = (each for each in site.listeners if each.tls)
-        curl = (
-            *("curl", "--silent", "--show-error", "--cacert", str(tls / "authority.pem")),
-            *("--connect-to", f"{HOST}:443:{secure.sockets[0]}"),
-        )
+        curl = (*("curl", "--silent", "--show-error", "--cacert", str(tls / "authority.pem")),
+                *("--connect-to", f"{HOST}:443:{secure.sockets[0]}"))  # fmt: skip
         said = proc.run((*curl, "--parallel", f"https://{HOST}/[0-4]")).stdout
         assert sorted(said) == sorted("".join(str(i) * 50_000 for i in range(5)))
         assert proc.run((*curl, "--data", "1234", f"https://{HOST}/p")).stdout == "posted"

@@ -12,7 +12,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.pages.authority import make_authority
 from testbed.server.nginx import Handshakes, ServerOptions
-from tests.server.pages import HOST, OTHER_HOST, Served, make_entry, on_loopback
+from tests.server.pages import HOST, OTHER_HOST, Served, curl_maps, make_entry, on_loopback
 
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 HEADERS = (("Content-Type", "text/html"), ("X-Cost", "$5"), ("ETag", '"x"'))
@@ -20,7 +20,6 @@ HEADERS = (("Content-Type", "text/html"), ("X-Cost", "$5"), ("ETag", '"x"'))
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificates of both hosts."""
     folder = tmp_path_factory.mktemp("built") / "tls"
     folder.mkdir()
     for name, content in make_authority((HOST, OTHER_HOST)).items():
@@ -41,22 +40,16 @@ def secure(path: str, body: bytes, folder: Path, **more: object) -> Entry:
 
 def curl(site: Served, tls: Path, *urls: str, arguments: tuple[str, ...] = ()) -> str:
     """What curl prints of ``urls``, asked for one after the other."""
-    maps = [
-        word
-        for each in site.listeners
-        for word in ("--connect-to", f"{each.host}:{each.port}:{each.sockets[0]}")
-    ]
     argv = ("curl", "--silent", "--show-error", "--cacert", str(tls / "authority.pem"))
-    return proc.run((*argv, *maps, *arguments, *urls)).stdout
+    return proc.run((*argv, *curl_maps(site.listeners), *arguments, *urls)).stdout
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
     other = "1.2" if version == "1.3" else "1.3"
-    with on_loopback(
-        tmp_path, page, terms=ServerOptions(tls=tls, handshakes=Handshakes(version))
-    ) as site:
+    terms = ServerOptions(tls=tls, handshakes=Handshakes(version))
+    with on_loopback(tmp_path, page, terms=terms) as site:
         with site.connected(port=443, trust=trust(tls, version)) as connection:
             assert connection.get("/").body == b"x"
             assert isinstance(connection.socket, ssl.SSLSocket)
@@ -72,10 +65,9 @@ def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: st
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_session_can_be_resumed(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
+    terms = ServerOptions(tls=tls, handshakes=Handshakes(version))
     with (
-        on_loopback(
-            tmp_path, page, terms=ServerOptions(tls=tls, handshakes=Handshakes(version))
-        ) as site,
+        on_loopback(tmp_path, page, terms=terms) as site,
         site.connected(port=443, trust=trust(tls, version)) as connection,
     ):
         connection.get("/")
@@ -88,13 +80,9 @@ def test_no_session_can_be_resumed(tmp_path: Path, tls: Path, version: str) -> N
 
 @pytest.mark.parametrize(
     ("recorded", "asked", "spoken"),
-    [
-        ("http/1.1", "as-recorded", "http/1.1"),
-        ("h2", "as-recorded", "h2"),
-        ("h2", "h1", "http/1.1"),
-        ("http/1.1", "h2", "h2"),
-    ],
-)
+    [("http/1.1", "as-recorded", "http/1.1"), ("h2", "as-recorded", "h2"), ("h2", "h1", "http/1.1"),
+     ("http/1.1", "h2", "h2")],
+)  # fmt: skip
 def test_the_protocol_is_that_asked_for(
     tmp_path: Path, tls: Path, recorded: str, asked: str, spoken: str
 ) -> None:

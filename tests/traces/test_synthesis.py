@@ -64,18 +64,15 @@ def test_turns_are_shared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("down", "says"),
-    [
-        ("mean_mbit = 1\nspeed = 2", "[down] speed: unknown"),
-        ("", "[down] mean_mbit: needed"),
-        ("mean_mbit = 0", "[down] mean_mbit: needed, above 0"),
-        ("mean_mbit = 20000", "[down] mean_mbit: needed, above 0, up to 10000"),
-        ("mean_mbit = 1\nspread = -1", "[down] spread: -1 is no number from 0"),
-        ("mean_mbit = 1\nspread = nan", "[down] spread: nan is no number"),
-        ("mean_mbit = 1\nspread = true", "[down] spread: True is no number"),
-        ('mean_mbit = "1"', "[down] mean_mbit: '1' is no number"),
-        ("mean_mbit = 0.0001", "[down] lets nothing through"),
-    ],
-)
+    [("mean_mbit = 1\nspeed = 2", "[down] speed: unknown"), ("", "[down] mean_mbit: needed"),
+     ("mean_mbit = 0", "[down] mean_mbit: needed, above 0"),
+     ("mean_mbit = 20000", "[down] mean_mbit: needed, above 0, up to 10000"),
+     ("mean_mbit = 1\nspread = -1", "[down] spread: -1 is no number from 0"),
+     ("mean_mbit = 1\nspread = nan", "[down] spread: nan is no number"),
+     ("mean_mbit = 1\nspread = true", "[down] spread: True is no number"),
+     ('mean_mbit = "1"', "[down] mean_mbit: '1' is no number"),
+     ("mean_mbit = 0.0001", "[down] lets nothing through")],
+)  # fmt: skip
 def test_a_model_that_is_wrong(tmp_path: Path, down: str, says: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         made(tmp_path, down)

@@ -27,12 +27,10 @@ class End:
         os.write(self.descriptors["messages"], told + text)
 
     def read(self) -> list[dict[str, Any]]:
-        """The commands that have come."""
         text = os.read(self.descriptors["commands"], 1 << 16)
         return [json.loads(part) for part in text.split(b"\0")[:-1]]
 
     def close(self, name: str) -> None:
-        """Close one of them."""
         os.close(self.descriptors.pop(name))
 
 
@@ -52,17 +50,13 @@ def soon() -> float:
     return time.monotonic() + 20.0
 
 
-def test_commands_go_out_together_and_answers_come_in_any_order(
-    ends: tuple[DevTools, End],
-) -> None:
+def test_commands_go_out_together_and_answers_come_in_any_order(ends: tuple[DevTools, End]) -> None:
     devtools, end = ends
     end.tell({"id": 2, "result": {"b": 2}}, {"id": 1, "result": {"a": 1}})
     answers = devtools.ask(soon(), ("A.one", {"x": 1}), ("A.two", None), session="s")
     assert answers == [{"a": 1}, {"b": 2}]
-    assert end.read() == [
-        {"id": 1, "method": "A.one", "params": {"x": 1}, "sessionId": "s"},
-        {"id": 2, "method": "A.two", "params": {}, "sessionId": "s"},
-    ]
+    assert end.read() == [{"id": 1, "method": "A.one", "params": {"x": 1}, "sessionId": "s"},
+                          {"id": 2, "method": "A.two", "params": {}, "sessionId": "s"}]  # fmt: skip
 
 
 def test_events_wait_until_they_are_taken(ends: tuple[DevTools, End]) -> None:

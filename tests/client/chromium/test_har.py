@@ -56,8 +56,6 @@ def as_came(number: str, text: str = HEAD, **headers: str) -> dict[str, Any]:
 
 @pytest.fixture
 def entries(tmp_path: Path) -> Any:
-    """Write the HAR of events and read its entries."""
-
     def write(*events: dict[str, Any]) -> list[dict[str, Any]]:
         traffic = BrowserTraffic()
         traffic.add(json.loads(json.dumps(events)))
@@ -76,91 +74,49 @@ def entries(tmp_path: Path) -> Any:
 
 
 def test_a_whole_entry(entries: Any) -> None:
-    (entry,) = entries(
-        asked("1", PIXEL, 100.0),
-        as_sent("1"),
-        as_came("1"),
-        replied("1", 100.3),
-        told("dataReceived", "1", 100.35, dataLength=70, encodedDataLength=50),
-        told("resourceChangedPriority", "1", 100.36, newPriority="High"),
-        told("dataReceived", "1", 100.4, dataLength=30, encodedDataLength=10),
-        {"method": "Page.domContentEventFired", "params": {"timestamp": 100.45}},
-        finished("1", 100.5, len(HEAD) + 60),
-    )
+    (entry,) = entries(asked("1", PIXEL, 100.0), as_sent("1"), as_came("1"), replied("1", 100.3),
+                       told("dataReceived", "1", 100.35, dataLength=70, encodedDataLength=50),
+                       told("resourceChangedPriority", "1", 100.36, newPriority="High"),
+                       told("dataReceived", "1", 100.4, dataLength=30, encodedDataLength=10),
+                       {"method": "Page.domContentEventFired", "params": {"timestamp": 100.45}},
+                       finished("1", 100.5, len(HEAD) + 60))  # fmt: skip
     detail = json.loads(entry.pop("_initiator_detail"))
     assert detail["stack"] == {
-        "callFrames": [
-            {
-                "url": ROOT,
-                "lineNumber": 4,
-                "columnNumber": 9,
-                "scriptId": "0",
-                "functionName": "ask",
-            }
-        ]
-    }
+        "callFrames": [{"url": ROOT, "lineNumber": 4, "columnNumber": 9, "scriptId": "0",
+                        "functionName": "ask"}]
+    }  # fmt: skip
     assert "requestId" not in detail
     line = "GET /go?a=1&b=x%20y&a=2 HTTP/1.1\r\n"
     head = line + "".join(f"{name}: {value}\r\n" for name, value in SENT.items()) + "\r\n"
     assert entry == {
-        "pageref": "page_1",
-        "startedDateTime": "1970-01-01T00:18:20.010Z",
-        "time": 490.0,
-        "request": {
-            "method": "GET",
-            "url": PIXEL,
-            "queryString": pairs(("a", "1"), ("b", "x y"), ("a", "2")),
-            "headersSize": len(head),
-            "bodySize": 0,
-            "cookies": [
-                {
-                    "value": "7",
-                    "name": "id",
-                    "path": "/",
-                    "domain": "page.test",
-                    "httpOnly": False,
-                    "secure": False,
-                }
-            ],
-            "headers": pairs(("Accept", "*/*"), ("Host", "www.page.test"), ("Cookie", "id=7")),
-            "httpVersion": "http/1.1",
-        },
-        "response": {
-            "status": 200,
-            "statusText": "OK",
-            "httpVersion": "http/1.1",
-            "cookies": [
-                {"name": "a", "value": "b", "path": "/", "httpOnly": True, "secure": False}
-            ],
-            "headers": pairs(("Content-Type", "image/png")),
-            "content": {"size": 100, "mimeType": "image/png", "_charset": "", "compression": 40},
-            "redirectURL": "",
-            "headersSize": len(HEAD),
-            "bodySize": 60,
-            "_transferSize": len(HEAD) + 60,
-            "_fromDiskCache": False,
-            "_fromEarlyHints": False,
-            "_fromServiceWorker": False,
-            "_fromPrefetchCache": False,
-        },
+        "pageref": "page_1", "startedDateTime": "1970-01-01T00:18:20.010Z", "time": 490.0,
+        "request": {"method": "GET", "url": PIXEL,
+                    "queryString": pairs(("a", "1"), ("b", "x y"), ("a", "2")),
+                    "headersSize": len(head), "bodySize": 0,
+                    "cookies": [{"value": "7", "name": "id", "path": "/", "domain": "page.test",
+                                 "httpOnly": False, "secure": False}],
+                    "headers": pairs(("Accept", "*/*"), ("Host", "www.page.test"),
+                                     ("Cookie", "id=7")),
+                    "httpVersion": "http/1.1"},
+        "response": {"status": 200, "statusText": "OK", "httpVersion": "http/1.1",
+                     "cookies": [{"name": "a", "value": "b", "path": "/", "httpOnly": True,
+                                  "secure": False}],
+                     "headers": pairs(("Content-Type", "image/png")),
+                     "content": {"size": 100, "mimeType": "image/png", "_charset": "",
+                                 "compression": 40},
+                     "redirectURL": "", "headersSize": len(HEAD), "bodySize": 60,
+                     "_transferSize": len(HEAD) + 60, "_fromDiskCache": False,
+                     "_fromEarlyHints": False, "_fromServiceWorker": False,
+                     "_fromPrefetchCache": False},
         "cache": {},
-        "timings": {
-            **{"blocked": 1.0, "dns": 20.0, "connect": 100.5, "send": 0.5, "wait": 100.25},
-            **{"receive": 267.75, "ssl": -1, "_queued": 10.0},
-        },
-        "connection": "1",
-        "serverIPAddress": "10.0.0.2",
-        "_initialPriority": "Low",
-        "_priority": "High",
-        "_initiator_type": "script",
-        "_initiator": ROOT,
-        "_initiator_line": 5,
-        "_initiator_column": 10,
-        "_initiator_function_name": "ask",
-        "_initiator_script_id": "0",
+        "timings": {**{"blocked": 1.0, "dns": 20.0, "connect": 100.5, "send": 0.5, "wait": 100.25},
+                    **{"receive": 267.75, "ssl": -1, "_queued": 10.0}},
+        "connection": "1", "serverIPAddress": "10.0.0.2", "_initialPriority": "Low",
+        "_priority": "High", "_initiator_type": "script", "_initiator": ROOT, "_initiator_line": 5,
+        "_initiator_column": 10, "_initiator_function_name": "ask", "_initiator_script_id": "0",
         "_resourceType": "image",
         "_chunks": [{"ts": 350.0, "bytes": 70}, {"ts": 400.0, "bytes": 30}],
-    }
+    }  # fmt: skip
 
 
 def pairs(*values: tuple[str, str]) -> list[dict[str, str]]:
@@ -175,22 +131,14 @@ def test_a_head_may_be_told_before_its_request(entries: Any) -> None:
 def test_each_hop_of_a_redirect_has_its_own_heads(entries: Any) -> None:
     away = replied("1", 0.0, status=302, headers={"Location": PIXEL})["params"]["response"]
     first, second = entries(
-        asked("1", ROOT, 100.0),
-        as_sent("1", First="1"),
-        as_came("1", Location=PIXEL),
-        as_sent("1", Second="2"),
-        asked("1", PIXEL, 100.2, redirectResponse=away),
-        as_came("1", Final="yes"),
-        replied("1", 100.4),
-        finished("1", 100.5),
-    )
+        asked("1", ROOT, 100.0), as_sent("1", First="1"), as_came("1", Location=PIXEL),
+        as_sent("1", Second="2"), asked("1", PIXEL, 100.2, redirectResponse=away),
+        as_came("1", Final="yes"), replied("1", 100.4), finished("1", 100.5),
+    )  # fmt: skip
     assert (first["response"]["status"], first["response"]["redirectURL"]) == (302, PIXEL)
     assert names(first["response"]) == ["Content-Type", "Location"]
     assert names(second["response"]) == ["Content-Type", "Final"]
-    assert ("First" in names(first["request"]), "Second" in names(first["request"])) == (
-        True,
-        False,
-    )
+    assert "First" in names(first["request"]) and "Second" not in names(first["request"])
     assert "Second" in names(second["request"])
 
 
@@ -209,12 +157,9 @@ def test_over_http2_the_heads_have_no_size_in_bytes(entries: Any) -> None:
 def test_what_was_posted(entries: Any) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     note = {"Content-Type": "text/plain"}
-    one, two = entries(
-        asked("1", ROOT, 100.0, request={"headers": form, "postData": "a=1&b="}),
-        asked("2", ROOT, 100.0, request={"headers": note, "postData": "hello"}),
-        replied("1", 100.3),
-        replied("2", 100.3),
-    )
+    one, two = entries(asked("1", ROOT, 100.0, request={"headers": form, "postData": "a=1&b="}),
+                       asked("2", ROOT, 100.0, request={"headers": note, "postData": "hello"}),
+                       replied("1", 100.3), replied("2", 100.3))  # fmt: skip
     assert one["request"]["postData"]["params"] == pairs(("a", "1"), ("b", ""))
     assert (two["request"]["postData"]["text"], two["request"]["bodySize"]) == ("hello", 5)
 
@@ -228,10 +173,8 @@ def test_what_came_from_a_cache_is_no_entry(entries: Any) -> None:
 def test_what_failed_is_an_entry_without_a_status(entries: Any) -> None:
     reset = told("loadingFailed", "1", 100.25, errorText="net::ERR_CONNECTION_RESET")
     (entry,) = entries(asked("1", ROOT, 100.0), replied("1", 100.1), reset)
-    assert (entry["response"]["status"], entry["response"]["_error"]) == (
-        0,
-        "net::ERR_CONNECTION_RESET",
-    )
+    response = entry["response"]
+    assert (response["status"], response["_error"]) == (0, "net::ERR_CONNECTION_RESET")
     assert entry["time"] == entry["timings"]["wait"] == 250.0
 
 
@@ -242,10 +185,6 @@ def test_what_is_not_complete_is_an_entry_without_a_status(entries: Any) -> None
 
 def test_entries_are_in_the_order_of_their_starts(entries: Any) -> None:
     late = TIMING | {"requestTime": 100.5}
-    found = entries(
-        asked("1", ROOT, 100.0),
-        asked("2", PIXEL, 100.1),
-        replied("1", 100.9, timing=late),
-        replied("2", 100.9),
-    )
+    found = entries(asked("1", ROOT, 100.0), asked("2", PIXEL, 100.1),
+                    replied("1", 100.9, timing=late), replied("2", 100.9))  # fmt: skip
     assert [entry["request"]["url"] for entry in found] == [PIXEL, ROOT]

@@ -12,13 +12,8 @@ ROOT = "http://www.page.test/"
 
 
 def sent(number: str, url: str, at: float, **more: Any) -> dict[str, Any]:
-    params = {
-        "requestId": number,
-        "timestamp": at,
-        "request": {"url": url, "method": "GET"},
-        "initiator": {"type": "parser", "url": ROOT},
-        "type": "Image",
-    }
+    params = {"requestId": number, "timestamp": at, "request": {"url": url, "method": "GET"},
+              "initiator": {"type": "parser", "url": ROOT}, "type": "Image"}  # fmt: skip
     return {"method": "Network.requestWillBeSent", "params": params | more}
 
 
@@ -112,13 +107,9 @@ def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: BrowserT
 
 @pytest.mark.parametrize(
     ("kind", "status", "error", "kept"),
-    [
-        ("Script", 500, "net::ERR_ABORTED", 500),
-        ("Script", 200, "net::ERR_ABORTED", 0),
-        ("Script", 500, "net::ERR_CONNECTION_RESET", 0),
-        ("Image", 500, "net::ERR_ABORTED", 0),
-    ],
-)
+    [("Script", 500, "net::ERR_ABORTED", 500), ("Script", 200, "net::ERR_ABORTED", 0),
+     ("Script", 500, "net::ERR_CONNECTION_RESET", 0), ("Image", 500, "net::ERR_ABORTED", 0)],
+)  # fmt: skip
 def test_a_script_that_is_an_errors_page_is_let_go(
     traffic: BrowserTraffic, kind: str, status: int, error: str, kept: int
 ) -> None:

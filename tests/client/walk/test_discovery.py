@@ -14,12 +14,8 @@ ROOT = "http://a.test/"
 
 def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[str, Any]:
     plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
-    plain |= {
-        "tls": False,
-        "host": "a.test",
-        "port": 80,
-        "target": url.removeprefix("http://a.test"),
-    }
+    plain |= {"tls": False, "host": "a.test", "port": 80,
+              "target": url.removeprefix("http://a.test")}  # fmt: skip
     plain |= {"revalidates": False}
     plain |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     return {"url": url, "how": how, "parent": parent} | plain | more

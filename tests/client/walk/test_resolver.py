@@ -64,11 +64,8 @@ def test_a_cut_answer_is_an_error() -> None:
 
 def test_hosts_file() -> None:
     text = "# x\n127.0.0.1 localhost\n::1 localhost\n10.0.0.1 A.test b.test # c\n10.0.0.2 b.test\n"
-    assert parse_hosts(text) == {
-        "localhost": "127.0.0.1",
-        "a.test": "10.0.0.1",
-        "b.test": "10.0.0.1",
-    }
+    assert parse_hosts(text) == {"localhost": "127.0.0.1", "a.test": "10.0.0.1",
+                                 "b.test": "10.0.0.1"}  # fmt: skip
 
 
 def test_resolv_conf() -> None:

@@ -66,14 +66,10 @@ def test_connection_close() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        b"SSH-2.0-OpenSSH\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        PLAIN + b"more",
-    ],
-)
+    [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+     b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", PLAIN + b"more"],
+)  # fmt: skip
 def test_nonsense_is_an_error(wrong: bytes) -> None:
     with pytest.raises(ProtocolError):
         HttpResponse().feed(wrong)

@@ -103,20 +103,12 @@ def test_whatever_else_is_set_is_told() -> None:
 
 @pytest.mark.parametrize(
     "wanted",
-    [
-        tbf(4000, 1540, 131_072, -14),
-        tbf(256, 616, 9000, 0),
-        tbf(1_000_000, 9040, 4_000_000, 0),
-        netem(256, 10_000_000, 100_000, -14, 0.0),
-        netem(4000, 16_667_008, 100_000, 0, 1.5),
-        netem(4000, 16_667_008, 100_000, 0, 0.0, jitter_ns=3_000_001, duplicate_pct=1.5),
-        replace(
-            netem(4000, 16_667_008, 100_000, 0, 0.0, corrupt_pct=0.3), drawn="59f37e994cb53d01"
-        ),
-        netem(4000, 0, 100_000, 0, 0.0, **BURSTS),
-        Discipline(NONE),
-    ],
-)
+    [tbf(4000, 1540, 131_072, -14), tbf(256, 616, 9000, 0), tbf(1_000_000, 9040, 4_000_000, 0),
+     netem(256, 10_000_000, 100_000, -14, 0.0), netem(4000, 16_667_008, 100_000, 0, 1.5),
+     netem(4000, 16_667_008, 100_000, 0, 0.0, jitter_ns=3_000_001, duplicate_pct=1.5),
+     replace(netem(4000, 16_667_008, 100_000, 0, 0.0, corrupt_pct=0.3), drawn="59f37e994cb53d01"),
+     netem(4000, 0, 100_000, 0, 0.0, **BURSTS), Discipline(NONE)],
+)  # fmt: skip
 def test_what_is_set_is_what_is_read(wanted: Discipline) -> None:
     head = struct.pack("=BxxxiIII", 0, 2, 0x10000, 0xFFFFFFFF, 0)
     device, found = parse_discipline(head + encode_discipline(wanted), DEVICES)

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import Discipline
-from testbed.lab.link.netem import (
-    NETEM,
-    describe_drawn,
-    directions,
-    wanted_disciplines,
-)
+from testbed.lab.link.netem import NETEM, describe_drawn, directions, wanted_disciplines
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tables import tabulate, tabulate_late
 from testbed.lab.link.tap import Tap

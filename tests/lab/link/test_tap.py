@@ -32,7 +32,6 @@ WAY = {
 
 
 def processes(program: Path) -> list[int]:
-    """Running processes of ``program``."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -14,30 +14,26 @@ TOLD = "fq_codel limit 1000p flows 1024 quantum 1514 target 60ms interval 100ms 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
-    [
-        ("fq_codel limit 1000 target 60ms", TOLD),
-        ("fq_codel target 60000 memory_limit 32m noecn", TOLD),
-        ("red limit 131072 avpkt 1000 adaptive", "red limit 128Kb min 10922b adaptive ewma 4"),
-        ("sfq perturb 10", "sfq limit 127p perturb 10sec"),
-        ("tbf rate 3mbit burst 1540", "tbf rate 3Mbit burst 1539b/1 lat 129ms"),
-        ("cake bandwidth 375kbps nat", "cake bandwidth 3Mbit besteffort nat"),
-    ],
-)
+    [("fq_codel limit 1000 target 60ms", TOLD),
+     ("fq_codel target 60000 memory_limit 32m noecn", TOLD),
+     ("red limit 131072 avpkt 1000 adaptive", "red limit 128Kb min 10922b adaptive ewma 4"),
+     ("sfq perturb 10", "sfq limit 127p perturb 10sec"),
+     ("tbf rate 3mbit burst 1540", "tbf rate 3Mbit burst 1539b/1 lat 129ms"),
+     ("cake bandwidth 375kbps nat", "cake bandwidth 3Mbit besteffort nat")],
+)  # fmt: skip
 def test_one_queue_in_other_units(asked: str, told: str) -> None:
     assert list(differ(asked, told)) == []
 
 
 @pytest.mark.parametrize(
     ("asked", "told", "said"),
-    [
-        ("fq_codel target 5ms", TOLD, "has target 60ms, asked was 5ms"),
-        ("fq_codel target 60", TOLD, "has target 60ms, asked was 60"),
-        ("fq_codel noecn", f"{TOLD} ecn", "has ecn, asked was noecn"),
-        ("cake nat", "cake bandwidth unlimited nonat", "has nonat, asked was nat"),
-        ("cake bandwidth 3mbit", "cake bandwidth unlimited", "has bandwidth unlimited, asked was "),
-        ("pie", TOLD, f"is {TOLD!r}, asked was 'pie'"),
-    ],
-)
+    [("fq_codel target 5ms", TOLD, "has target 60ms, asked was 5ms"),
+     ("fq_codel target 60", TOLD, "has target 60ms, asked was 60"),
+     ("fq_codel noecn", f"{TOLD} ecn", "has ecn, asked was noecn"),
+     ("cake nat", "cake bandwidth unlimited nonat", "has nonat, asked was nat"),
+     ("cake bandwidth 3mbit", "cake bandwidth unlimited", "has bandwidth unlimited, asked was "),
+     ("pie", TOLD, f"is {TOLD!r}, asked was 'pie'")],
+)  # fmt: skip
 def test_another_queue(asked: str, told: str, said: str) -> None:
     found = list(differ(asked, told))
     # What is bare may be in the unit that tc shows.
@@ -62,13 +58,10 @@ def test_dualpi2_is_told_as_it_was_asked() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("targt 4ms", "What is \"targt\"\\? \\(did you mean 'target'\\?\\) dualpi2 has limit, "),
-        ("target", 'Illegal "target": ""'),
-        ("target soon", 'Illegal "target": "soon"'),
-        ("coupling_factor 300", 'Illegal "coupling_factor": "300"'),
-    ],
-)
+    [("targt 4ms", "What is \"targt\"\\? \\(did you mean 'target'\\?\\) dualpi2 has limit, "),
+     ("target", 'Illegal "target": ""'), ("target soon", 'Illegal "target": "soon"'),
+     ("coupling_factor 300", 'Illegal "coupling_factor": "300"')],
+)  # fmt: skip
 def test_words_that_dualpi2_does_not_have(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         dualpi2.encode(text.split())

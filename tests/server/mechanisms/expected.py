@@ -20,26 +20,16 @@ ACCEPTED = ["client S", "server SA", "client A", "server RA"]
 """The reset is of a listener that is closed with the connection in its queue."""
 
 AT_THE_SYN = {
-    "default": SILENCE,
-    "abort": SILENCE,
-    "reserv": SILENCE,
-    "abort rst-syn": REFUSED,
-    "reserv rst-syn": REFUSED,
-    "no-syn-drop": RESET,
-    "default rst-fin": SILENCE,
+    "default": SILENCE, "abort": SILENCE, "reserv": SILENCE, "abort rst-syn": REFUSED,
+    "reserv rst-syn": REFUSED, "no-syn-drop": RESET, "default rst-fin": SILENCE,
     "abort rst-syn rst-fin": REFUSED,
-}
+}  # fmt: skip
 """A SYN comes while the accept queue is full."""
 AT_THE_ACK = {
-    "default": FORGOTTEN,
-    "abort": RESET,
-    "reserv": SILENCE,
-    "abort rst-syn": RESET,
-    "reserv rst-syn": REFUSED,
-    "no-syn-drop": RESET,
-    "default rst-fin": FORGOTTEN,
+    "default": FORGOTTEN, "abort": RESET, "reserv": SILENCE, "abort rst-syn": RESET,
+    "reserv rst-syn": REFUSED, "no-syn-drop": RESET, "default rst-fin": FORGOTTEN,
     "abort rst-syn rst-fin": RESET,
-}
+}  # fmt: skip
 """A handshake opens while the accept queue has room, and would end when it has none."""
 COMES_TO = {str(SILENCE): "timeout", str(REFUSED): "ECONNREFUSED", str(RESET): "ECONNRESET"}
 """What a client's connect(2), or its recv(2) after it, comes to."""
@@ -60,13 +50,11 @@ _ALL = len(scenario.FLOOD)
 _REQUESTS = scenario.PUBLISHED_QUEUES.syn + 1
 _ACCEPTED = scenario.PUBLISHED_QUEUES.accept + 1
 FLOODED = {
-    "default": (_REQUESTS, 0, 0),
-    "abort": (_REQUESTS, 0, _REQUESTS - _ACCEPTED),
+    "default": (_REQUESTS, 0, 0), "abort": (_REQUESTS, 0, _REQUESTS - _ACCEPTED),
     "reserv": (_ACCEPTED, 0, 0),
     "abort rst-syn": (_REQUESTS, _ALL - _REQUESTS, _REQUESTS - _ACCEPTED),
-    "reserv rst-syn": (_ACCEPTED, _ALL - _ACCEPTED, 0),
-    "no-syn-drop": (_ALL, 0, _ALL - _ACCEPTED),
-}
+    "reserv rst-syn": (_ACCEPTED, _ALL - _ACCEPTED, 0), "no-syn-drop": (_ALL, 0, _ALL - _ACCEPTED),
+}  # fmt: skip
 """Of handshakes that all open at once: how many are answered, refused, and reset at their ACK."""
 
 

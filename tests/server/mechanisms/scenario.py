@@ -23,10 +23,7 @@ from testbed.capture.packets import ACK, FIN, PSH, RST, SYN, Packet, read_captur
 from testbed.capture.tcpdump import capture
 from testbed.lab.offloads import clear_offloads
 from testbed.server.mechanisms.apply import apply_management
-from testbed.server.mechanisms.mechanism import (
-    MECHANISMS,
-    Queues,
-)
+from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
 CLIENT, SERVER, RAW = "10.99.0.1", "10.99.0.2", "10.99.0.3"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -137,7 +134,6 @@ def checksum(data: bytes) -> bytes:
 
 
 def has_checksums(packet: Packet) -> bool:
-    """Whether the checksums of a captured packet are right."""
     ip, tcp = packet.frame[14:34], packet.frame[34 : 14 + packet.ip_bytes]
     pseudo = ip[12:20] + struct.pack("!HH", 6, len(tcp))
     return checksum(ip) == checksum(pseudo + tcp) == b"\0\0"
@@ -152,7 +148,6 @@ class Overload:
         self.counters: dict[str, dict[str, int]] = {}
 
     def listen(self) -> socket.socket:
-        """The server's listening socket."""
         with self.server.entered():
             listener = socket.create_server((SERVER, PORT), backlog=self.backlog)
         listener.settimeout(PATIENCE_S)
@@ -290,15 +285,10 @@ def observe(
             counted = applied.attached.read_counters() if applied.attached else {}
         after = state_of(server)
     packets = read_capture(pcap).packets
-    return {
-        "by": applied.by,
-        "conversations": conversations(packets),
-        "outcomes": run.outcomes,
-        "counters": run.counters,
-        "program": counted,
-        "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
-        "undone": before == after,
-    }
+    return {"by": applied.by, "conversations": conversations(packets), "outcomes": run.outcomes,
+            "counters": run.counters, "program": counted,
+            "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
+            "undone": before == after}  # fmt: skip
 
 
 def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, int]:
@@ -322,8 +312,6 @@ def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, in
                 if flags & SYN:
                     crafted.send(port, ACK, 1001, seq + 1)
             then = crafted.read()
-    return {
-        "answered": sum(flags == SYN | ACK for flags, _ in first.values()),
-        "refused": sum(flags == RST | ACK for flags, _ in first.values()),
-        "reset": sum(flags == RST for flags, _ in then.values()),
-    }
+    return {"answered": sum(flags == SYN | ACK for flags, _ in first.values()),
+            "refused": sum(flags == RST | ACK for flags, _ in first.values()),
+            "reset": sum(flags == RST for flags, _ in then.values())}  # fmt: skip

@@ -1,7 +1,8 @@
-"""Sysctls of a patched kernel: written, read back, and written back; no root is needed."""
+"""What a kernel is told of mechanisms and queues, and a patched one by sysctls; without root."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,17 +17,16 @@ from testbed.server.mechanisms.mechanism import (
     SOMAXCONN,
     SYNCOOKIES,
     Mode,
+    Queues,
+    settings_of,
 )
+from testbed.server.mechanisms.program import SOURCE
 from tests.server.mechanisms.scenario import PUBLISHED_QUEUES
 
 BEFORE = {
-    SOMAXCONN: "4096",
-    MAX_SYN_BACKLOG: "128",
-    SYNCOOKIES: "1",
-    ABORT_ON_OVERFLOW: "0",
-    OVERLOAD: "0",
-    ACCEPT_LIMIT: "0",
-}
+    SOMAXCONN: "4096", MAX_SYN_BACKLOG: "128", SYNCOOKIES: "1", ABORT_ON_OVERFLOW: "0",
+    OVERLOAD: "0", ACCEPT_LIMIT: "0",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,9 @@ def test_a_patched_kernel_is_told_by_sysctls_and_then_as_before() -> None:
     with apply_management(namespace, "s0", 80, management, PUBLISHED_QUEUES) as applied:
         assert (applied.by, applied.backlog, applied.attached) == ("kernel", 1024, None)
         assert namespace.values == {
-            SOMAXCONN: "1024",
-            MAX_SYN_BACKLOG: "2048",
-            SYNCOOKIES: "0",
-            ABORT_ON_OVERFLOW: "1",
-            OVERLOAD: str(int(Mode.RST_SYN | Mode.YOUNG)),
-            ACCEPT_LIMIT: "128",
-        }
+            SOMAXCONN: "1024", MAX_SYN_BACKLOG: "2048", SYNCOOKIES: "0", ABORT_ON_OVERFLOW: "1",
+            OVERLOAD: str(int(Mode.RST_SYN | Mode.YOUNG)), ACCEPT_LIMIT: "128",
+        }  # fmt: skip
     assert namespace.values == BEFORE
 
 
@@ -79,3 +75,29 @@ def test_a_missing_sysctl_is_a_missing_feature() -> None:
     ):
         pass
     assert without.keys() == BEFORE.keys() - {ACCEPT_LIMIT}
+
+
+def test_equal_queues_are_the_kernels_own() -> None:
+    settings = settings_of(MECHANISMS["abort"], Queues(4096, 4096, syncookies=1))
+    assert (settings.backlog, settings.limit, settings.mode) == (4096, 0, Mode(0))
+    assert settings.sysctls[SOMAXCONN] == "4096"
+    assert settings.aborts
+    assert settings.has_cookies
+
+
+def test_two_queues_are_a_backlog_and_a_limit() -> None:
+    settings = settings_of(MECHANISMS["default"], Queues(1024, 128, young=True))
+    assert (settings.backlog, settings.limit, settings.mode) == (1024, 128, Mode.YOUNG)
+    assert (settings.sysctls[SYNCOOKIES], settings.sysctls[ABORT_ON_OVERFLOW]) == ("0", "0")
+
+
+def test_no_syn_drop_has_cookies_and_a_backlog_that_is_never_full() -> None:
+    settings = settings_of(MECHANISMS["no-syn-drop"], Queues(syn=128, accept=128))
+    assert (settings.backlog, settings.limit) == (129, 128)
+    assert settings.sysctls[SYNCOOKIES] == "1"
+    assert settings.aborts
+
+
+def test_the_program_has_the_same_bits() -> None:
+    declared = re.findall(r"^\t([A-Z_]+) = (0x[0-9a-f]+),", SOURCE.read_text(), re.MULTILINE)
+    assert {name: int(bit, 16) for name, bit in declared} == {m.name: m.value for m in Mode}
