@@ -13,10 +13,10 @@ from testbed.model import Condition
 
 TICKET_LIFE_S = 604_800.0
 """The longest that tickets may live (RFC 8446 section 4.6.1)."""
-_AIOQUIC, _OWN = "aioquic", "own"
+_AIOQUIC = "aioquic"
 _LIFE_OF_AIOQUIC_S = 86_400.0  # aioquic/tls.py; none can be asked of it
 
-_DEFAULTS = {"tfo": False, "ip": "4"} | {each.name: each.default for each in fields(Condition)}
+_DEFAULTS = {each.name: each.default for each in fields(Condition)}
 _KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol")
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 

@@ -23,6 +23,7 @@ from testbed.capture.quic import QuicConnection, read_quic
 from testbed.capture.quic_keys import Secrets, read_secrets
 from testbed.capture.tcpdump import CAPTURED_MOST
 from testbed.capture.transits import Transits, read_transits
+from testbed.lab.link.protocol import WAYS
 from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
@@ -51,7 +52,6 @@ from testbed.proof.visits import VisitWindow, split_visits
 
 GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
-WAYS = ("up", "down")
 _T = TypeVar("_T")
 
 
