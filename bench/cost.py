@@ -24,8 +24,8 @@ from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.kernel.run.image import BOOTS
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
-from testbed.way.judge import conclude
-from testbed.way.prepare import built_page
+from testbed.runner.judge import conclude
+from testbed.runner.prepare import built_page
 
 STAGES = {"image": "going on from an image, and halting", "lab": "link, knobs, calibration",
           "server": "nginx, names, cookies, capture"}  # fmt: skip

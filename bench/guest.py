@@ -25,8 +25,8 @@ def main(stage: str) -> None:
     sys.path.insert(0, str(BUNDLE))
     from testbed.kinds.workspace import Site
     from testbed.model import parse_opening
-    from testbed.way.guest_entry import await_trial
-    from testbed.way.trial import import_common, prepared
+    from testbed.runner.guest_entry import await_trial
+    from testbed.runner.trial import import_common, prepared
 
     import_common()
     SCRATCH.mkdir()
@@ -46,7 +46,7 @@ def _go_on(stage: str, site: Site) -> None:
     from testbed.kinds import read_trial
     from testbed.kinds.page_lab import open_lab_for
     from testbed.model import TRIAL_FILE, PageLoad
-    from testbed.way import trial
+    from testbed.runner import trial
 
     class Waiting:
         """A client that loads nothing."""

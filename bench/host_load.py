@@ -16,7 +16,7 @@ from testbed.base.log import logger
 from testbed.kernel import kernel_versions, open_kernel
 from testbed.kernel.run.interface import Kernel
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
-from testbed.way.judge import conclude
+from testbed.runner.judge import conclude
 
 OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000
 MOST_CV_PCT = 2.0

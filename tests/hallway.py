@@ -25,7 +25,7 @@ from testbed.kernel.run.interface import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from testbed.results.folder import read_records
-from testbed.way.local import RunSetup
+from testbed.runner.local import RunSetup
 from tests.fake_kernel import FakeKernel, conclude
 
 CATALOGUE = Catalogue(

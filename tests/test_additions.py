@@ -136,8 +136,8 @@ from testbed.client import CLIENTS
 from testbed.experiment.config import load_experiment
 from testbed.results.environment import Environment
 from testbed.setup.programs import find, package_names, programs_of
-from testbed.way import launch
-from testbed.way.prepare import read_catalogue
+from testbed.runner import launch
+from testbed.runner.prepare import read_catalogue
 (curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
 config = Path(sys.argv[1])
 config.write_text('page = "amazon"\\n[sweep]\\nclient = ["chromium", "wget2", "curl"]\\n')

@@ -194,10 +194,10 @@ from testbed.results.manifest import load_manifest, make_manifest, write_manifes
 from testbed.results.progress import ProgressLines
 from testbed.results.records import read_records
 from testbed.setup.bundle import PROGRAMS
-from testbed.way.judge import conclude
-from testbed.way.local import RunSetup, on_this_machine
-from testbed.way.run import run_experiment
-from testbed.way.trial import main as perform
+from testbed.runner.judge import conclude
+from testbed.runner.local import RunSetup, on_this_machine
+from testbed.runner.run import run_experiment
+from testbed.runner.trial import main as perform
 
 class InProcess:
     name, version, confinement = "virtual", "7.3", "none"

@@ -13,7 +13,7 @@ from testbed.base.places import ROOT
 from testbed.experiment.config import load_experiment
 from testbed.experiment.profiles import read_profile
 from testbed.model import Condition
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 TEXT = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
 

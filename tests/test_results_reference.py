@@ -43,7 +43,7 @@ from testbed.lab.link.protocol import LinkReport
 from testbed.model import Record
 from testbed.results.environment import read_facts
 from testbed.results.manifest import Manifest
-from testbed.way.judge import ARTEFACTS
+from testbed.runner.judge import ARTEFACTS
 
 BASELINES = sorted((ROOT / "analysis" / "baselines").iterdir())
 NAMED_BY_DATA = re.compile(r"\bby [\w' ]*(name|names|outcome|verdict|protocol)\b")

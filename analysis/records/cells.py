@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from analysis.records.coverage import ReplayCoverage, coverage_of
 from analysis.records.kind import leaves_of, metric_for, records_of
 from analysis.records.metric import PLT, Metric
+from analysis.records.replay_coverage import ReplayCoverage, coverage_of
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
 from analysis.words import clean, count

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.records.cells import Cell, Spread, spread_of
-from analysis.records.coverage import ReplayCoverage, count_record
+from analysis.records.replay_coverage import ReplayCoverage, count_record
 from analysis.records.results import judge
 from analysis.tables.kind import tables_of
 from analysis.tables.summary import captures_of

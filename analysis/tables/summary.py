@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, TypedDict
 
 from analysis.records.cells import Axes, Cell, Spread, experiment_of
-from analysis.records.coverage import ReplayCoverage, replay_facts
 from analysis.records.metric import PLT, Metric
+from analysis.records.replay_coverage import ReplayCoverage, replay_facts
 from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
 from analysis.tables.kind import tables_of

@@ -22,9 +22,9 @@ from analysis.records.cells import (
     unusual_axes,
     varying_axes,
 )
-from analysis.records.coverage import ReplayCoverage
 from analysis.records.kind import records_of
 from analysis.records.metric import PLT, Metric
+from analysis.records.replay_coverage import ReplayCoverage
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.words import name_axes

@@ -15,7 +15,7 @@ from testbed.base.wings import provided
 from testbed.experiment.lanes import read_lanes
 from testbed.results.manifest import load_manifest
 from testbed.results.tally import Tally
-from testbed.way.launch import RunLane
+from testbed.runner.launch import RunLane
 
 _log = log.logger(__name__)
 

@@ -13,7 +13,7 @@ from testbed.experiment.shards import parse_shard, parse_share, refuse_shard
 from testbed.model import Experiment
 from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures
 from testbed.results.store import VARIABLE, TrialStore, open_store
-from testbed.way.stored import VERIFY_PCT
+from testbed.runner.stored import VERIFY_PCT
 
 Command = Callable[..., Any]
 MEANS = ("shard", "overlap", "no_store", "verify", "keep")

@@ -15,7 +15,7 @@ from firstflight.cli.services import Services
 from testbed.base import places
 from testbed.model import Experiment
 from testbed.results.tally import Tally
-from testbed.way.launch import Prepare, RunLane, open_lanes, run_lanes
+from testbed.runner.launch import Prepare, RunLane, open_lanes, run_lanes
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from testbed.pages.catalogue import list_pages
 from testbed.results.folder import refuse_explicit, refuse_latest
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
-from testbed.way.launch import Prepare, RunLane, find_lanes
+from testbed.runner.launch import Prepare, RunLane, find_lanes
 
 _log = log.logger(__name__)
 _SUFFIXES = (".zip", ".tar")

@@ -28,7 +28,7 @@ from testbed.experiment.shards import Shard
 from testbed.model import Experiment, Spec, Trial
 from testbed.results.manifest import planned_trials
 from testbed.results.tally import Tally
-from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
+from testbed.runner.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 
 _log = log.logger(__name__)
 

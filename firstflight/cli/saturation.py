@@ -18,7 +18,7 @@ from testbed.experiment.saturation import RATE
 from testbed.kinds.server_load.saturation import BEGIN, plan_search, search_saturation
 from testbed.model import Experiment, Record
 from testbed.results.progress import open_display
-from testbed.way.launch import open_lanes, run_next
+from testbed.runner.launch import open_lanes, run_next
 
 _log = log.logger(__name__)
 

@@ -40,7 +40,7 @@ def serve(services: Services, /, page: str, protocol: str, port: int | None, as_
     At the end it says how the requests were answered.
     """
     # Imported here: the other verbs of the command line do not build pages.
-    from testbed.way.prepare import built_page
+    from testbed.runner.prepare import built_page
 
     cache = services.cache()
     with places.using_cache(cache):

@@ -16,7 +16,7 @@ from testbed.base import places
 if TYPE_CHECKING:
     from testbed.experiment.config import Catalogue
     from testbed.root.cache import Root
-    from testbed.way.launch import Prepare
+    from testbed.runner.launch import Prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ def program_services() -> Services:
 
 
 def _on_demand(name: str) -> Callable[..., Any]:
-    """Return the function ``name`` of `testbed.way.prepare`, which takes a third of a second."""
+    """Return the function ``name`` of `testbed.runner.prepare`, which takes a third of a second."""
 
     def call(*arguments: Any, **named: Any) -> Any:
-        from testbed.way import prepare
+        from testbed.runner import prepare
 
         return getattr(prepare, name)(*arguments, **named)
 

@@ -24,9 +24,9 @@ from testbed.kinds.command.spec import LabCommand
 from testbed.model import Record, in_real_time
 from testbed.results.progress import Quiet
 from testbed.results.records import read_records
-from testbed.way.launch import open_lanes
-from testbed.way.local import on_this_machine
-from testbed.way.run import run_experiment
+from testbed.runner.launch import open_lanes
+from testbed.runner.local import on_this_machine
+from testbed.runner.run import run_experiment
 
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
 LONGEST_S = 86_400

@@ -18,9 +18,9 @@ from typing import Any
 
 from testbed.archive.reading import Entry
 from testbed.base.har_format import UNKNOWN
-from testbed.client.coverage import BODILESS, describe_load, list_altered
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import AUTHORITY_NAME, LoadError, LoadOrder, client_environment
+from testbed.client.page_coverage import BODILESS, describe_load, list_altered
 from testbed.client.process import run_logged
 from testbed.client.wget2 import list_urls
 from testbed.model import HAR_FILE, KEYS_FILE, PageLoad, RequestTiming

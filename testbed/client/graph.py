@@ -1,7 +1,7 @@
 """The graph client: walks the recorded dependency graph with Chrome's rules, without a browser.
 
-This half runs in the trial's process; ``testbed/client/walk`` is the other, which loads the page
-from inside the client's network namespace.
+This half runs in the trial's process; ``testbed/client/graph_process`` is the other, which loads
+the page from inside the client's network namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from testbed.base.errors import MissingError
 from testbed.base.har_format import UNKNOWN
 from testbed.base.seeding import think_factor
 from testbed.client.alpn import H1, wanted_protocols
-from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
     AUTHORITY_NAME,
@@ -30,10 +29,11 @@ from testbed.client.interface import (
     LoadTimeoutError,
     client_environment,
 )
+from testbed.client.page_coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
 from testbed.client.process import Feed, Logged, logged
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
-WALK = Path(__file__).parent / "walk" / "main.py"
+PROCESS = Path(__file__).parent / "graph_process" / "main.py"
 NOTHING = hashlib.sha256(b"").hexdigest()
 ORDER, RESULT = "order", "load.json"
 START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
@@ -64,7 +64,7 @@ class Graph:
         """Start the process that loads the page; see ``EarlyClient.started``."""
         feed, result = Feed(seat.scratch / ORDER), seat.scratch / RESULT
         # -I: no user's settings; -S: no installed packages. Both make it start faster, too.
-        words = (sys.executable, "-I", "-S", str(WALK), str(seat.scratch / ORDER), str(result))
+        words = (sys.executable, "-I", "-S", str(PROCESS), str(seat.scratch / ORDER), str(result))
         with logged(
             (*seat.prefix, *words),
             log=seat.out / "client.log",
@@ -207,9 +207,9 @@ def _require_able(order: LoadOrder) -> None:
     if by_origin and order.tls is None:
         raise LoadError("graph: the page has https origins, but the order has no authority")
     if by_origin and order.opening.key_share == "x25519mlkem768":
-        import ssl  # as walk/tls.py has it, for it is the same Python's
+        import ssl  # as graph_process/tls.py has it, for it is the same Python's
 
-        from testbed.client.walk.tls import POST_QUANTUM
+        from testbed.client.graph_process.tls import POST_QUANTUM
 
         if ssl.OPENSSL_VERSION_INFO < POST_QUANTUM:
             raise MissingError(

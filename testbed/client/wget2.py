@@ -21,7 +21,6 @@ from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
 from testbed.base.har_format import UNKNOWN
 from testbed.client.alpn import H1, H2, require_protocols
-from testbed.client.coverage import BODILESS, describe_load, list_altered
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
     AUTHORITY_NAME,
@@ -29,6 +28,7 @@ from testbed.client.interface import (
     LoadOrder,
     client_environment,
 )
+from testbed.client.page_coverage import BODILESS, describe_load, list_altered
 from testbed.client.process import Feed, logged, read_tail
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming

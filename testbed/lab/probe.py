@@ -1,7 +1,7 @@
 """Probes of what a link draws: packets that are lost, doubled or late, held against theory.
 
 Small datagrams, so far apart that none waits for another, go both ways over the complete link,
-in virtual time.  ``testbed.lab.chance`` says what they should come to.
+in virtual time.  ``testbed.lab.draw_bounds`` says what they should come to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from testbed.lab.chance import (
+from testbed.lab.draw_bounds import (
     PACKETS,
     PROBE_IP_BYTES,
     bound_distance,

@@ -26,8 +26,9 @@ from testbed.root.interpreter import compile_python
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
-PROGRAMS = (*("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
-            *("testbed.kinds.command.prompt", "testbed.server.quic_program"),
+PROGRAMS = (*("testbed.runner.guest_entry", "testbed.runner.host_entry"),
+            *("testbed.client.graph_process.main", "testbed.kinds.command.prompt"),
+            "testbed.server.quic_program",
             *(kind.performance for kind in KINDS.values()))  # fmt: skip
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "keyshare.so", "link", "load-generator", "start", "tfo.so")
@@ -109,7 +110,7 @@ def make_bundle(
 
 def _contents(native: Path) -> dict[str, Path]:
     """Return the files of the bundle by their names in it."""
-    files = {"guest.py": sources.PACKAGE / "way" / "guest_entry.py"}
+    files = {"guest.py": sources.PACKAGE / "runner" / "guest_entry.py"}
     data = (sources.PACKAGE / name for name in DATA)
     for file in (*sources.imported_sources(*PROGRAMS), *data):
         files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file

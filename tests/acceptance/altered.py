@@ -13,7 +13,7 @@ from testbed.capture.packets import read_capture
 from testbed.kernel.run.interface import RawResult
 from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, Record
 from testbed.model.trace import Trace
-from testbed.way.judge import conclude
+from testbed.runner.judge import conclude
 from tests.capture.packets import write_frames
 
 PAGE = "tum-website"

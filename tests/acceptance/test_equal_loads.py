@@ -18,7 +18,7 @@ from testbed.kernel.run import jail
 from testbed.kernel.run.jail import GuestFiles
 from testbed.model import CAPTURE_FILE, DEFAULT_ROOT, HAR_FILE
 from testbed.root.cache import ensure_named
-from testbed.way.prepare import prepare_determinism
+from testbed.runner.prepare import prepare_determinism
 from tests.acceptance.house import House, Plant, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]

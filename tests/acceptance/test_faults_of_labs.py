@@ -257,7 +257,7 @@ DURING = """
                   "from dataclasses import replace; condition, tag = replace(trial.linked, "
                   "link=replace(trial.linked.link, rtt_ms=10)), site.tag",
                   "rtt: the lab was held against 13.325 ms", id="RTT 10 for 20 ms"),
-     pytest.param("way/trial.py",
+     pytest.param("runner/trial.py",
                   "trial = read_trial(json.loads((site.out / TRIAL_FILE).read_text()))",
                   "trial = read_trial(json.loads((site.out / TRIAL_FILE).read_text())); "
                   "trial = replace(trial, seed=trial.seed + 1)",

@@ -237,14 +237,14 @@ STOPPED = """\
     ("module", "old", "new", "says"),
     [
         pytest.param(
-            "client/walk/connection.py",
+            "client/graph_process/connection.py",
             TCP,
             f"{TCP}; {ONE}socket.IPPROTO_TCP, socket.TCP_MAXSEG, 700)",
             "opened by the client with other TCP options",
             id="MSS of one connection",
         ),
         pytest.param(
-            "client/walk/connection.py",
+            "client/graph_process/connection.py",
             TCP,
             f"{TCP}; {ONE}socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)",
             "opened by the client with other TCP options or another window",

@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
     "no jitter": ({"delay_jitter_ms": 5}, NETEM, '"jitter_ns": _to_ns(way.jitter_ms)',
                   '"jitter_ns": 0', "down_jitter: measured 0.4995"),
     "another distribution": ({"delay_jitter_ms": 5, "delay_distribution": "pareto"}, NETEM,
-                             "tabulate(way.distribution)", 'tabulate("uniform")',
+                             "make_delay_table(way.distribution)", 'make_delay_table("uniform")',
                              "down_jitter: measured 0."),
     "nothing late": ({"reorder_pct": 5}, TABLES, "[DISTRIBUTION_SCALE] * late", "[0] * late",
                      "down_late: measured 0"),

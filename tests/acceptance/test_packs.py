@@ -15,7 +15,7 @@ from testbed.packs import root_pack
 from testbed.results.folder import read_records
 from testbed.results.manifest import load_manifest
 from testbed.root.cache import packed_place
-from testbed.way import prepare
+from testbed.runner import prepare
 from tests.acceptance.house import House, open_house
 from tests.packs.results import rewrite
 

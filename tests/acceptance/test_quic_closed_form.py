@@ -22,8 +22,8 @@ import pytest
 
 from bench.small_page import RESPONSE_BYTES, build_small_page
 from testbed.capture.packets import Packet, is_quic, read_capture
-from testbed.client.walk.discovery import Node
-from testbed.client.walk.fetch import request_head
+from testbed.client.graph_process.discovery import Node
+from testbed.client.graph_process.fetch import request_head
 from testbed.lab.topology import CLIENT_ADDRESS, CLIENT_ENDS
 from testbed.model import CAPTURE_FILE, LinkSpec
 from testbed.model.line import serialisation_ms

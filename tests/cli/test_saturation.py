@@ -17,7 +17,7 @@ from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import OBSERVATION_FILE, Record, Trial
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from testbed.way.local import RunSetup
+from testbed.runner.local import RunSetup
 from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_services
 from tests.kinds.server_load.loads import served

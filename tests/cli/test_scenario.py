@@ -10,7 +10,7 @@ from firstflight.cli.scenario_choice import choose_scenarios, plan_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import SCENARIOS
 from testbed.experiment.config import Catalogue
-from testbed.way.prepare import read_library
+from testbed.runner.prepare import read_library
 
 FILES = read_library(SCENARIOS)
 CATALOGUE = Catalogue(frozenset(), frozenset(), frozenset(),

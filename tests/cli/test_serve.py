@@ -23,9 +23,9 @@ from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.base.places import ROOT
 from testbed.model import Replay, Substitution
 from testbed.root.cache import Root
+from testbed.runner import prepare
 from testbed.server.loopback import LoopbackSite
 from testbed.setup.clean import find_leftovers, remove
-from testbed.way import prepare
 from tests.hallway import make_services
 from tests.server.test_loopback import BODIES, IMG, WWW, build, curl
 
@@ -146,7 +146,7 @@ import sys
 from pathlib import Path
 from testbed.base import places
 from testbed.root.cache import ensure_named
-from testbed.way import prepare
+from testbed.runner import prepare
 from firstflight.cli import serve as cli_serve
 from firstflight.cli.serve import serve
 from firstflight.cli.exits import run_command

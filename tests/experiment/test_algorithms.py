@@ -11,7 +11,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import parse_override
 from testbed.model import Experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 
 MINIMAL = 'page = "wsj"\nclient = "graph"\n'

@@ -12,7 +12,7 @@ from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import SWEPT
 from testbed.experiment.options import Override, parse_override
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 
 MINIMAL = 'page = "wsj"\nclient = "graph"\n'

@@ -18,7 +18,7 @@ from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 
 COUNT = int(os.environ.get("FIRSTFLIGHT_MUTATIONS", "300"))

@@ -12,7 +12,7 @@ from testbed.experiment.recheck import check_experiment
 from testbed.model import Condition, Experiment, LinkSpec
 from testbed.model.knob import build
 from testbed.results.manifest import load_manifest
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 CATALOGUE = read_catalogue()
 COMMITTED = (*ROOT.glob("analysis/baselines/*/manifest.json"),

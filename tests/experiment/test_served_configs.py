@@ -7,7 +7,7 @@ from dataclasses import replace
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.kinds.server_load.spec import ServerLoad
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 MACHINES = (0.1, 1_000_000, 1_000_000)
 """Section 6.2: RTT about 100 us, a Gigabit Ethernet switch."""

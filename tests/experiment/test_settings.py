@@ -19,7 +19,7 @@ from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Condition, Experiment, TcpSpec
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from tests.experiment.test_config import MINIMAL, load, problems
 from tests.hallway import CATALOGUE
 

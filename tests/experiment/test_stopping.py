@@ -39,11 +39,11 @@ from testbed.model import (
 from testbed.results.manifest import Manifest, load_manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally
-from testbed.way.local import on_this_machine
-from testbed.way.run import run_experiment
+from testbed.runner.local import on_this_machine
+from testbed.runner.run import run_experiment
 from tests.fake_kernel import FakeKernel
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment, make_means, make_services
-from tests.way.test_run import Quiet
+from tests.runner.test_run import Quiet
 
 QUICK = str(CONFIGS / "quick.toml")
 

@@ -10,7 +10,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import Override
 from testbed.model import Condition, Experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 LOAD = 'page = "wikipedia"\nclient = "graph"\n'
 

@@ -24,7 +24,7 @@ from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.interface import Kernel
 from testbed.model import in_real_time
-from testbed.way.prepare import fitting_jobs, read_catalogue
+from testbed.runner.prepare import fitting_jobs, read_catalogue
 from tests.fake_kernel import FakeKernel
 
 

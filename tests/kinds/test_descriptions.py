@@ -16,7 +16,7 @@ from testbed.kinds import KINDS, commands_of, find_kind, read_trial
 from testbed.kinds.kind import Kind
 from testbed.model import DEFAULT_KIND, Condition, Experiment, Trial, kind_of
 from testbed.model.knob import build, declared
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 FOLDER = Path(testbed.kinds.__file__).parent
 LIGHT = ("archive", "client", "lab", "server", "wire")

@@ -43,13 +43,13 @@ def test_what_is_in_it(parts: Parts) -> None:
     assert made.path.parent == parts.cache / "bundles"
     for name in (
         *("guest.py", "testbed/client/chromium/pinned.js", "etc/fonts/fonts.conf"),
-        *("testbed/way/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
+        *("testbed/runner/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
         *(f"native/{name}" for name in bundles.NATIVE),
     ):
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
-    trial = Path(sources.PACKAGE, "way/trial.py").read_bytes()
-    assert (made.path / "testbed/way/trial.py").read_bytes() == trial
+    trial = Path(sources.PACKAGE, "runner/trial.py").read_bytes()
+    assert (made.path / "testbed/runner/trial.py").read_bytes() == trial
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/mechanisms/fast_open/proof.py").exists()
 
@@ -93,7 +93,7 @@ def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
     assert len(compiled) == len(list(made.path.rglob("*.py")))
     (trial,) = (path for path in compiled if path.name.startswith("trial."))
     content = trial.read_bytes()
-    assert marshal.loads(content[16:]).co_filename == "/ff/bundle/testbed/way/trial.py"  # noqa: S302
+    assert marshal.loads(content[16:]).co_filename == "/ff/bundle/testbed/runner/trial.py"  # noqa: S302
     # PEP 552: based on a hash that is never checked.
     assert content[4:8] == b"\x01\0\0\0"
     assert str(parts.cache).encode() not in content
@@ -107,7 +107,7 @@ def test_the_same_content_is_found_again(parts: Parts) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-@pytest.mark.parametrize("name", ["native/init", "testbed/way/trial.py", "SHA256SUMS"])
+@pytest.mark.parametrize("name", ["native/init", "testbed/runner/trial.py", "SHA256SUMS"])
 def test_a_damaged_file_heals_itself(
     parts: Parts, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_module_decides_the_name(
         target.write_bytes(source.read_bytes())
     monkeypatch.setattr(sources, "PACKAGE", package)
     assert parts.make() == first
-    with (package / "way" / "trial.py").open("a") as trial:
+    with (package / "runner" / "trial.py").open("a") as trial:
         trial.write("\n")
     assert parts.make().digest != first.digest
 

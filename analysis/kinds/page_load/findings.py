@@ -8,7 +8,7 @@ from itertools import pairwise
 from analysis.kinds.page_load.fragile import describe_fragile
 from analysis.kinds.page_load.queues import describe_queues
 from analysis.records.cells import spread_of
-from analysis.records.coverage import describe
+from analysis.records.replay_coverage import describe
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import count, number, signed
 

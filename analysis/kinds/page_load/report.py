@@ -12,7 +12,7 @@ from analysis.kinds.page_load.records import FIRST_PLT
 from analysis.kinds.page_load.visitor import describe_visitor
 from analysis.kinds.page_load.waterfall import Waterfalls, gather_waterfalls
 from analysis.records.cells import further_metrics
-from analysis.records.coverage import describe, list_not_exact
+from analysis.records.replay_coverage import describe, list_not_exact
 from analysis.records.results import Results
 from analysis.report.evidence import TrialLine
 from analysis.report.kind import Parts, ReportKind

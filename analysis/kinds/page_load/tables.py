@@ -8,8 +8,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from analysis.kinds.page_load.fragile import longest_ms, waits_ms
 from analysis.kinds.page_load.records import MILESTONES
 from analysis.records.cells import Cell, Spread, further_metrics
-from analysis.records.coverage import ReplayCoverage
 from analysis.records.metric import Metric
+from analysis.records.replay_coverage import ReplayCoverage
 from analysis.stats.estimates import Estimate, SampleStatistics
 from analysis.tables.kind import Columns, Row, TableKind
 from analysis.tables.rows import COUNTS, ENDS, median_of, shown_axes

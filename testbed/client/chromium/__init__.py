@@ -32,7 +32,6 @@ from testbed.client.chromium.flags import FIRST_PAGE, LAB_AUTHORITY, browser_arg
 from testbed.client.chromium.launch import PIPE, Browser, running
 from testbed.client.chromium.traffic import BrowserRequest
 from testbed.client.chromium.visit import Visit, VisitOrder, attach, read_version, visit
-from testbed.client.coverage import compare, list_due
 from testbed.client.interface import (
     SPKI_NAME,
     ClientPlace,
@@ -40,6 +39,7 @@ from testbed.client.interface import (
     LoadOrder,
     client_environment,
 )
+from testbed.client.page_coverage import compare, list_due
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, MODIFIED, VISIT_HARS, PageLoad, RequestTiming
 

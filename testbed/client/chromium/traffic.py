@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from testbed.client.chromium.devtools import Event
-from testbed.client.coverage import FIRST_ERROR_STATUS, without_fragment
+from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
 EVENTS = (
     "Network.requestWillBeSent",

@@ -1,6 +1,6 @@
 """Host kernel: the machine's own kernel in real time, one enclosure for each trial.
 
-The very same ``testbed.way.trial`` runs from the same bundle as in a guest, over the same paths,
+The very same ``testbed.runner.trial`` runs from the same bundle as in a guest, over the same paths,
 only that computing costs what it costs; so one trial runs at a time, on a machine that is idle.
 """
 
@@ -32,7 +32,7 @@ from testbed.model import TRIAL_FILE, Trial
 SETUP_S = 90.0
 """Real time for the lab, its calibration and the server, beyond the load's own limit."""
 PROBE_S = 60.0
-HOSTED = ("/usr/bin/python3", "-I", "-S", "/ff/bundle/testbed/way/host_entry.py")
+HOSTED = ("/usr/bin/python3", "-I", "-S", "/ff/bundle/testbed/runner/host_entry.py")
 BROWSER_VARIABLE = "FIRSTFLIGHT_BROWSER"
 _log = log.logger(__name__)
 
@@ -116,7 +116,7 @@ def open_host(version: str, bundle: Path, usr: Path) -> HostKernel:
 
 
 def probe_host(bundle: Path, usr: Path) -> dict[str, str]:
-    """Ask the kernel, from inside an enclosure, what it has: see ``testbed.way.host_entry.probe``.
+    """Ask the kernel, from inside an enclosure, what it has (``testbed.runner.host_entry.probe``).
 
     Raises:
         MissingError: a privilege or a tool is missing, or there can be no enclosure.

@@ -17,14 +17,14 @@ from testbed.capture.counters import difference, read_counters
 from testbed.capture.recorder import recorded
 from testbed.capture.tcpdump import capture, snap_bytes
 from testbed.client import CLIENTS
-from testbed.client.coverage import (
+from testbed.client.interface import EarlyClient, LoadError, LoadOrder
+from testbed.client.page_coverage import (
     check_protocols,
     compare,
     judge_coverage,
     measure_coverage,
     unreached,
 )
-from testbed.client.interface import EarlyClient, LoadError, LoadOrder
 from testbed.kinds.page_lab import CLIENT_USER, accompanied, open_lab_for, order_of, replayed
 from testbed.kinds.page_load.second_load import Loading, loaded_again, served_again
 from testbed.kinds.workspace import Site, link_numbers

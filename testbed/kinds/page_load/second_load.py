@@ -13,9 +13,9 @@ from threading import Thread
 
 from testbed.archive.reading import Archive
 from testbed.base.errors import TestbedError
-from testbed.client.coverage import judge_coverage
 from testbed.client.graph import Graph
 from testbed.client.interface import LoadOrder
+from testbed.client.page_coverage import judge_coverage
 from testbed.kinds.page_lab import CLIENT_USER, make_folders, server_options, start_argv
 from testbed.kinds.page_load.measurement import SecondLoad
 from testbed.kinds.workspace import Site

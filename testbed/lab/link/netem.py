@@ -49,7 +49,7 @@ from testbed.lab.link.protocol import (
 from testbed.lab.link.queue import CLASS, read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.link.statistics import count_marks
-from testbed.lab.link.tables import tabulate, tabulate_late
+from testbed.lab.link.tables import make_delay_table, make_late_table
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
@@ -153,14 +153,14 @@ def _wanted_netems(spec: LinkSpec, each: Direction, seed: int) -> Disciplines:
         rate_kbit, _to_ns(way.delay_ms), NETEM_LIMIT_PACKETS, overhead, way.loss_pct, **chances
     )
     if is_drawn(spec):
-        table = tabulate(way.distribution) if way.jitter_ms else b""
+        table = make_delay_table(way.distribution) if way.jitter_ms else b""
         delay = replace(delay, drawn=_seed_of(seed, each.name), table=table)
     wanted = {(each.delay_role, each.delay_device): delay}
     if way.reorder_pct:
         wanted[each.delay_role, f"{each.delay_device} {INSIDE}"] = replace(
             netem(0, 0, NETEM_LIMIT_PACKETS, 0, 0.0, jitter_ns=_to_ns(way.reorder_ms)),
             drawn=_seed_of(seed, f"{each.name} late"),
-            table=tabulate_late(way.reorder_pct),
+            table=make_late_table(way.reorder_pct),
         )
     return wanted
 

@@ -14,7 +14,7 @@ _SHARES = 10_000
 _TALLEST = 32767
 
 
-def tabulate(distribution: Distribution) -> bytes:
+def make_delay_table(distribution: Distribution) -> bytes:
     """The draws of ``distribution`` as netem takes them; the uniform one is its own."""
     if distribution == "uniform":
         return b""
@@ -23,7 +23,7 @@ def tabulate(distribution: Distribution) -> bytes:
     return struct.pack(f"={_TABLE}h", *draws)
 
 
-def tabulate_late(share_pct: float) -> bytes:
+def make_late_table(share_pct: float) -> bytes:
     """Draws of which ``share_pct`` are the whole jitter, the others nothing."""
     late = round(share_pct * _SHARES / 100)
     draws = [DISTRIBUTION_SCALE] * late + [0] * (_SHARES - late)

@@ -53,7 +53,7 @@ class Room:
         self.folder, self.bundle, self.page = folder, folder / "bundle", folder / "page"
         (self.bundle / "etc" / "fonts").mkdir(parents=True)
         self.page.mkdir()
-        self.program = self.bundle / "testbed" / "way" / "host_entry.py"
+        self.program = self.bundle / "testbed" / "runner" / "host_entry.py"
         self.program.parent.mkdir(parents=True)
         shutil.copy(Path(__file__).with_name("hosted.py"), self.program)
         self.kernel = HostKernel("1", self.bundle, usr, {"build": "b"})

@@ -19,8 +19,8 @@ from testbed.kinds.command.spec import LabCommand
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
 from testbed.root.cache import Root
+from testbed.runner.judge import conclude
 from testbed.setup.own import list_own
-from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
 from tests.kernel.run.test_host_trial import require_proven
 from tests.measured import executed_of, load_of

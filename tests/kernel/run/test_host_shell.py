@@ -24,7 +24,7 @@ import sys
 from dataclasses import replace
 from firstflight.cli.services import program_services
 from firstflight.cli.main import main
-from testbed.way import prepare
+from testbed.runner import prepare
 from testbed.kernel.run import host
 from testbed.base.places import cache
 from testbed.kernel.build.native import ensure_native

@@ -21,7 +21,7 @@ from testbed.kernel.run.host import HostKernel, open_host
 from testbed.model import Condition, LinkSpec, PageLoad, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
 from testbed.root.cache import Root
-from testbed.way.judge import conclude
+from testbed.runner.judge import conclude
 from tests.kernel.host_state import await_that, list_named, read_host_state
 from tests.patience import make_patient_bundle
 

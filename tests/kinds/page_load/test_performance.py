@@ -40,11 +40,11 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.runner.trial import perform
 from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, Handshakes, ServerOptions
 from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
-from testbed.way.trial import perform
 
 FOLDERS = ("page", "out", "bundle", "scratch")
 ROOT, OTHER = "https://www.page.test/", "http://img.page.test/a.png?v=1"

@@ -17,8 +17,8 @@ from testbed.kernel.run.host import HostKernel, open_host
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record, Trial
 from testbed.root.cache import Root
+from testbed.runner.judge import conclude
 from testbed.setup.bundle import make_bundle
-from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
 from tests.measured import result_of
 

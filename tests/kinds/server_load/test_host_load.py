@@ -23,8 +23,8 @@ from testbed.kernel.run.host import HostKernel, open_host
 from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
 from testbed.model import LinkSpec, Record, TcpSpec, Trial
 from testbed.root.cache import Root
+from testbed.runner.judge import conclude
 from testbed.server.mechanisms.program import build_program
-from testbed.way.judge import conclude
 from tests.measured import served_of
 from tests.patience import make_patient_bundle
 

@@ -13,7 +13,7 @@ from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import Discipline
 from testbed.lab.link.netem import NETEM, describe_drawn, directions, wanted_disciplines
 from testbed.lab.link.protocol import require_emulated
-from testbed.lab.link.tables import tabulate, tabulate_late
+from testbed.lab.link.tables import make_delay_table, make_late_table
 from testbed.lab.link.tap import Tap
 from testbed.lab.topology import open_topology
 from testbed.model import LinkSpec
@@ -61,11 +61,11 @@ def as_told_late(late: Discipline) -> str:
 
 
 def test_tables_have_the_shape_that_is_asked_for() -> None:
-    draws = struct.unpack("=10000h", tabulate_late(2.5))
+    draws = struct.unpack("=10000h", make_late_table(2.5))
     assert draws.count(8192) == 250 and set(draws) == {0, 8192}
-    assert tabulate("uniform") == b""
+    assert make_delay_table("uniform") == b""
     for kind, least, most in (("normal", -4, 4), ("pareto", -0.58, 4)):
-        table = struct.unpack("=4096h", tabulate(kind))  # type: ignore[arg-type]
+        table = struct.unpack("=4096h", make_delay_table(kind))  # type: ignore[arg-type]
         assert least * 8192 < table[0] and 3 * 8192 < table[-1] < most * 8192
         assert list(table) == sorted(table)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed.archive.reading import Archive
-from testbed.client.walk.discovery import build_graph
+from testbed.client.graph_process.discovery import build_graph
 
 Built = Callable[[str], Archive]
 KIB = 1024

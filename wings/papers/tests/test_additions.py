@@ -99,7 +99,7 @@ from analysis.report.document import write_reports
 from analysis.report.publications import rebuild
 from analysis.records.results import read_results
 from testbed.experiment.config import load_experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 asked = load_experiment(Path("configs/survey.toml"), read_catalogue())
 folder = Path(sys.argv[1])
 manifest = json.loads((folder / "manifest.json").read_text())

@@ -14,7 +14,7 @@ from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS, ROOT
 from testbed.experiment.config import load_experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from wings.papers.documents import README, TABLES
 
 TEXT = README.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Condition, Experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 
 RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}
 FITTED = {"amazon-fit2011", "nytimes-fit2011", "wikipedia-fit2011"}

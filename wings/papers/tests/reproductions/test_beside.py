@@ -12,7 +12,7 @@ from analysis.report.terminal import render_table
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
-from testbed.way.prepare import read_catalogue
+from testbed.runner.prepare import read_catalogue
 from tests.analysis.sample import broken, record
 from wings.papers.publications import rebuild_as
 from wings.papers.published.reference import read_reference

@@ -16,7 +16,7 @@ from testbed.results.folder import ResultsFolder, open_folder
 from testbed.results.manifest import KeepCaptures, Manifest, planned_trials
 from testbed.results.progress import Display
 from testbed.results.tally import Tally, tally
-from testbed.way.local import Perform
+from testbed.runner.local import Perform
 
 
 def run_experiment(

@@ -31,8 +31,8 @@ from testbed.model import (
 )
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_load_time
-from testbed.way.judge import conclude
-from testbed.way.performed import expected_knobs
+from testbed.runner.judge import conclude
+from testbed.runner.performed import expected_knobs
 from tests.capture.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit, write_frames
 from tests.measured import load_of
 

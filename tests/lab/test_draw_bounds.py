@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.lab.chance import (
+from testbed.lab.draw_bounds import (
     FALSE_ALARM,
     PACKETS,
     PROBE_IP_BYTES,

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.client.walk.discovery import build_graph, fraction
+from testbed.client.graph_process.discovery import build_graph, fraction
 
 ROOT = "http://a.test/"
 

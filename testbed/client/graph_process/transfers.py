@@ -6,16 +6,16 @@ import selectors
 import time
 from heapq import heappop, heappush
 
-from testbed.client.walk.connection import HttpConnection
-from testbed.client.walk.fetch import Fetch
-from testbed.client.walk.resolver import Resolver
-from testbed.client.walk.response import ProtocolError
+from testbed.client.graph_process.connection import HttpConnection
+from testbed.client.graph_process.fetch import Fetch
+from testbed.client.graph_process.resolver import Resolver
+from testbed.client.graph_process.response import ProtocolError
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from testbed.client.walk.tls import Trust
+    from testbed.client.graph_process.tls import Trust
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 

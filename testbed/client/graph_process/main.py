@@ -18,15 +18,15 @@ ROOT = os.path.realpath(__file__).rpartition("/testbed/")[0]
 
 def main(order_path: str, result_path: str) -> None:
     """Load the page that ``order_path`` describes and write the file ``result_path``."""
-    from testbed.client.walk.discovery import build_graph
-    from testbed.client.walk.loader import Loader
+    from testbed.client.graph_process.discovery import build_graph
+    from testbed.client.graph_process.loader import Loader
 
     with open(order_path, encoding="utf-8") as file:  # noqa: PTH123 - no pathlib
         order = json.loads(file.readline())
         roots = build_graph(order["entries"], order["think_time"])
         trust = None
         if order["authority"] is not None:
-            from testbed.client.walk.tls import Trust
+            from testbed.client.graph_process.tls import Trust
 
             trust = Trust(order, os.environ.get("SSLKEYLOGFILE"))
         loader = Loader(order["fast_open"], order["timeout_s"], trust)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.records import coverage
-from analysis.records.coverage import (
+from analysis.records.replay_coverage import (
     ReplayCoverage,
     count_record,
     coverage_of,
@@ -138,7 +137,7 @@ def test_the_list_has_misses_first_and_each_request_once(good: Record) -> None:
 
 
 def test_the_list_is_capped_and_counted(good: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "MAX_LISTED", 4)
+    monkeypatch.setattr("analysis.records.replay_coverage.MAX_LISTED", 4)
     listed, more = list_not_exact([answered_inexactly(good, 9)])
     assert (len(listed), more) == (4, 5)
 

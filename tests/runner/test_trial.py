@@ -6,7 +6,7 @@ import pytest
 
 from testbed.base.errors import LabError, MissingError
 from testbed.client.interface import LoadError, LoadTimeoutError
-from testbed.way.trial import _outcome
+from testbed.runner.trial import _outcome
 
 
 @pytest.mark.parametrize(

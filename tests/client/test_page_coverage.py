@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.client.coverage import (
+from testbed.client.page_coverage import (
     check_protocols,
     compare,
     judge_coverage,

@@ -39,14 +39,14 @@ from testbed.results.environment import Environment, read_environment
 from testbed.results.folder import TRACES_FOLDER
 from testbed.root.cache import Root, ensure_named
 from testbed.root.spec import guest_root_names
+from testbed.runner import judge
+from testbed.runner.local import RunSetup
 from testbed.server.listeners import list_plain
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, digest_own, find_programs, list_own
 from testbed.traces.catalogue import read_all
-from testbed.way import judge
-from testbed.way.local import RunSetup
 
 _log = log.logger(__name__)
 

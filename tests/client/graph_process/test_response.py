@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.client.walk.response import HttpResponse, ProtocolError
+from testbed.client.graph_process.response import HttpResponse, ProtocolError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PLAIN = HEAD + b"Content-Length: 11\r\n\r\nhello world"

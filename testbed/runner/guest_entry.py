@@ -18,8 +18,8 @@ def main() -> None:
     sys.path.insert(0, str(bundle))
     from testbed.kinds.workspace import Site
     from testbed.model import parse_opening
-    from testbed.way.trial import import_common, prepared
-    from testbed.way.trial import main as perform
+    from testbed.runner.trial import import_common, prepared
+    from testbed.runner.trial import main as perform
 
     import_common()
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs

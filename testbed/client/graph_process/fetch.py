@@ -6,8 +6,8 @@ TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
     from typing import Any
 
-    from testbed.client.walk.discovery import Node
-    from testbed.client.walk.response import HttpResponse
+    from testbed.client.graph_process.discovery import Node
+    from testbed.client.graph_process.response import HttpResponse
 
 # Bytes of a request header in all: the median of what Chrome sent to the recorded pages in 2013.
 REQUEST_BYTES = 490

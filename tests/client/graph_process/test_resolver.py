@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from testbed.client.walk.resolver import (
+from testbed.client.graph_process.resolver import (
     LookupFailedError,
     parse_answer,
     parse_hosts,

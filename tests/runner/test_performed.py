@@ -17,8 +17,8 @@ from testbed.lab.link.netem import describe_drawn
 from testbed.lab.link.protocol import WAYS
 from testbed.model import LabReading, LinkChange, LinkSpec
 from testbed.model.impairments import phases
-from testbed.way.performed import check_knobs, check_performed, check_steps
-from tests.way.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
+from testbed.runner.performed import check_knobs, check_performed, check_steps
+from tests.runner.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
 
 SEEN = LoadObservation(lab=LAB, load=LOAD, trial=json.loads(json.dumps(asdict(TRIAL))),
                        archive={"name": "p", "digest": "d"})  # fmt: skip

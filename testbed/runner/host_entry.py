@@ -37,7 +37,7 @@ def main() -> None:
         print(json.dumps(probe()))
         return
     from testbed.kinds.workspace import Site
-    from testbed.way.trial import main as perform
+    from testbed.runner.trial import main as perform
 
     scratch = Path("/tmp/trial")  # noqa: S108  the enclosure's /tmp is its own tmpfs
     scratch.mkdir()

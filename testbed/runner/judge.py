@@ -19,7 +19,7 @@ from testbed.kinds import KINDS
 from testbed.kinds.judgement import Judgement
 from testbed.model import Outcome, Record, Trial
 from testbed.model.observation import Observation
-from testbed.way.performed import check_performed
+from testbed.runner.performed import check_performed
 
 ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """Files of a trial's folder that its record has digests of, beside other captures and visits."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from heapq import heappop, heappush
 
-from testbed.client.walk.fetch import Fetch
-from testbed.client.walk.transfers import Transfers
+from testbed.client.graph_process.fetch import Fetch
+from testbed.client.graph_process.transfers import Transfers
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from testbed.client.walk.discovery import Node
-    from testbed.client.walk.tls import Trust
+    from testbed.client.graph_process.discovery import Node
+    from testbed.client.graph_process.tls import Trust
 
 
 class Loader:

@@ -10,12 +10,12 @@ import os
 import socket
 
 from testbed.base.addresses import family_of
-from testbed.client.walk.response import HttpResponse
+from testbed.client.graph_process.response import HttpResponse
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
-    from testbed.client.walk.fetch import Fetch
-    from testbed.client.walk.tls import Tls
+    from testbed.client.graph_process.fetch import Fetch
+    from testbed.client.graph_process.tls import Tls
 
 TCP_FASTOPEN_CONNECT = 30  # linux/tcp.h; Python's socket module has no name for it
 RECEIVE_BYTES = 65536

@@ -1,6 +1,6 @@
 """Trial, performed where its kernel runs: by what performs its kind, down to an observation.
 
-Standard library only: this is what a guest executes.  ``testbed.way.judge`` turns what it leaves
+Standard library only: this is what a guest executes.  ``testbed.runner.judge`` turns what it leaves
 behind (``observation.json`` and the capture) into a Record on the host.
 """
 

@@ -19,7 +19,7 @@ from testbed.results.folder import ResultsFolder, fresh_folder
 from testbed.results.manifest import Stored
 from testbed.results.progress import Display, Quiet
 from testbed.results.store import TrialStore
-from testbed.way.local import Perform
+from testbed.runner.local import Perform
 
 _log = log.logger(__name__)
 VERIFY_PCT = 2.0

@@ -19,8 +19,8 @@ from testbed.model import Experiment, Outcome, PageLoad, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally, tally
-from testbed.way.local import on_this_machine
-from testbed.way.run import run_experiment
+from testbed.runner.local import on_this_machine
+from testbed.runner.run import run_experiment
 from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_means
 from tests.measured import load_of

@@ -32,10 +32,10 @@ from testbed.results.progress import Display, open_display
 from testbed.results.records import read_records
 from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
+from testbed.runner.local import RunSetup, on_this_machine
+from testbed.runner.run import run_experiment
+from testbed.runner.stored import VERIFY_PCT, FromStore
 from testbed.traces.catalogue import is_own
-from testbed.way.local import RunSetup, on_this_machine
-from testbed.way.run import run_experiment
-from testbed.way.stored import VERIFY_PCT, FromStore
 
 _log = log.logger(__name__)
 

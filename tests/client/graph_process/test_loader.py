@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from testbed.client.walk.discovery import build_graph
-from testbed.client.walk.loader import Loader
+from testbed.client.graph_process.discovery import build_graph
+from testbed.client.graph_process.loader import Loader
 
 Speak = Callable[[socket.socket, int], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -168,7 +168,7 @@ def test_nobody_listens() -> None:
 
 def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    monkeypatch.setattr("testbed.client.walk.resolver.ETC_RESOLV_CONF", missing)
+    monkeypatch.setattr("testbed.client.graph_process.resolver.ETC_RESOLV_CONF", missing)
     entries = page(1)
     entries[0]["host"] = "no-such-host.test"
     loader = load(entries)

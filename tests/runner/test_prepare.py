@@ -10,7 +10,7 @@ import pytest
 from testbed.base import proc, sources
 from testbed.base.places import ROOT
 from testbed.base.sources import PACKAGE, digest_sources, imported_sources
-from testbed.way.prepare import judging_modules
+from testbed.runner.prepare import judging_modules
 
 
 def judging_code() -> set[str]:
@@ -22,7 +22,7 @@ def test_judging_is_the_code_that_python_loads_for_it() -> None:
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "import testbed.way.judge\n"
+        "import testbed.runner.judge\n"
         "from testbed.kinds import KINDS\n"
         "for kind in KINDS.values(): __import__(kind.judgement)\n"
         "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
@@ -35,7 +35,7 @@ def test_judging_is_the_code_that_python_loads_for_it() -> None:
 def test_no_module_that_judges_imports_another_in_a_function() -> None:
     """Such a module would decide outcomes, and not count."""
     rooms = ("kinds", "wire", "model")
-    here = [name for name in judging_code() if name.startswith((*rooms, "way/judge"))]
+    here = [name for name in judging_code() if name.startswith((*rooms, "runner/judge"))]
     lazy = [
         f"{name}: {line.strip()}"
         for name in here
@@ -47,9 +47,9 @@ def test_no_module_that_judges_imports_another_in_a_function() -> None:
 
 @pytest.mark.parametrize(
     ("module", "counts"),
-    [("proof/line.py", True), ("kinds/page_load/judgement.py", True), ("way/judge.py", True),
+    [("proof/line.py", True), ("kinds/page_load/judgement.py", True), ("runner/judge.py", True),
      ("kinds/command/prompt.py", False), ("kinds/page_load/performance.py", False),
-     ("way/launch.py", False)],
+     ("runner/launch.py", False)],
 )  # fmt: skip
 def test_a_change_of_code_changes_what_judges_or_not(
     module: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

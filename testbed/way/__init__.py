@@ -1,1 +1,0 @@
-"""The way of a run: plan, prepare, launch, run, perform where the kernel runs, judge."""
