@@ -21,6 +21,7 @@ from testbed.lab.link.protocol import LinkBackend
 from testbed.lab.real_time_calibration import ping
 from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import SERVER_ADDRESS, open_topology
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.model.line import serialisation_ms
 
@@ -53,7 +54,7 @@ class BulkTransfer:
 
 @contextmanager
 def _lab(spec: LinkSpec) -> Iterator[Lab]:
-    with open_lab(Condition("p", "c", spec), 1, TAG, HOST, backend()) as lab:
+    with open_lab(Condition("p", "c", spec), 1, TAG, HOST, backend(), mechanisms=ACTING) as lab:
         yield lab
 
 

@@ -12,6 +12,7 @@ from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.tcp import NOTHING, Sysctls
 from testbed.lab.topology import Topology
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Trial
 from testbed.model.traffic import Neighbour
 
@@ -64,12 +65,15 @@ def open_lab_of(
     if site.aligned:
         return open_lab(
             condition, origins, tag, seed=trial.seed, own=own, laid=site.topology,
-            neighbours=neighbours,
+            neighbours=neighbours, mechanisms=ACTING,
         )  # fmt: skip
     from testbed.lab.link.backend import choose_backend  # nothing that a guest imports
 
     backend, seed = choose_backend(), trial.seed
-    return open_lab(condition, origins, tag, HOST, backend, seed, own=own, neighbours=neighbours)
+    return open_lab(
+        condition, origins, tag, HOST, backend, seed, own=own, neighbours=neighbours,
+        mechanisms=ACTING,
+    )  # fmt: skip
 
 
 def link_numbers(lab: Lab) -> dict[str, float]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import cookies, neighbour_hosts, path_mtu
+from testbed.lab import cookies, neighbour_hosts
 from testbed.lab import tcp as knobs
+from testbed.lab.acting import Acting
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
@@ -56,13 +57,14 @@ __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 class Counts:
     """Packets so far: inside the link or dropped by it, by its own count, and taken by each end.
 
-    ``refused`` is by the routers before the line, where that has an MTU of its own.
+    ``acted`` are those that the mechanisms name, ``kept`` those that they let go no further.
     """
 
     inside: int
     link: LinkReport
     taken: dict[str, Taken]
-    refused: dict[str, path_mtu.Refused]
+    acted: dict[str, int]
+    kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Lab:
     condition: Linked
     link: Link
     state: State
+    mechanisms: Sequence[Acting]
     exactness: Exactness = VIRTUAL
     seed: int = 0
     steps: list[LinkChange] = field(default_factory=list)
@@ -176,9 +179,10 @@ class Lab:
         taken = {end: read_taken(topology.role(end)) for end, _ in topology.plan.senders}
         received, told, kept = taken["server"]
         taken["server"] = (received - withheld, told, kept)
-        narrow = self.condition.link.path_mtu_bytes is not None
-        refused = path_mtu.read_refused(topology) if narrow else {}
-        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken, refused)
+        counts = [each.count(topology, self.condition) for each in self.mechanisms]
+        acted = {name: number for numbers, _ in counts for name, number in numbers.items()}
+        inside = count_inside(read_all_devices(topology))
+        return Counts(inside, self.read_link(), taken, acted, sum(kept for _, kept in counts))
 
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
@@ -186,7 +190,8 @@ class Lab:
         asked = list_changes(condition.link, self.seed)[: len(self.steps)]
         now = {place: discipline for change in asked for place, discipline in change.items()}
         lines = {f"{role}: discipline of {device}" for role, device in now}
-        lines |= path_mtu.list_learned(state.table, condition.link)
+        for each in self.mechanisms:
+            lines |= each.learned(state.table, condition)
         problems = [
             *self.earlier,
             *seen.read(self.state.table, asked),
@@ -199,9 +204,9 @@ class Lab:
         ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
-        refused, told = path_mtu.compare_refused(before.refused, after.refused)
-        traffic |= refused
-        problems += judge_traffic(traffic, after.inside - before.inside + told, condition.link)
+        traffic |= {name: now - before.acted[name] for name, now in after.acted.items()}
+        inside = after.inside - after.kept - before.inside + before.kept
+        problems += judge_traffic(traffic, inside, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in before.taken:
@@ -253,6 +258,8 @@ def open_lab(
     own: Mapping[str, knobs.Sysctls] = knobs.NOTHING,
     laid: Topology | None = None,
     neighbours: tuple[Neighbour, ...] = (),
+    *,
+    mechanisms: Sequence[Acting],
 ) -> Iterator[Lab]:
     """Build, shape, set, measure and read back; the undo takes everything down again.
 
@@ -266,6 +273,7 @@ def open_lab(
         own: sysctls of one end only, by its role.
         laid: wires that are there already; they stay, but with neighbours.
         neighbours: who else shall use the link; their hosts are there then.
+        mechanisms: what acts beside the link, where the condition asks for it.
 
     Raises:
         MissingError: the kernel does not have what is asked.
@@ -288,7 +296,8 @@ def open_lab(
         else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
     ):
-        path_mtu.narrow(topology, spec)
+        for each in mechanisms:
+            each.act(topology, condition)
         for role, device in SENDERS:
             for name in wanted_offloads(spec):
                 switch_offload(topology.role(role), device, name, on=True)
@@ -325,9 +334,9 @@ def open_lab(
             neighbour_hosts.read_hosts(state),
             link.read_knobs(),
             judge_path(topology, link.read_report(), spec),
+            *(each.read(topology, state, condition) for each in mechanisms),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
-        values |= path_mtu.read_knobs(state.table, spec)
         if spec.ip != "4":
             values["link.ip"] = read_ip(state.table)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
@@ -335,12 +344,12 @@ def open_lab(
             *(error for _, problems in checks for error in problems),
             *judge_paths(
                 *(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned), topology.plan),
-                path_mtu.list_lines(spec),
+                {name: text for each in mechanisms for name, text in each.lines(condition).items()},
             ),
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )
         reading = LabReading(measurements, values, errors)
-        yield Lab(topology, reading, condition, link, state, exactness, seed)
+        yield Lab(topology, reading, condition, link, state, mechanisms, exactness, seed)
 
 
 def _read_state(topology: Topology, condition: Linked) -> State:

@@ -45,7 +45,7 @@ def judge_traffic(counted: dict[str, int], inside: int, spec: LinkSpec) -> Itera
     """A sentence for each packet count that an undisturbed link cannot have.
 
     Args:
-        counted: from ``compare_reports``.
+        counted: from ``compare_reports``, and of mechanisms.
         inside: packets that went into the link and did not come out of it meanwhile.
         spec: what was asked; what the full buffer drops is in order, and no loss but the asked.
     """
@@ -63,6 +63,5 @@ def judge_traffic(counted: dict[str, int], inside: int, spec: LinkSpec) -> Itera
         yield f"{unasked} packets were lost on the link, asked was no loss"
     known = counted[WAITING] + lost + sum(counted[f"{way}.dropped"] for way in WAYS)
     known -= sum(counted.get(f"{way}.duplicated", 0) for way in WAYS)
-    known += sum(counted.get(f"{way}.too_long", 0) for way in WAYS)
     if inside != known:
         yield f"of the packets that went into the link {inside} did not come out, it says {known}"

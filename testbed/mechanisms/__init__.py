@@ -1,1 +1,1 @@
-"""Mechanisms under test, each a folder with what proves it, and the list of all checks."""
+"""Mechanisms: each a folder with what acts and what proves it; lists of both."""

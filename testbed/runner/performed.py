@@ -28,6 +28,7 @@ from testbed.lab.offloads import wanted_offloads
 from testbed.lab.probe import expect_hops, expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
+from testbed.mechanisms.acting import ACTING
 from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.observation import Observation
@@ -229,9 +230,8 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
         yield "link.ip", asked.link.ip
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
-    if asked.link.path_mtu_bytes is not None:
-        yield "link.path_mtu_bytes", str(asked.link.path_mtu_bytes)
-        yield "link.path_mtu_discovery", asked.link.path_mtu_discovery
+    for mechanism in ACTING:
+        yield from mechanism.expect(asked)
     if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
         for host in HOSTS:
             yield from ((f"{host}.{name}", value) for name, value in PINNED.items())

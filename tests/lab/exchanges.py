@@ -13,6 +13,7 @@ from testbed.lab.exactness import Exactness
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.link.protocol import LinkBackend
 from testbed.lab.topology import SERVER_ADDRESS
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec, TcpSpec
 
 LINK = LinkSpec(rtt_ms=100.0, down_kbit=4000, up_kbit=1000, buffer_bytes=31_000)
@@ -28,7 +29,9 @@ QUIET_S = 0.6
 
 def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, Any]:
     """Everything that the suite asserts, of a link as LINK says and of one with loss."""
-    with open_lab(Condition("p", "c", LINK, TCP), 1, tag, exactness, backend, seed=1) as lab:
+    with open_lab(
+        Condition("p", "c", LINK, TCP), 1, tag, exactness, backend, seed=1, mechanisms=ACTING
+    ) as lab:
         observed = {"problems": list(lab.reading.problems), "knobs": lab.reading.knobs,
                     "rtt_ms": round_trip_ms(lab), "transfer_ms": transfer_ms(lab),
                     "fetch_ms": min(fetch_ms(lab, fast=False) for _ in range(3)),
@@ -44,7 +47,9 @@ def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, A
                 traffic = read_again().traffic
         observed["of_before"] = [traffic["up.delivered"], traffic["waiting"]]
     lossy = LinkSpec(LINK.rtt_ms, LINK.down_kbit, LINK.up_kbit, 131072, loss_pct=LOSS_PCT)
-    with open_lab(Condition("p", "c", lossy, TCP), 1, tag, exactness, backend, seed=1) as lab:
+    with open_lab(
+        Condition("p", "c", lossy, TCP), 1, tag, exactness, backend, seed=1, mechanisms=ACTING
+    ) as lab:
         observed["problems_with_loss"] = list(lab.reading.problems)
         for name, change in (("quiet", lab.link.draw_nothing), ("lossy", lab.link.draw_anew)):
             change()

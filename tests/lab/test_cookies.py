@@ -106,7 +106,7 @@ def primed(
         before = read_counters(topology.client)
         condition = Condition("p", "c", tcp=spec)
         link = NetemLink(topology, condition.link)  # which nobody shapes
-        lab = Lab(topology, LabReading((), {}), condition, link, read_state(topology), how)
+        lab = Lab(topology, LabReading((), {}), condition, link, read_state(topology), (), how)
         lab.prime_cookies(ORIGINS)
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 

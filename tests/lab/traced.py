@@ -12,6 +12,7 @@ from testbed.lab.exactness import Exactness
 from testbed.lab.laboratory import open_lab
 from testbed.lab.link import bundled, netem, tap
 from testbed.lab.link.protocol import LinkBackend
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec
 
 PACKETS = 300
@@ -32,7 +33,7 @@ def observe(
         rtt_ms=10.0, trace_down="x", framing_bytes=framing, buffer_bytes=1_000_000, up_kbit=10_000
     )
     with (
-        open_lab(Condition("p", "c", link), 1, tag, exactness, backend) as lab,
+        open_lab(Condition("p", "c", link), 1, tag, exactness, backend, mechanisms=ACTING) as lab,
         open_ends(lab.topology) as ends,
     ):
         for number in range(PACKETS):

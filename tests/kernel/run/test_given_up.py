@@ -18,6 +18,7 @@ KEPT, GIVEN_UP = 2, 4
 OPEN = """\
 import socket, time
 from testbed.lab.laboratory import open_lab
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.capture.tcpdump import capture
 from testbed.capture.counters import difference, read_counters
@@ -35,7 +36,8 @@ def fast_open(address):
         pass
     return client
 
-with open_lab(Condition("p", "c", LinkSpec(rtt_ms=100.0), TcpSpec(tfo=True)), 1) as lab:
+condition = Condition("p", "c", LinkSpec(rtt_ms=100.0), TcpSpec(tfo=True))
+with open_lab(condition, 1, mechanisms=ACTING) as lab:
     with lab.topology.server.entered():
         listener = socket.create_server(("10.10.0.1", 80), backlog=64)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 64)

@@ -14,13 +14,15 @@ from tests.kernel.guests import Guests
 CALIBRATE = """\
 from dataclasses import asdict
 from testbed.lab.laboratory import open_lab
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec
-with open_lab(Condition("p", "c", LinkSpec(**{link})), 1) as lab:
+with open_lab(Condition("p", "c", LinkSpec(**{link})), 1, mechanisms=ACTING) as lab:
     leave(lab=asdict(lab.reading))
 """
 FETCH = """\
 import socket, time
 from testbed.lab.laboratory import open_lab
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.archive.reading import Archive, Entry
 from testbed.server.listeners import lab_listeners
@@ -35,7 +37,7 @@ entry = Entry(
 )
 archive = Archive("a", "a", entry.url, (entry,), "")
 condition = Condition("p", "c", LinkSpec(**{link}), TcpSpec(tfo={tfo}))
-with open_lab(condition, 1) as lab, serve(
+with open_lab(condition, 1, mechanisms=ACTING) as lab, serve(
     lab.topology.server, archive, lab_listeners(archive, {{"a": ("10.10.0.1",)}}, "as-recorded"),
     Path("/tmp/nginx"), ServerOptions(think={think}),
 ):

@@ -25,6 +25,7 @@ from testbed.lab.alignment import AGE_NS, Moments
 from testbed.lab.exactness import HOST
 from testbed.lab.link import backend
 from testbed.lab.tcp import NOTHING
+from testbed.mechanisms.acting import ACTING
 from testbed.model import (
     RESOLUTION_MS,
     SERVER_LOG_FILE,
@@ -125,10 +126,12 @@ class Stage:
         own: object = NOTHING,
         laid: object = None,
         neighbours: object = (),
+        mechanisms: object = (),
     ) -> Iterator[Any]:
         """A lab without anything in it."""
         assert neighbours == ()
         assert own == NOTHING
+        assert mechanisms == ACTING
         self.laid = laid
         self.labs.append(asked)
         end = SimpleNamespace(name="client", prefix=("in", "client"))

@@ -18,6 +18,7 @@ from testbed.lab.link.protocol import Traffic
 from testbed.lab.link.scratch import find_unloaded
 from testbed.lab.link.tap import Tap, link_argv, parse_claims, parse_report
 from testbed.lab.topology import open_topology
+from testbed.mechanisms.acting import ACTING
 from testbed.model import Condition, LinkSpec
 from tests.lab.test_topology import devices, namespaces
 from tests.patience import PATIENT
@@ -130,7 +131,7 @@ def test_the_choice(link_program: Path, tmp_path: Path, has_netem: bool) -> None
 def test_nothing_is_left(tag: str, link_program: Path) -> None:
     before = devices()
     condition = Condition("p", "c", LinkSpec(rtt_ms=1.0, up_kbit=4000, buffer_bytes=15_000))
-    with open_lab(condition, 1, tag, PATIENT, Tap(link_program)) as lab:
+    with open_lab(condition, 1, tag, PATIENT, Tap(link_program), mechanisms=ACTING) as lab:
         assert lab.reading.problems == ()
         assert lab.reading.knobs["link.backend"] == "tap"
         assert len(processes(link_program)) == 1
@@ -140,7 +141,7 @@ def test_nothing_is_left(tag: str, link_program: Path) -> None:
 @pytest.mark.root
 def test_the_lab_is_read_again_after_a_load(tag: str, link_program: Path) -> None:
     condition = Condition("p", "c", LinkSpec(rtt_ms=1.0, up_kbit=4000, buffer_bytes=15_000))
-    with open_lab(condition, 1, tag, PATIENT, Tap(link_program)) as lab:
+    with open_lab(condition, 1, tag, PATIENT, Tap(link_program), mechanisms=ACTING) as lab:
         with lab.watched() as read_again:
             found = read_again()
         assert found.problems == ()
@@ -162,7 +163,9 @@ def test_two_labs_at_once(tag: str, link_program: Path) -> None:
     condition = Condition("p", "c", LinkSpec(rtt_ms=1.0, up_kbit=4000, buffer_bytes=15_000))
     with ExitStack() as stack:
         labs = [
-            stack.enter_context(open_lab(condition, 1, f"{tag}{i}", PATIENT, Tap(link_program)))
+            stack.enter_context(
+                open_lab(condition, 1, f"{tag}{i}", PATIENT, Tap(link_program), mechanisms=ACTING)
+            )
             for i in range(2)
         ]
         assert [lab.reading.problems for lab in labs] == [(), ()]

@@ -1,0 +1,7 @@
+"""List of the mechanisms that act in a lab, in the order in which they do."""
+
+from __future__ import annotations
+
+from testbed.mechanisms.path_mtu.lab import PATH_MTU
+
+ACTING = (PATH_MTU,)
