@@ -19,7 +19,6 @@ from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
-from testbed.lab.offloads import switch_offload, wanted_offloads
 from testbed.lab.path import (
     Taken,
     count_copies,
@@ -39,7 +38,7 @@ from testbed.lab.readback import (
     read_ip,
     read_state,
 )
-from testbed.lab.topology import SENDERS, Topology, open_topology
+from testbed.lab.topology import Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, LinkChange, Linked
@@ -298,9 +297,6 @@ def open_lab(
     ):
         for each in mechanisms:
             each.act(topology, condition)
-        for role, device in SENDERS:
-            for name in wanted_offloads(spec):
-                switch_offload(topology.role(role), device, name, on=True)
         pinned = knobs.set_knobs(topology, tcp, own)
         neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
@@ -333,7 +329,7 @@ def open_lab(
             knobs.read_knobs(state, tcp, connection, own),
             neighbour_hosts.read_hosts(state),
             link.read_knobs(),
-            judge_path(topology, link.read_report(), spec),
+            judge_path(topology, link.read_report()),
             *(each.read(topology, state, condition) for each in mechanisms),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}

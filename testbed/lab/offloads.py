@@ -1,7 +1,6 @@
 """Segmentation and merging by the network stack, off unless asked for (ethtool(8)).
 
-With TSO a veth hands over up to 64 KB uncut, and no buffer or rate would hold for that; with GSO
-the stack cuts before the device, so that a packet is what the wire has.
+With TSO a veth hands over up to 64 KB uncut, and no buffer or rate would hold for that.
 Source: include/uapi/linux/ethtool.h, SIOCETHTOOL.
 """
 
@@ -13,7 +12,6 @@ import socket
 import struct
 
 from testbed.base.namespace import Namespace
-from testbed.model import LinkSpec
 
 SIOCETHTOOL = 0x8946
 # Name: the commands that get and set it.
@@ -26,11 +24,6 @@ def read_offloads(namespace: Namespace, device: str) -> tuple[str, ...]:
     """Which of ``OFFLOADS`` are on."""
     with namespace.entered():
         return tuple(name for name, (get, _) in OFFLOADS.items() if _ask(device, get, 0))
-
-
-def wanted_offloads(spec: LinkSpec) -> tuple[str, ...]:
-    """Which of ``OFFLOADS`` the devices of client and server are asked to have."""
-    return tuple(name for name in ("gso", "gro") if getattr(spec, name))
 
 
 def clear_offloads(namespace: Namespace, device: str) -> None:

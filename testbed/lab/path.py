@@ -10,9 +10,7 @@ from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
 from testbed.lab.link.protocol import LinkReport
-from testbed.lab.offloads import read_offloads, wanted_offloads
-from testbed.lab.topology import IPV6_SYSCTLS, MIDDLE, ROW, SENDERS, Plan, Topology
-from testbed.model import LinkSpec
+from testbed.lab.topology import IPV6_SYSCTLS, MIDDLE, ROW, Plan, Topology
 
 LOOPBACK = "lo"
 
@@ -172,22 +170,8 @@ def count_copies(report: LinkReport) -> dict[str, int]:
     return {"near": report.down.duplicated, "far": report.up.duplicated}
 
 
-def judge_path(
-    topology: Topology, report: LinkReport, spec: LinkSpec
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Offloads of senders, packets that have gone around the link, and what is wrong of both."""
-    values: dict[str, str] = {}
-    errors: list[str] = []
-    for role, device in topology.plan.senders:
-        on = read_offloads(topology.role(role), device)
-        values[f"{role}.offloads"] = " ".join(on) or "none"
-        wanted = wanted_offloads(spec) if (role, device) in SENDERS else ()
-        if on != wanted:
-            asked = " ".join(wanted) or "none"
-            errors.append(f"{role}: offloads of {device} are {values[f'{role}.offloads']}, "
-                          f"asked was {asked}")  # fmt: skip
+def judge_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Packets that have gone around the link, and a sentence if there are any."""
     strays = read_strays(topology, count_copies(report))
-    values["stray_packets"] = str(strays)
-    if strays:
-        errors.append(f"{strays} packets went around the link")
-    return values, tuple(errors)
+    errors = (f"{strays} packets went around the link",) if strays else ()
+    return {"stray_packets": str(strays)}, errors

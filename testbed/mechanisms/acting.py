@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testbed.mechanisms.offload.lab import OFFLOAD
 from testbed.mechanisms.path_mtu.lab import PATH_MTU
 
-ACTING = (PATH_MTU,)
+ACTING = (PATH_MTU, OFFLOAD)

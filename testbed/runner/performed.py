@@ -24,7 +24,6 @@ from testbed.lab.link.netem import describe_drawn, describe_room
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.link.words import differ
 from testbed.lab.neighbour_hosts import HOSTS
-from testbed.lab.offloads import wanted_offloads
 from testbed.lab.probe import expect_hops, expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
@@ -221,7 +220,6 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
             yield f"{role}.{name}", " ".join(value.split())
         yield f"{role}.{SYSCTL}", tcp.algorithm_of(role)
         yield f"{role}.sysctls", None
-        yield f"{role}.offloads", " ".join(wanted_offloads(asked.link)) or "none"
         if of_end(tcp.route, role):
             yield f"{role}.route", None
     yield "server.initcwnd_segments", str(tcp.initcwnd_segments)

@@ -166,22 +166,22 @@ def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
         assert record.artefacts[CAPTURE_FILE] == plain.artefacts[CAPTURE_FILE]
 
 
-LABORATORY, OFFLOADS = "lab/laboratory.py", "lab/offloads.py"
+ACTS, DEVICES = "mechanisms/offload/lab.py", "lab/offloads.py"
 
 
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [
-        (LABORATORY, "for name in wanted_offloads(spec):", "for name in ():",
+        (ACTS, "for name in _wanted(condition):", "for name in ():",
          "client: offloads of c0 are none, asked was gso gro"),
-        (LABORATORY, "        for role, device in SENDERS:\n            for",
+        (ACTS, "        for role, device in SENDERS:\n            for",
          "        for role, device in SENDERS[:1]:\n            for",
          "server: offloads of s0 are none, asked was gso gro"),
-        (LABORATORY, "device, name, on=True)", "device, 'gro', on=True)",
+        (ACTS, "device, name, on=True)", "device, 'gro', on=True)",
          "client: offloads of c0 are gro, asked was gso gro"),
-        (OFFLOADS, 'for name in ("gso", "gro") if', 'for name in ("gro",) if',
+        (ACTS, 'for name in ("gso", "gro") if', 'for name in ("gro",) if',
          "client.offloads was read back as 'gro', asked was 'gso gro'"),
-        (LABORATORY, "device, name, on=True)",
+        (ACTS, "device, name, on=True)",
          "device, name, on=True); switch_offload(topology.role(role), device, 'tso', on=True)",
          "client: offloads of c0 are tso gso gro, asked was gso gro"),
     ],
@@ -196,8 +196,8 @@ def test_a_planted_offload_prints_no_number(
 def test_segments_that_a_device_did_not_cut_are_found(house: House, plant: Plant) -> None:
     """Whatever was read back, the captures show what came to the wire uncut."""
     on = "switch_offload(topology.role(role), device, 'tso', on=True)"
-    plant(LABORATORY, "device, name, on=True)", f"device, name, on=True); {on}")
+    plant(ACTS, "device, name, on=True)", f"device, name, on=True); {on}")
     told = 'tuple(name for name, (get, _) in OFFLOADS.items() if name != "tso" and'
-    plant(OFFLOADS, "tuple(name for name, (get, _) in OFFLOADS.items() if", told)
+    plant(DEVICES, "tuple(name for name, (get, _) in OFFLOADS.items() if", told)
     ran = run(house, gso=True)
     assert one(ran).outcome in ("lab_mismatch", "unproven"), one(ran).reason
