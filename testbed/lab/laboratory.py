@@ -35,7 +35,6 @@ from testbed.lab.readback import (
     changed,
     judge_disciplines,
     judge_paths,
-    read_ip,
     read_state,
 )
 from testbed.lab.topology import Topology, open_topology
@@ -333,8 +332,6 @@ def open_lab(
             *(each.read(topology, state, condition) for each in mechanisms),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
-        if spec.ip != "4":
-            values["link.ip"] = read_ip(state.table)
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),

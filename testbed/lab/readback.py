@@ -160,16 +160,6 @@ def _routes_of(role: str, metrics: str | None, plan: Plan) -> Iterator[tuple[str
         yield f"route {where}", f"{text} {metrics}" if metrics else text
 
 
-def read_ip(table: Mapping[str, str]) -> str:
-    """Return which ``link.ip`` the ends have, by their default routes in the ``table``."""
-    client, server = (
-        " ".join(ip for ip, where in (("4", "default"), ("6", "::/0"))
-                 if f"{role}: route {where}" in table) for role in ENDS
-    )  # fmt: skip
-    known = {("4", "4"): "4", ("6", "6"): "6", ("4 6", "4 6"): "dual", ("4 6", "4"): "dual-broken"}
-    return known.get((client, server), f"client {client or 'none'}, server {server or 'none'}")
-
-
 def judge_disciplines(disciplines: Disciplines, wanted: Disciplines) -> Iterator[str]:
     """A sentence for each discipline that is not as ``wanted``, or that nobody asked for."""
     for place, expected in wanted.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from testbed.mechanisms.ip.lab import IP
 from testbed.mechanisms.offload.lab import OFFLOAD
 from testbed.mechanisms.path_mtu.lab import PATH_MTU
 
-ACTING = (PATH_MTU, OFFLOAD)
+ACTING = (PATH_MTU, OFFLOAD, IP)

@@ -224,8 +224,6 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
             yield f"{role}.route", None
     yield "server.initcwnd_segments", str(tcp.initcwnd_segments)
     yield "link.backend", None
-    if asked.link.ip != "4":
-        yield "link.ip", asked.link.ip
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
     for mechanism in ACTING:

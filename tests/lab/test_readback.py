@@ -8,10 +8,11 @@ from typing import get_args
 import pytest
 
 from testbed.base import proc
-from testbed.lab.readback import State, changed, judge_disciplines, judge_paths, read_ip, read_state
+from testbed.lab.readback import State, changed, judge_disciplines, judge_paths, read_state
 from testbed.lab.tcp import route_metrics, set_knobs
 from testbed.lab.topology import ROLES, Topology, devices_of, open_topology
-from testbed.model import Ip, TcpSpec
+from testbed.mechanisms.ip.lab import IP
+from testbed.model import Condition, Ip, LinkSpec, TcpSpec
 
 SPEC = TcpSpec(congestion_control="reno", initcwnd_segments=4)
 
@@ -53,10 +54,11 @@ def test_a_table_against_itself() -> None:
 def test_a_lab_of_each_ip_is_read_back(tag: str, ip: Ip) -> None:
     with open_topology(tag, 1400, 2, ip=ip) as topology:
         set_knobs(topology, SPEC)
-        table = read_state(topology).table
+        state, condition = read_state(topology), Condition("p", "c", LinkSpec(ip=ip))
+        table = state.table
         metrics, plan = route_metrics(SPEC, "sysctl"), topology.plan
         assert list(judge_paths(table, 1400, metrics, plan)) == []
-        assert read_ip(table) == ip
+        assert IP.read(topology, state, condition) == (dict(IP.expect(condition)), ())
         if ip != "4":
             do(topology, "near", "-6 route add 2001:db8:99::/48 via 2001:db8:0:1::2")
             (said,) = judge_paths(read_state(topology).table, 1400, metrics, plan)
