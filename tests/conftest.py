@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment
 def root() -> Root:
     """The root that trials run, assembled now if need be."""
     return ensure_named(DEFAULT_ROOT, places.cache(), print)
+
+
+@pytest.fixture
+def tag() -> str:
+    """Begins the names of a lab of this test run."""
+    return f"fft{os.getpid()}-"
 
 
 @pytest.fixture

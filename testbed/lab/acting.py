@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from testbed.lab.readback import State
 from testbed.lab.topology import Topology
@@ -12,8 +13,16 @@ Reading = tuple[dict[str, str], tuple[str, ...]]
 """Settings as the kernel has them, and a sentence for each that is not as asked."""
 
 
+if TYPE_CHECKING:
+    from testbed.lab.laboratory import Lab
+
+
 class Acting:
     """What a mechanism does in a lab, where a condition asks for it; by itself nothing."""
+
+    def sysctls(self, condition: Linked) -> dict[str, str]:
+        """Sysctls that both ends shall have; the lab sets them and reads them back."""
+        return {}
 
     def act(self, topology: Topology, condition: Linked) -> None:
         """Do it, in a lab whose link is open.  The undo is that of the namespaces.
@@ -34,9 +43,20 @@ class Acting:
         """Name and value of all that ``read`` reads; ``None``: the kernel alone knows the value."""
         yield from ()
 
+    def prepare(self, lab: Lab, origins: int) -> None:
+        """Do what comes before a load, once a server answers at so many ``origins``.
+
+        Raises:
+            LabError: an origin did not answer.
+        """
+
     def learned(self, table: Mapping[str, str], condition: Linked) -> set[str]:
         """The lines of a ``State`` that may be others after a load."""
         return set()
+
+    def judge(self, state: State, condition: Linked) -> Iterator[str]:
+        """A sentence for what is not as asked after a load, beside what has changed."""
+        yield from ()
 
     def count(self, topology: Topology, condition: Linked) -> tuple[dict[str, int], int]:
         """Packets so far: by name, as ``LabReading.traffic`` has them, and those that it kept.

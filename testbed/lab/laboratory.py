@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import cookies, neighbour_hosts
+from testbed.lab import neighbour_hosts
 from testbed.lab import tcp as knobs
 from testbed.lab.acting import Acting
 from testbed.lab.calibration import calibrate, describe_passed
@@ -31,6 +31,7 @@ from testbed.lab.path import (
 )
 from testbed.lab.probe import probe, probe_hops
 from testbed.lab.readback import (
+    ENDS,
     State,
     changed,
     judge_disciplines,
@@ -89,20 +90,10 @@ class Lab:
         """How long to wait until the last packets of what has ended are through, in seconds."""
         return self.exactness.settle_s(self.condition.link.rtt_ms)
 
-    def prime_cookies(self, origins: int) -> None:
-        """Bring the client's Fast Open cookies into the state that the condition asks for.
-
-        ``cached``: a valid cookie for every origin.  ``cold``: a stale one (the server's key is
-        rotated after the priming).  ``not-required``, or no Fast Open: nothing to do.  The link
-        draws nothing meanwhile, and begins with the seed's draws for what follows.
-        """
-        tcp = self.condition.tcp
-        if tcp.tfo and tcp.cookies != "not-required":
-            self.link.draw_nothing()
-            cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
-            self.link.draw_anew()
-            if tcp.cookies == "cold":
-                knobs.rotate_key(self.topology)
+    def prepare(self, origins: int) -> None:
+        """Have the mechanisms do what comes before a load; a server answers at its ``origins``."""
+        for each in self.mechanisms:
+            each.prepare(self, origins)
 
     def drain(self) -> None:
         """Wait until nothing is on the link any more, for ``DRAIN_S`` at most."""
@@ -200,7 +191,8 @@ class Lab:
                 )
             ),
         ]
-        problems += knobs.judge_key(state, condition.tcp)
+        for each in self.mechanisms:
+            problems += each.judge(state, condition)
         traffic = compare_reports(before.link, after.link)
         traffic |= {name: now - before.acted[name] for name, now in after.acted.items()}
         inside = after.inside - after.kept - before.inside + before.kept
@@ -296,6 +288,8 @@ def open_lab(
     ):
         for each in mechanisms:
             each.act(topology, condition)
+        sysctls = {n: v for each in mechanisms for n, v in each.sysctls(condition).items()}
+        own = {role: sysctls | own.get(role, {}) for role in ENDS}
         pinned = knobs.set_knobs(topology, tcp, own)
         neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}

@@ -1,12 +1,11 @@
 """TCP knobs, set in the client's and the server's namespace and read back from the kernel.
 
-Sources: ip-sysctl (kernel documentation), RFC 7413 (Fast Open), RFC 6928 (initial window),
-ip-route(8) for ``initcwnd``, ``congctl`` and the other attributes of routes.
+Sources: ip-sysctl (kernel documentation), RFC 6928 (initial window), ip-route(8) for
+``initcwnd``, ``congctl`` and the other attributes of routes.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from types import MappingProxyType
@@ -19,7 +18,6 @@ from testbed.lab.readback import ENDS, State
 from testbed.lab.routes import describe_metrics, encode_metrics
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.sysctls import (
-    FASTOPEN_KEY,
     describe_sysctls,
     judge_sysctls,
     pin_sysctls,
@@ -28,10 +26,6 @@ from testbed.lab.sysctls import (
 from testbed.lab.topology import Topology
 from testbed.model import TcpSpec
 from testbed.model.settings import CONGCTL, of_end, sysctl_path
-
-# tcp_fastopen bits: 1 client, 2 server, 4 client without cookie, 0x200 server without cookie.
-FASTOPEN_WITH_COOKIES = 3
-FASTOPEN_COOKIE_NOT_REQUIRED = 519
 
 Sysctls = dict[str, str]
 NOTHING: Mapping[str, Sysctls] = MappingProxyType({})
@@ -44,26 +38,6 @@ PINNED = {
     # One lost SYN with data must not switch Fast Open off for the rest of the trial.
     "net.ipv4.tcp_fastopen_blackhole_timeout_sec": "0",
 }
-
-
-def fastopen_value(spec: TcpSpec) -> int:
-    """The ``net.ipv4.tcp_fastopen`` value for both ends."""
-    if not spec.tfo:
-        return 0
-    if spec.cookies == "not-required":
-        return FASTOPEN_COOKIE_NOT_REQUIRED
-    return FASTOPEN_WITH_COOKIES
-
-
-def fastopen_key(purpose: str) -> str:
-    """A fixed Fast Open key in the sysctl's format, a different one for each purpose."""
-    text = hashlib.sha256(f"fastopen key: {purpose}".encode()).hexdigest()[:32]
-    return "-".join(text[i : i + 8] for i in range(0, 32, 8))
-
-
-def wanted_sysctls(spec: TcpSpec) -> dict[str, str]:
-    """Every sysctl that is not at its default at both ends, but that of the congestion control."""
-    return {**PINNED, "net.ipv4.tcp_fastopen": str(fastopen_value(spec))}
 
 
 def asked_sysctls(spec: TcpSpec, role: str) -> dict[str, str]:
@@ -87,14 +61,13 @@ def set_knobs(topology: Topology, spec: TcpSpec, own: Mapping[str, Sysctls] = NO
     """
     try:
         for role in ENDS:
-            pin_sysctls(topology.role(role), wanted_sysctls(spec) | own.get(role, {}))
+            pin_sysctls(topology.role(role), PINNED | own.get(role, {}))
     except OSError as error:
         raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
     problems = [problem for role in ENDS for problem in _set_asked(role, topology, spec)]
     if problems:
         raise MissingError("; ".join(problems))
     pinned = congestion.choose(topology, spec.congestion_control)
-    topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("first")})
     for role in reversed(ENDS):
         metrics = encode_metrics(_metrics_of(spec, role, pinned))
         if metrics:
@@ -128,11 +101,6 @@ def route_metrics(spec: TcpSpec, pinned: Pinned) -> dict[str, str]:
     return {role: text for role, text in told.items() if text}
 
 
-def rotate_key(topology: Topology) -> None:
-    """Give the server another Fast Open key: every cookie that clients hold becomes stale."""
-    topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("rotated")})
-
-
 def read_knobs(
     state: State,
     spec: TcpSpec,
@@ -155,7 +123,7 @@ def read_knobs(
     errors: list[str] = []
     for role in ENDS:
         sysctls = state.sysctls[role]
-        wanted = wanted_sysctls(spec) | own.get(role, {}) | asked_sysctls(spec, role)
+        wanted = PINNED | own.get(role, {}) | asked_sysctls(spec, role)
         values |= {f"{role}.{name}": sysctls[name] for name in wanted if name in sysctls}
         values[f"{role}.sysctls"] = describe_sysctls(sysctls)
         errors += [f"{role}: {error}" for error in judge_sysctls(sysctls, wanted)]
@@ -192,10 +160,3 @@ def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str
         wanted = spec.algorithm_of(role)
         if algorithm != wanted:
             yield f"{role}: {congestion.SYSCTL} is {algorithm!r}, asked was {wanted!r}"
-
-
-def judge_key(state: State, spec: TcpSpec) -> Iterator[str]:
-    """A sentence if the server's Fast Open key is not that of primed cookies, or of stale ones."""
-    purpose = "rotated" if spec.tfo and spec.cookies == "cold" else "first"
-    if state.sysctls["server"].get(FASTOPEN_KEY) != fastopen_key(purpose):
-        yield f"server: {FASTOPEN_KEY} is not the {purpose} key"

@@ -26,7 +26,7 @@ from testbed.lab.link.words import differ
 from testbed.lab.neighbour_hosts import HOSTS
 from testbed.lab.probe import expect_hops, expect_probed
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import PINNED, asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import PINNED, asked_sysctls
 from testbed.mechanisms.acting import ACTING
 from testbed.model import FIFO, LabReading, LinkChange, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.impairments import is_drawn, phases, ways
@@ -215,8 +215,7 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     """Name and value of what a lab reads back; ``None``: what it is the kernel alone knows."""
     tcp = asked.tcp
     for role in ENDS:
-        given = asked_sysctls(tcp, role)
-        for name, value in (wanted_sysctls(tcp) | given).items():
+        for name, value in (PINNED | asked_sysctls(tcp, role)).items():
             yield f"{role}.{name}", " ".join(value.split())
         yield f"{role}.{SYSCTL}", tcp.algorithm_of(role)
         yield f"{role}.sysctls", None

@@ -147,9 +147,9 @@ def test_faults_in_what_was_read_back(loads: dict[str, Done], tmp_path: Path, fa
      pytest.param("dual", "kinds/page_lab.py", "{h: addresses_in(ip, origin_address(i)) for",
                   "{h: addresses_in(ip, origin_address(i))[:1] for", "unproven",
                   "hosts have no address of IPv6, and link.ip = dual", id="names without IPv6"),
-     pytest.param("dual, Fast Open", "lab/cookies.py", 'topology.plan.ip == "dual-broken"',
-                  'topology.plan.ip.startswith("dual")', "unproven", "SYNs carry no request",
-                  id="cookies for IPv4 alone"),
+     pytest.param("dual, Fast Open", "mechanisms/fast_open/lab.py",
+                  'topology.plan.ip == "dual-broken"', 'topology.plan.ip.startswith("dual")',
+                  "unproven", "SYNs carry no request", id="cookies for IPv4 alone"),
      pytest.param("6", "lab/ends.py", 'return 48 if ip == "6" else 28', "return 28", "lab_mismatch",
                   "theory 23.325 ms", id="probes longer than theory has them"),
      pytest.param(

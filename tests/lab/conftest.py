@@ -1,8 +1,7 @@
-"""What the lab's tests share: a name for this run's namespaces, and what the kernel can do."""
+"""What the lab's tests share: the link's program, and what the kernel can do."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from testbed.base import proc
 from tests.lab.wires import namespace
 from tests.native.load import copy_programs
-
-
-@pytest.fixture
-def tag() -> str:
-    """Begins the names of a lab of this test run."""
-    return f"fft{os.getpid()}-"
 
 
 @pytest.fixture(scope="session")

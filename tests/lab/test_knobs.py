@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 
 import pytest
@@ -14,44 +13,24 @@ from testbed.lab.congestion import AVAILABLE, read_connection
 from testbed.lab.readback import ENDS, judge_paths, read_state
 from testbed.lab.routes import describe_metrics, encode_metrics
 from testbed.lab.rtnetlink import attributes, number_of, text_of
-from testbed.lab.tcp import (
-    asked_names,
-    fastopen_key,
-    fastopen_value,
-    judge_key,
-    read_knobs,
-    rotate_key,
-    route_metrics,
-    set_knobs,
-    wanted_sysctls,
-)
+from testbed.lab.tcp import PINNED, Sysctls, asked_names, read_knobs, route_metrics, set_knobs
 from testbed.lab.topology import open_topology
-from testbed.model import Cookies, TcpSpec
+from testbed.mechanisms.fast_open.lab import FAST_OPEN, set_key
+from testbed.model import Condition, TcpSpec
 from tests.kernel.host_state import read_sysctls
 
 # Every kernel lets a namespace have this one, whatever its own default is.
 RENO = TcpSpec(congestion_control="reno")
 
 
-@pytest.mark.parametrize(
-    ("tfo", "cookies", "value"),
-    [(False, "cached", 0), (False, "not-required", 0), (False, "cold", 0), (True, "cached", 3),
-     (True, "cold", 3), (True, "not-required", 519)],
-)  # fmt: skip
-def test_fastopen_value(tfo: bool, cookies: Cookies, value: int) -> None:
-    assert fastopen_value(TcpSpec(tfo=tfo, cookies=cookies)) == value
+def fast_open(spec: TcpSpec) -> dict[str, Sysctls]:
+    """The sysctls of both ends for Fast Open."""
+    return dict.fromkeys(ENDS, FAST_OPEN.sysctls(Condition("p", "c", tcp=spec)))
 
 
-def test_fastopen_keys() -> None:
-    first, again, other = (fastopen_key(purpose) for purpose in ("first", "first", "rotated"))
-    assert first == again != other
-    for key in (first, other):
-        assert re.fullmatch(r"([0-9a-f]{8}-){3}[0-9a-f]{8}", key)
-
-
-def test_wanted_sysctls() -> None:
-    assert wanted_sysctls(TcpSpec(tfo=True, congestion_control="reno")) == {
-        "net.ipv4.tcp_fastopen": "3", "net.ipv4.tcp_rmem": "4096 131072 6291456",
+def test_pinned_sysctls() -> None:
+    assert PINNED == {
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
         "net.ipv4.tcp_wmem": "4096 16384 4194304", "net.ipv4.tcp_no_metrics_save": "1",
         "net.ipv4.tcp_fastopen_blackhole_timeout_sec": "0",
     }  # fmt: skip
@@ -64,16 +43,16 @@ def test_wanted_sysctls() -> None:
      replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1)],
 )  # fmt: skip
 def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
+    own = fast_open(spec)
     with open_topology(tag, 1500, 1) as topology:
-        pinned = set_knobs(topology, spec)
+        pinned = set_knobs(topology, spec, own)
         state = read_state(topology)
-    values, errors = read_knobs(state, spec)
+    values, errors = read_knobs(state, spec, own=own)
     assert errors == ()
     assert tuple(judge_paths(state.table, 1500, route_metrics(spec, pinned))) == ()
-    assert tuple(judge_key(state, spec)) == ()
     described = {f"{end}.sysctls": values[f"{end}.sysctls"] for end in ENDS}
     assert values == described | {
-        **{f"{end}.{n}": v for end in ENDS for n, v in wanted_sysctls(spec).items()},
+        **{f"{end}.{n}": v for end in ENDS for n, v in (PINNED | own[end]).items()},
         "client.net.ipv4.tcp_congestion_control": "reno",
         "server.net.ipv4.tcp_congestion_control": "reno",
         "server.initcwnd_segments": str(spec.initcwnd_segments),
@@ -164,11 +143,10 @@ def test_a_value_that_the_kernel_shows_otherwise_is_named(tag: str) -> None:
 def test_what_did_not_take_is_named(tag: str) -> None:
     asked = replace(RENO, tfo=True, initcwnd_segments=3)
     with open_topology(tag, 1500, 1) as topology:
-        pinned = set_knobs(topology, replace(asked, initcwnd_segments=10))
+        pinned = set_knobs(topology, replace(asked, initcwnd_segments=10), fast_open(asked))
         topology.client.write_sysctls({"net.ipv4.tcp_fastopen": "1", "net.ipv4.tcp_sack": "0"})
-        rotate_key(topology)
         state = read_state(topology)
-    values, errors = read_knobs(state, asked)
+    values, errors = read_knobs(state, asked, own=fast_open(asked))
     assert sorted(errors) == ["client: net.ipv4.tcp_fastopen is '1', asked was '3'",
                               "client: net.ipv4.tcp_sack is '0', asked was '1'"]  # fmt: skip
     assert values["client.net.ipv4.tcp_fastopen"] == "1"
@@ -177,9 +155,6 @@ def test_what_did_not_take_is_named(tag: str) -> None:
         "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
         "asked was 'via 10.0.2.1 dev s0 initcwnd 3'"
     ]
-    said = "server: net.ipv4.tcp_fastopen_key is not the first key"
-    assert list(judge_key(state, asked)) == [said]
-    assert list(judge_key(state, replace(asked, cookies="cold"))) == []
 
 
 @pytest.mark.root
@@ -202,21 +177,12 @@ def test_an_unknown_congestion_control(tag: str) -> None:
 
 
 @pytest.mark.root
-def test_the_key_is_rotated(tag: str) -> None:
-    name = "net.ipv4.tcp_fastopen_key"
-    with open_topology(tag, 1500, 1) as topology:
-        set_knobs(topology, replace(RENO, tfo=True))
-        assert topology.server.read_sysctl(name) == fastopen_key("first")
-        rotate_key(topology)
-        assert topology.server.read_sysctl(name) == fastopen_key("rotated")
-
-
-@pytest.mark.root
 def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
     before = read_sysctls("net")
     with open_topology(tag, 1500, 1) as topology:
-        set_knobs(topology, replace(RENO, tfo=True, cookies="not-required"))
-        rotate_key(topology)
+        spec = replace(RENO, tfo=True, cookies="not-required")
+        set_knobs(topology, spec, fast_open(spec))
+        set_key(topology, "rotated")
         during = read_sysctls("net")
     after = read_sysctls("net")
     assert len(before) > 100

@@ -63,7 +63,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
             return
         nginx = site.scratch / "nginx"
         with replayed(trial, site, archive, addresses, lab, nginx):
-            lab.prime_cookies(len(archive.hosts))
+            lab.prepare(len(archive.hosts))
             with lab.watched() as read_again:
                 _execute(trial, site, archive, lab, observation)
                 observation["lab"] = asdict(read_again())

@@ -74,7 +74,7 @@ def _measure(
             replayed(trial, site, archive, addresses, lab, nginx) as server,
             served_again(trial, site, archive, lab),
         ):
-            lab.prime_cookies(len(archive.hosts))
+            lab.prepare(len(archive.hosts))
             with lab.watched() as read_again:
                 load, counters, machine, met, second = _load(trial, site, archive, lab, server)
                 observation["lab"] = asdict(read_again())

@@ -136,7 +136,7 @@ def _prime_cookies(
     """Give the clients' kernel its Fast Open cookie, by a server that counts for nothing else."""
     if lab.condition.tcp.tfo:
         with serve("prime"):
-            lab.prime_cookies(1)
+            lab.prepare(1)
 
 
 def _generate(

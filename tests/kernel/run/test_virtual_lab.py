@@ -41,7 +41,7 @@ with open_lab(condition, 1, mechanisms=ACTING) as lab, serve(
     lab.topology.server, archive, lab_listeners(archive, {{"a": ("10.10.0.1",)}}, "as-recorded"),
     Path("/tmp/nginx"), ServerOptions(think={think}),
 ):
-    lab.prime_cookies(1)
+    lab.prepare(1)
     time.sleep(2)
     with lab.topology.client.entered():
         client = socket.socket()

@@ -139,7 +139,7 @@ class Stage:
         yield SimpleNamespace(
             topology=topology,
             reading=self.reading,
-            prime_cookies=lambda _origins: None,
+            prepare=lambda _origins: None,
             begin_traces=lambda _seed, _load_ns: None,
             watched=self.watched,
             changing=nullcontext,

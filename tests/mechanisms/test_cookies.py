@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,13 +13,14 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.capture.counters import difference, read_counters
-from testbed.lab import cookies, exactness
+from testbed.lab import exactness
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.laboratory import Lab
 from testbed.lab.link.netem import NetemLink
-from testbed.lab.readback import read_state
+from testbed.lab.readback import ENDS, read_state
 from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import Topology, open_topology, origin_address
+from testbed.mechanisms.fast_open.lab import FAST_OPEN, FASTOPEN, key_for, prime, set_key
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
 
 pytestmark = pytest.mark.root
@@ -32,6 +34,17 @@ RENO = TcpSpec(tfo=True, congestion_control="reno")
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exactness, "SETTLE_S", 0.0)
     monkeypatch.setattr(exactness, "LEAST_SETTLE_S", 0.0)
+
+
+def asked(spec: TcpSpec) -> Condition:
+    """A condition with such a TCP."""
+    return Condition("p", "c", tcp=spec)
+
+
+def set_fast_open(topology: Topology, spec: TcpSpec) -> None:
+    """Set what a lab sets for it."""
+    FAST_OPEN.act(topology, asked(spec))
+    set_knobs(topology, spec, dict.fromkeys(ENDS, FAST_OPEN.sysctls(asked(spec))))
 
 
 @contextmanager
@@ -102,12 +115,14 @@ def primed(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Counters of the priming, and of a visit to each origin after it, at the client."""
     with open_topology(tag, 1500, ORIGINS) as topology, answering(topology):
-        set_knobs(topology, spec)
+        set_fast_open(topology, spec)
         before = read_counters(topology.client)
-        condition = Condition("p", "c", tcp=spec)
+        condition = asked(spec)
         link = NetemLink(topology, condition.link)  # which nobody shapes
-        lab = Lab(topology, LabReading((), {}), condition, link, read_state(topology), (), how)
-        lab.prime_cookies(ORIGINS)
+        lab = Lab(
+            topology, LabReading((), {}), condition, link, read_state(topology), (FAST_OPEN,), how
+        )
+        lab.prepare(ORIGINS)
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 
 
@@ -137,12 +152,44 @@ def test_nothing_to_prime(tag: str, tfo: bool, kind: Cookies, active: int) -> No
 @pytest.mark.parametrize("at_once", [False, True])
 def test_an_origin_that_does_not_answer(tag: str, at_once: bool) -> None:
     with open_topology(tag, 1500, 1) as topology:
-        set_knobs(topology, RENO)
+        set_fast_open(topology, RENO)
         with pytest.raises(LabError, match=r"no Fast Open cookie from 10\.10\.0\.1: .*refused"):
-            cookies.prime(topology, 1, 0.0, at_once=at_once)
+            prime(topology, 1, 0.0, at_once=at_once)
 
 
 def test_at_once_all_origins_are_asked_before_one_answers(tag: str) -> None:
     with open_topology(tag, 1500, ORIGINS) as topology, answering_together(topology, ORIGINS):
-        set_knobs(topology, RENO)
-        cookies.prime(topology, ORIGINS, 0.0, at_once=True)
+        set_fast_open(topology, RENO)
+        prime(topology, ORIGINS, 0.0, at_once=True)
+
+
+@pytest.mark.parametrize(
+    ("tfo", "cookies", "value"),
+    [(False, "cached", 0), (False, "not-required", 0), (False, "cold", 0), (True, "cached", 3),
+     (True, "cold", 3), (True, "not-required", 519)],
+)  # fmt: skip
+def test_the_sysctl(tfo: bool, cookies: Cookies, value: int) -> None:
+    condition = asked(TcpSpec(tfo=tfo, cookies=cookies))
+    assert FAST_OPEN.sysctls(condition) == {FASTOPEN: str(value)}
+    assert dict(FAST_OPEN.expect(condition)) == {f"{end}.{FASTOPEN}": str(value) for end in ENDS}
+
+
+def test_keys() -> None:
+    first, again, other = (key_for(purpose) for purpose in ("first", "first", "rotated"))
+    assert first == again != other
+    for key in (first, other):
+        assert re.fullmatch(r"([0-9a-f]{8}-){3}[0-9a-f]{8}", key)
+
+
+def test_the_key_is_rotated_and_read_back(tag: str) -> None:
+    name = "net.ipv4.tcp_fastopen_key"
+    cold = asked(replace(RENO, cookies="cold"))
+    with open_topology(tag, 1500, 1) as topology:
+        set_fast_open(topology, RENO)
+        assert topology.server.read_sysctl(name) == key_for("first")
+        assert list(FAST_OPEN.judge(read_state(topology), asked(RENO))) == []
+        set_key(topology, "rotated")
+        assert topology.server.read_sysctl(name) == key_for("rotated")
+        state = read_state(topology)
+    assert list(FAST_OPEN.judge(state, asked(RENO))) == [f"server: {name} is not the first key"]
+    assert list(FAST_OPEN.judge(state, cold)) == []
