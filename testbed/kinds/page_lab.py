@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from testbed.archive.reading import Archive
-from testbed.capture.tcpdump import capture, snap_bytes
 from testbed.client import CLIENTS
 from testbed.client.interface import ClientPlace, EarlyClient, LoadOrder
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
@@ -30,12 +29,8 @@ from testbed.lab.alignment import (
     next_launch,
 )
 from testbed.lab.laboratory import Lab
-from testbed.lab.neighbour_hosts import HOSTS, NEIGHBOUR_DEVICE, REMOTE_DEVICE
-from testbed.lab.neighbours import KernelAccount, run_neighbours
 from testbed.lab.topology import RESOLVER_ADDRESS, addresses_in, lay_topology, origin_address
 from testbed.model import (
-    NEIGHBOUR_FILE,
-    REMOTE_FILE,
     SERVER_LOG_FILE,
     Condition,
     Ip,
@@ -169,31 +164,6 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
         think=_think_of(trial),
         program=PROGRAMS[condition.web_server],
     )
-
-
-@contextmanager
-def accompanied(
-    condition: Condition, lab: Lab, order: LoadOrder, scratch: Path
-) -> Iterator[KernelAccount]:
-    """Have the neighbours of ``condition`` send while the block loads the page, then end them.
-
-    Afterwards nothing of theirs is on the link, their account is whole and their captures, of the
-    neighbour and of its remote end, are in ``scratch``.
-    """
-    neighbours, topology = parse_traffic(condition.traffic), lab.topology
-    if not neighbours or order.load_ns is None:
-        yield KernelAccount()
-        return
-    watched = zip(
-        HOSTS, (NEIGHBOUR_DEVICE, REMOTE_DEVICE), (NEIGHBOUR_FILE, REMOTE_FILE), strict=True
-    )
-    with ExitStack() as undo:
-        for host, device, file in watched:
-            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition)
-            undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
-        yield undo.enter_context(
-            run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)
-        )
 
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:

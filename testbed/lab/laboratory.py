@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import neighbour_hosts
 from testbed.lab import tcp as knobs
 from testbed.lab.acting import Acting
 from testbed.lab.calibration import calibrate, describe_passed
@@ -19,6 +18,7 @@ from testbed.lab.link.changes import Begin, changing, list_changes
 from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
+from testbed.lab.neighbour_hosts import share
 from testbed.lab.path import (
     Taken,
     count_copies,
@@ -281,7 +281,7 @@ def open_lab(
         raise MissingError(f"link.ip = {spec.ip}: there is no IPv6 {where}; leave it at 4")
     with (
         open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid, spec.ip) as row,
-        neighbour_hosts.share(row, tag, spec.mtu_bytes, origins if second_page(neighbours) else 0)
+        share(row, tag, spec.mtu_bytes, origins if second_page(neighbours) else 0)
         if neighbours
         else nullcontext(row) as topology,
         backend.open(topology, spec, seed) as link,
@@ -291,7 +291,6 @@ def open_lab(
         sysctls = {n: v for each in mechanisms for n, v in each.sysctls(condition).items()}
         own = {role: sysctls | own.get(role, {}) for role in ENDS}
         pinned = knobs.set_knobs(topology, tcp, own)
-        neighbour_hosts.require_algorithms(topology, neighbours)
         passed: dict[str, str] = {}
         traces = idle_traces(spec)
         if exactness.real_time:
@@ -320,7 +319,6 @@ def open_lab(
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
-            neighbour_hosts.read_hosts(state),
             link.read_knobs(),
             judge_path(topology, link.read_report()),
             *(each.read(topology, state, condition) for each in mechanisms),

@@ -12,18 +12,16 @@ the link is laid anew between two more namespaces, which are ``near`` and ``far`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from socket import inet_aton
 
 from testbed.base.namespace import new_namespace
-from testbed.lab.congestion import require
 from testbed.lab.interfaces import End, add_address, add_wire, delete_device, wait_until_running
 from testbed.lab.offloads import clear_offloads
-from testbed.lab.readback import State
 from testbed.lab.rtnetlink import open_control
-from testbed.lab.sysctls import describe_sysctls, judge_sysctls, pin_sysctls
+from testbed.lab.sysctls import pin_sysctls
 from testbed.lab.tcp import PINNED
 from testbed.lab.topology import (
     MIDDLE,
@@ -37,7 +35,6 @@ from testbed.lab.topology import (
     ipv6_sysctls,
     mac_of,
 )
-from testbed.model.traffic import Neighbour
 
 NEIGHBOUR_ADDRESS, REMOTE_ADDRESS = "10.0.3.2", "10.0.4.2"
 ADDRESSES = inet_aton(NEIGHBOUR_ADDRESS), inet_aton(REMOTE_ADDRESS)
@@ -136,23 +133,3 @@ def _lay(topology: Topology, number: int, mtu_bytes: int) -> None:
             End(wire.right_device, mac_of(number, 2), there),
         )
         add_wire(control, *ends, mtu_bytes)
-
-
-def require_algorithms(topology: Topology, neighbours: tuple[Neighbour, ...]) -> None:
-    """Find that the kernel has all congestion controls of ``neighbours``.
-
-    Raises:
-        MissingError: it does not have one.
-    """
-    for algorithm in dict.fromkeys(each.algorithm for each in neighbours if each.algorithm):
-        require(topology.role(HOSTS[0]), algorithm)
-
-
-def read_hosts(state: State) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What the kernel has of TCP at the neighbour's ends, and a sentence for what is not so."""
-    sysctls: Mapping[str, Mapping[str, str]] = state.sysctls
-    hosts = [host for host in HOSTS if host in sysctls]
-    values = {f"{host}.sysctls": describe_sysctls(sysctls[host]) for host in hosts}
-    values |= {f"{host}.{name}": sysctls[host][name] for host in hosts for name in PINNED}
-    errors = (f"{host}: {each}" for host in hosts for each in judge_sysctls(sysctls[host], PINNED))
-    return values, tuple(errors)

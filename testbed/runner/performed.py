@@ -23,7 +23,6 @@ from testbed.lab.link.discipline import by_trace
 from testbed.lab.link.netem import describe_drawn, describe_room
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.link.words import differ
-from testbed.lab.neighbour_hosts import HOSTS
 from testbed.lab.probe import expect_hops, expect_probed
 from testbed.lab.readback import ENDS
 from testbed.lab.tcp import PINNED, asked_sysctls
@@ -33,7 +32,6 @@ from testbed.model.impairments import is_drawn, phases, ways
 from testbed.model.observation import Observation
 from testbed.model.settings import of_end
 from testbed.model.trace import MS_NS, Trace, trace_origins, traced
-from testbed.model.traffic import NO_TRAFFIC
 
 START_NS = 1_000_000_000
 """A load in virtual time starts at a multiple of it."""
@@ -227,9 +225,4 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "stray_packets", "0"
     for mechanism in ACTING:
         yield from mechanism.expect(asked)
-    if getattr(asked, "traffic", NO_TRAFFIC) != NO_TRAFFIC:
-        for host in HOSTS:
-            yield from ((f"{host}.{name}", value) for name, value in PINNED.items())
-            yield f"{host}.sysctls", None
-            yield f"{host}.offloads", "none"
     yield from ((f"{way}.qdisc", None) for way, text in asked.link.queues.items() if text != FIFO)

@@ -167,6 +167,7 @@ def test_neighbours_on_a_line_that_damages_or_doubles(house: House, knob: str) -
 
 SENDS = "                sender.send(CHUNK)\n"
 DUE = "max(began_ns + fetch.due_ns, ended_ns + fetch.pause_ns)"
+SENDING = "mechanisms/neighbours/sending.py"
 BEGINS = "    if not _sleep_until(load_ns + round(neighbour.from_s * 1e9), each.stop):"
 FAULTS: dict[str, tuple[str, str, str, str]] = {
     "late": (UP, BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"),
@@ -233,9 +234,9 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str) -> None:
     text, old, new, told = FAULTS[fault]
-    plant("lab/neighbours.py", old, new)
+    plant(SENDING, old, new)
     if fault == "one way only":
-        plant("lab/neighbours.py", "for thread in threads:\n                thread.join",
+        plant(SENDING, "for thread in threads:\n                thread.join",
               "for thread in threads[:1]:\n                thread.join")  # fmt: skip
     assert_refused(house.run(**LINE, traffic=text), "unproven", told)
 
@@ -269,8 +270,8 @@ def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
         "        other.sendto(b'', (NEIGHBOUR_ADDRESS, FIRST_PORT + 7))\n"
     )
     name = "import (\n    CALL_STAMPS,"
-    plant("lab/neighbours.py", name, name.replace("CALL", "FIRST_PORT, CALL"))
-    plant("lab/neighbours.py", old, planted + old)
+    plant(SENDING, name, name.replace("CALL", "FIRST_PORT, CALL"))
+    plant(SENDING, old, planted + old)
     ran = house.run(**LINE, traffic=UP)
     assert_refused(ran, "unproven", "packets at the neighbours are of none of them")
 
@@ -290,7 +291,7 @@ def test_a_host_of_neighbours_that_changes(
         "        with topology.role('neighbour').entered():\n"
         f"            proc.run({tuple(words.split())!r})\n"
     )
-    plant("lab/neighbours.py", old, planted + old)
+    plant(SENDING, old, planted + old)
     assert_refused(house.run(**LINE, traffic=UP), "lab_mismatch", told)
 
 
@@ -403,7 +404,11 @@ def test_a_command_beside_neighbours(house: House, page: None) -> None:
 
 
 def test_a_late_neighbour_of_a_command(house: House, page: None, plant: Plant) -> None:
-    plant("lab/neighbours.py", BEGINS, BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"))
+    plant(
+        SENDING,
+        BEGINS,
+        BEGINS.replace("load_ns +", "load_ns + 20_000_000 +"),
+    )
     ran = run_command(house)
     assert_refused(ran, "unproven", "neighbour bulk up (flow 1 up): it began at -4.98")
 

@@ -25,7 +25,6 @@ from testbed.client.process import read_tail, run_logged
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.page_lab import (
-    accompanied,
     open_lab_for,
     order_of,
     replayed,
@@ -36,6 +35,7 @@ from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, addresses_in
+from testbed.mechanisms.neighbours.sending import accompanied
 from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
 from testbed.model.traffic import lead_s, parse_traffic

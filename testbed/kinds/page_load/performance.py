@@ -25,12 +25,12 @@ from testbed.client.page_coverage import (
     measure_coverage,
     unreached,
 )
-from testbed.kinds.page_lab import CLIENT_USER, accompanied, open_lab_for, order_of, replayed
+from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
 from testbed.kinds.page_load.second_load import Loading, loaded_again, served_again
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
-from testbed.lab.neighbours import KernelAccount
+from testbed.mechanisms.neighbours.sending import KernelAccount, accompanied
 from testbed.model import (
     CAPTURE_FILE,
     SERVER_CAPTURE_FILE,

@@ -14,10 +14,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 
-from testbed.lab.neighbour_hosts import NEIGHBOUR_ADDRESS, REMOTE_ADDRESS
+from testbed.capture.tcpdump import capture, snap_bytes
+from testbed.client.interface import LoadOrder
+from testbed.lab.laboratory import Lab
+from testbed.lab.neighbour_hosts import (
+    HOSTS,
+    NEIGHBOUR_ADDRESS,
+    NEIGHBOUR_DEVICE,
+    REMOTE_ADDRESS,
+    REMOTE_DEVICE,
+)
 from testbed.lab.topology import Topology
+from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, Condition
 from testbed.model.fetches import REQUEST_BYTES, plan_fetches
 from testbed.model.traffic import (
     CALL_STAMPS,
@@ -25,6 +36,7 @@ from testbed.model.traffic import (
     PlannedFlow,
     ToldConnection,
     list_flows,
+    parse_traffic,
 )
 
 IP_UDP_BYTES = 28
@@ -94,6 +106,31 @@ class KernelAccount:
     load_ns: int = 0
     told: list[ToldConnection] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def accompanied(
+    condition: Condition, lab: Lab, order: LoadOrder, scratch: Path
+) -> Iterator[KernelAccount]:
+    """Have the neighbours of ``condition`` send while the block loads the page, then end them.
+
+    Afterwards nothing of theirs is on the link, their account is whole and their captures, of the
+    neighbour and of its remote end, are in ``scratch``.
+    """
+    neighbours, topology = parse_traffic(condition.traffic), lab.topology
+    if not neighbours or order.load_ns is None:
+        yield KernelAccount()
+        return
+    watched = zip(
+        HOSTS, (NEIGHBOUR_DEVICE, REMOTE_DEVICE), (NEIGHBOUR_FILE, REMOTE_FILE), strict=True
+    )
+    with ExitStack() as undo:
+        for host, device, file in watched:
+            taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition)
+            undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
+        yield undo.enter_context(
+            run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)
+        )
 
 
 @contextmanager
