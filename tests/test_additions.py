@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -342,29 +343,90 @@ SHOWS: Change = (
 )
 
 
-@pytest.mark.guest
-@pytest.mark.slow
-def test_a_link_knob_on_which_nobody_acts_is_unproven_in_a_real_lab(tree: Path) -> None:
-    """The guide's knob, declared and never performed; with a check that claims it, it is proven."""
+RETRIES = "net.ipv4.tcp_retries2"
+MECHANISM = f'''\
+"""Retries: how often an end sends data again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.lab.acting import Acting
+from testbed.model import Linked
+
+
+class Retries(Acting):
+    def sysctls(self, condition: Linked) -> dict[str, str]:
+        return {{"{RETRIES}": "14"}}
+
+    def expect(self, condition: Linked) -> Iterator[tuple[str, str | None]]:
+        yield "client.{RETRIES}", "14"
+
+
+RETRIES = Retries()
+'''
+MECHANISM_LINES: tuple[Change, ...] = (
+    (
+        "testbed/mechanisms/acting.py",
+        "\nACTING = (",
+        "from testbed.mechanisms.retries.lab import RETRIES\n\nACTING = (RETRIES, ",
+    ),
+)
+
+
+@pytest.fixture
+def whole(tree: Path) -> Path:
+    """A copy in which a load can run."""
     for name in ("bootstrap", "kernels", "profiles", "roots", "scenarios", "traces"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    apply(tree, KNOB)
+    return tree
+
+
+def load(tree: Path, out: str, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the record of a load by the copy."""
+    folder = tree / "results" / out
+    argv = ("run", "configs/quick.toml", "--only", "tfo=false", "-o", str(folder), *words)
+    done = proc.run(
+        (sys.executable, "-P", "-m", "firstflight", *argv),
+        cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, timeout_s=300, check=False,
+    )  # fmt: skip
+    (line,) = (folder / "records.jsonl").read_text().splitlines()
+    return done.returncode, json.loads(line)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_a_link_knob_on_which_nobody_acts_is_unproven_in_a_real_lab(whole: Path) -> None:
+    """The guide's knob, declared and never performed; with a check that claims it, it is proven."""
+    apply(whole, KNOB)
     number = count()
 
     def run(jitter_ms: int) -> tuple[int, str | None]:
-        out = tree / "results" / str(next(number))
-        argv = ("run", "configs/quick.toml", "--only", "tfo=false", "-o", str(out))
-        done = proc.run(
-            (sys.executable, "-P", "-m", "firstflight", *argv, "--set", f"jitter_ms={jitter_ms}"),
-            cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, timeout_s=300, check=False,
-        )  # fmt: skip
-        (line,) = (out / "records.jsonl").read_text().splitlines()
-        return done.returncode, json.loads(line)["reason"]
+        code, record = load(whole, str(next(number)), "--set", f"jitter_ms={jitter_ms}")
+        return code, record["reason"]
 
     assert run(0) == (0, None)
     assert run(30) == (1, "nothing shows that link.jitter_ms = 30.0 was performed")
-    apply(tree, (SHOWS,))
+    apply(whole, (SHOWS,))
     assert run(30) == (0, None)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_a_mechanism_that_acts_touches_its_folder_and_one_list(whole: Path) -> None:
+    folder = whole / "testbed" / "mechanisms" / "retries"
+    folder.mkdir()
+    (folder / "__init__.py").write_text('"""Retries."""\n')
+    (folder / "lab.py").write_text(MECHANISM)
+    assert len(apply(whole, MECHANISM_LINES)) == 1
+    code, record = load(whole, "set")
+    assert (code, record["reason"]) == (0, None)
+    knobs = record["lab"]["knobs"]
+    assert [knobs[f"{end}.{RETRIES}"] for end in ("client", "server")] == ["14", "14"]
+    (folder / "lab.py").write_text(MECHANISM.replace("def sysctls", "def forgotten"))
+    code, record = load(whole, "forgotten")
+    assert (code, record["outcome"]) == (1, "lab_mismatch")
+    assert record["reason"].endswith(f"client.{RETRIES} was not read back")
 
 
 def make_reference(tree: Path) -> None:
