@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from testbed.kinds.command.measurement import Executed
 from testbed.kinds.scenario.measurement import ScenarioResult
-from testbed.kinds.server_load.measurement import ServedLoad
+from wings.server_loads.measurement import ServedLoad
 from testbed.model import PageLoad, Record
 
 _M = TypeVar("_M")

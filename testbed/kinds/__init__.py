@@ -17,7 +17,6 @@ from testbed.model.knob import Declared, declared, read_spec
 
 DESCRIPTIONS = (
     "testbed.kinds.page_load.description",
-    "testbed.kinds.server_load.description",
     "testbed.kinds.scenario.description",
     "testbed.kinds.command.description",
 )
@@ -35,7 +34,7 @@ def find_kind(name: object) -> Kind | None:
 
 def knobs_of(kind: Kind) -> tuple[Declared, ...]:
     """Return the knobs of a kind, those of its files alone last."""
-    relative = () if kind.relative is None else declared(kind.relative)
+    relative = () if kind.relative is None else declared(kind.relative.spec)
     return (*declared(kind.spec), *relative)
 
 

@@ -15,7 +15,7 @@ from testbed.experiment.label import label, varying
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.recheck import check_experiment
-from testbed.kinds.server_load.spec import ServerLoad
+from wings.server_loads.spec import ServerLoad
 from testbed.model import Condition, Experiment, TcpSpec
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from testbed.kinds import read_trial
-from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.model.settings import (
     TcpSettings,

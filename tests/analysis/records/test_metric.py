@@ -17,7 +17,7 @@ from analysis.records.kind import (
 )
 from analysis.records.metric import PLT
 from testbed.base.errors import ConfigurationError
-from testbed.kinds.server_load.measurement import ServedLoad
+from wings.server_loads.measurement import ServedLoad
 from testbed.model import PageLoad
 from tests.analysis.sample import conditions, record, with_milestones
 from tests.measured import load_of

@@ -19,8 +19,8 @@ from analysis.records.cells import experiment_of, flatten
 from analysis.records.results import Results
 from analysis.report.publications import Agreement, Figure, Grid, StatedCheck
 from analysis.words import number
-from testbed.kinds.server_load.measurement import ServedLoad
-from testbed.kinds.server_load.price_list import connection_price
+from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.price_list import connection_price
 from testbed.model import Record
 from wings.papers.reproductions.sweep import (
     RUN,

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.records.results import Results
 from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from analysis.words import number
-from testbed.kinds.server_load.measurement import ServedLoad
+from wings.server_loads.measurement import ServedLoad
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.overload_curves import (

@@ -13,7 +13,7 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.kinds.server_load.spec import ServerLoad
+from wings.server_loads.spec import ServerLoad
 from testbed.model import Condition, Experiment
 from testbed.runner.prepare import read_catalogue
 

@@ -13,7 +13,7 @@ from analysis.report.publications import Rebuilt
 from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
-from testbed.kinds.server_load.spec import Mechanism, ServerLoad
+from wings.server_loads.spec import Mechanism, ServerLoad
 from testbed.model import Experiment, Record, TcpSpec
 from tests.analysis.sample import write_results, write_sample
 from tests.hallway import make_services

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kinds.server_load.spec import Mechanism
+from wings.server_loads.spec import Mechanism
 from testbed.model import Record
 from wings.papers.reproductions.overload_curves import name_arm, price_connection_us
 from wings.papers.tests.reproductions.overloads import PRICES, load_at, point, rebuilt

@@ -17,7 +17,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.options import Override
 from tests.analysis.report.test_report import Page
 from tests.analysis.sample import write_records
-from tests.analysis.served import write_served
+from wings.server_loads.tests.served import write_served
 from tests.analysis.verdicts.compare.test_kernels import OFF, ON, lane
 from tests.hallway import CATALOGUE
 from wings.papers.site.matrix import read_matrix
