@@ -59,7 +59,8 @@ class Kind:
     """A kind of trial.
 
     Attributes:
-        name: its name in experiment files, and that of its folder.
+        name: its name in experiment files.
+        package: that of its folder.
         spec: the type of its conditions, whose fields are its knobs.
         measured: the type of what a trial measures.
         kept_as: the key under which a record keeps that.
@@ -83,6 +84,7 @@ class Kind:
     """
 
     name: str
+    package: str
     spec: type[Spec]
     measured: type
     kept_as: str
@@ -117,4 +119,4 @@ class Kind:
         return import_module(self._part("rules"))
 
     def _part(self, name: str) -> str:
-        return f"{__package__}.{self.name}.{name}"
+        return f"{self.package}.{name}"

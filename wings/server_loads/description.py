@@ -18,6 +18,7 @@ def _no_draw() -> str:
 
 KIND = Kind(
     name="server_load",
+    package=__package__,
     spec=ServerLoad,
     measured=ServedLoad,
     kept_as="served",
