@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from testbed.kinds.command.measurement import Executed
 from testbed.kinds.scenario.measurement import ScenarioResult
-from wings.server_loads.measurement import ServedLoad
 from testbed.model import PageLoad, Record
+from wings.server_loads.measurement import ServedLoad
 
 _M = TypeVar("_M")
 

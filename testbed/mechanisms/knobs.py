@@ -51,18 +51,8 @@ SHOWN: Mapping[str, str] = {
     **_all("think time", "server_think_ms", "think_spread_pct"),
     "web_server": "the server's own account of its stack",
     **_all("output kept", "command", "peer", "at"),
-    **_all("prices", "server.prices", "server.price", "server.price_syn_us",
-           "server.price_segment_us", "server.price_accept_us", "server.price_request_us",
-           "server.price_close_us", "server.request_cost_us", "server.program"),
-    **_all("connection management", "server.mechanism", "server.admission", "server.syncookies"),
-    **_all("server", "server.workers", "server.listen_backlog", "server.syn_backlog"),
-    **_all("arrivals", "arrivals.loop", "arrivals.rate_per_s", "arrivals.duration_s",
-           "arrivals.rate_of_saturation", "arrivals.syn_retries"),
     **_all(NOTHING, "think_time", "randomness", "allow_misses", "start_spread_ms", "jitter",
-           "between", "server.response_bytes", "arrivals.clients", "arrivals.spacing",
-           "arrivals.http_version", "arrivals.ending", "arrivals.retries_refused",
-           "arrivals.syn_linear_timeouts", "arrivals.syn_timeout_s", "arrivals.patience_s",
-           "arrivals.warm_up_s"),
+           "between"),
 }  # fmt: skip
 
 

@@ -120,7 +120,9 @@ def prepare(
         require_idle()
     host_program = KINDS[experiment.kind].host_program
     if isinstance(kernel, HostKernel) and host_program:
-        kernel = replace(kernel, management=import_module(host_program).build_program(cache / "bpf"))
+        kernel = replace(
+            kernel, management=import_module(host_program).build_program(cache / "bpf")
+        )
     user_land = {"root": root.digest} | digest_own(own)
     user_land |= {f"trace.{name}": trace.digest for name, trace in traces.items()}
     judging = digest_sources(imported_sources(*judging_modules(), at_once=True))

@@ -13,10 +13,10 @@ from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import draws_nothing
 from testbed.kinds import read_trial
-from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from tests.experiment.test_config import problems
 from tests.hallway import CATALOGUE
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 KIND = 'kind = "server_load"\n'
 

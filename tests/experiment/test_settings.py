@@ -15,13 +15,13 @@ from testbed.experiment.label import label, varying
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.recheck import check_experiment
-from wings.server_loads.spec import ServerLoad
 from testbed.model import Condition, Experiment, TcpSpec
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest
 from testbed.runner.prepare import read_catalogue
 from tests.experiment.test_config import MINIMAL, load, problems
 from tests.hallway import CATALOGUE
+from wings.server_loads.spec import ServerLoad
 
 AXIS = "sysctl.tcp_rto_min_us"
 SWEEP = f"tcp.{AXIS}=[200000, 20000]"

@@ -9,8 +9,8 @@ import pytest
 
 from testbed.kinds.exclusions import TABLE, find_exclusions
 from testbed.kinds.experiment_file import ExperimentFile
-from wings.server_loads.spec import ServerLoad
 from testbed.model import Condition, LinkSpec, QuicSpec, Spec, TcpSpec
+from wings.server_loads.spec import ServerLoad
 from wings.server_loads.tests.loads import LOAD
 
 FILE = ExperimentFile({}, lambda _: "a.toml:1", False, False, {}, {})

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 import pytest
 
 from testbed.kinds import read_trial
-from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.model.settings import (
     TcpSettings,
@@ -19,6 +18,7 @@ from testbed.model.settings import (
     shorten,
     sysctl_path,
 )
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 TCP = TcpSpec(sysctl={"tcp_sack": 0, "client.core.somaxconn": 7}, route={"server.quickack": 1})
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from testbed.kinds.kind import Kind, Relative, describe_draws
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import RATE, RelativeRate, ServerLoad, product
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
 
 _ANOTHER = "another knob sets it; use "
 _UNPROVEN = "what a server under load did cannot be proven with it; leave it out"

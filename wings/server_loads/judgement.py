@@ -15,17 +15,17 @@ from pathlib import Path
 from testbed.capture.flows import Flows
 from testbed.capture.packets import ACK, FIN, RST, SYN
 from testbed.kinds.judgement import Judgement
-from wings.server_loads.account import count_segments
-from wings.server_loads.management import own_sysctls
-from wings.server_loads.measurement import ServedLoad
-from wings.server_loads.price_list import price_work
-from wings.server_loads.spec import ServerLoad
 from testbed.mechanisms.checks import CHECKS
 from testbed.model import Trial
 from testbed.model.observation import Observation
 from testbed.proof.check import check, find_problems
 from testbed.proof.evidence import Evidence, LackingError
 from testbed.proof.summary import summarise
+from wings.server_loads.account import count_segments
+from wings.server_loads.management import own_sysctls
+from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.price_list import price_work
+from wings.server_loads.spec import ServerLoad
 
 SIGMAS = 6.0
 """How far a Poisson process may be from its mean."""

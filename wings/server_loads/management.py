@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base.errors import MissingError
-from wings.server_loads.spec import ArrivalSpec, ServerSpec
 from testbed.lab.laboratory import Lab
 from testbed.lab.sysctls import DEFAULTS, IPV4
 from wings.server_loads.mechanisms.apply import Applied, apply_management
 from wings.server_loads.mechanisms.mechanism import MECHANISMS, Queues
+from wings.server_loads.spec import ArrivalSpec, ServerSpec
 
 DEVICE = "s0"
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"

@@ -18,11 +18,11 @@ from pathlib import Path
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.server.nginx import ERROR_LOG, PID_FILE, has_sockets, nginx_argv
 from wings.server_loads.account import ServerAccount
 from wings.server_loads.processors import mask_of
 from wings.server_loads.programs import END_S, FAST_OPEN_QUEUE
 from wings.server_loads.spec import ServerLoad
-from testbed.server.nginx import ERROR_LOG, PID_FILE, has_sockets, nginx_argv
 
 STATUS_SOCKET = "status.sock"
 STATUS_LOG = "status.log"

@@ -15,8 +15,14 @@ from functools import partial
 from testbed.base.machine import describe_machine, read_sample
 from testbed.capture.counters import grown, read_all_counters
 from testbed.capture.tcpdump import CAPTURED_MOST, capture
+from testbed.kinds.workspace import Site, link_numbers, open_lab_of
+from testbed.lab.alignment import begin_stage, draw_secrets
+from testbed.lab.laboratory import Lab
+from testbed.lab.topology import origin_address
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
 from wings.server_loads.account import ServerAccount, count_segments
 from wings.server_loads.management import DEVICE, load_sysctls, managing
+from wings.server_loads.mechanisms.apply import Applied
 from wings.server_loads.nginx import serving_nginx
 from wings.server_loads.price_list import price_work
 from wings.server_loads.processors import (
@@ -33,12 +39,6 @@ from wings.server_loads.programs import (
     serving,
 )
 from wings.server_loads.spec import ServerLoad
-from testbed.kinds.workspace import Site, link_numbers, open_lab_of
-from testbed.lab.alignment import begin_stage, draw_secrets
-from testbed.lab.laboratory import Lab
-from testbed.lab.topology import origin_address
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
-from wings.server_loads.mechanisms.apply import Applied
 
 PORT = 80
 ADDRESS = f"{origin_address(0)}:{PORT}"

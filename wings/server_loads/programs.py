@@ -11,10 +11,10 @@ from typing import Any
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.model import Trial
 from wings.server_loads.account import ServerAccount, read_account
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import ServerLoad
-from testbed.model import Trial
 
 END_S = 120.0
 GRACE_S = 30.0

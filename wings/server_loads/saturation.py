@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from testbed.base.errors import TrialError
+from testbed.model import Experiment, Record
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import ServerLoad
-from testbed.model import Experiment, Record
 
 HIGHEST = 1_000_000
 KEPT_UP_PCT = 98.0

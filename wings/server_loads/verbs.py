@@ -14,11 +14,11 @@ from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, TrialError
 from testbed.experiment.options import Override
-from wings.server_loads.saturation import BEGIN, plan_search, search_saturation
-from wings.server_loads.spec import RATE
 from testbed.model import Experiment, Record
 from testbed.results.progress import open_display
 from testbed.runner.launch import open_lanes, run_next
+from wings.server_loads.saturation import BEGIN, plan_search, search_saturation
+from wings.server_loads.spec import RATE
 
 _log = log.logger(__name__)
 

@@ -17,10 +17,10 @@ from analysis.records.kind import (
 )
 from analysis.records.metric import PLT
 from testbed.base.errors import ConfigurationError
-from wings.server_loads.measurement import ServedLoad
 from testbed.model import PageLoad
 from tests.analysis.sample import conditions, record, with_milestones
 from tests.measured import load_of
+from wings.server_loads.measurement import ServedLoad
 
 
 def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:

@@ -10,8 +10,8 @@ from analysis.records.cells import experiment_of
 from analysis.records.results import Results
 from analysis.report.publications import Grid, StatedCheck
 from analysis.words import clean
-from wings.server_loads.price_list import ORIGINS
 from testbed.model import in_real_time
+from wings.server_loads.price_list import ORIGINS
 
 PRICED = "In virtual time computing is priced by a model: its prices are {} (docs/server-load.md)."
 LIST = "prices"

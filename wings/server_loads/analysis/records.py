@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from analysis.records.kind import COUNTED, RecordKind, leaves_of
 from analysis.records.metric import Metric
-from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import RESOLUTION_MS
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 METRICS = (
     Metric("replies_per_s", "throughput", "replies", 0.0, labels="throughputs", unit="1/s",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from wings.server_loads.analysis.records import METRICS
 from analysis.records.metric import Metric
 from analysis.report.kind import ReportKind
 from analysis.report.sections.scales import Quantity, plan_lines
 from analysis.report.sections.sweep import FigureKind, SweepRow
 from analysis.words import capitalised
+from wings.server_loads.analysis.records import METRICS
 
 
 def _lines_of(metric: Metric) -> FigureKind:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from wings.server_loads.analysis.records import METRICS
 from analysis.records.cells import Cell, Spread
 from analysis.tables.kind import Columns, Row, TableKind
 from analysis.tables.rows import describe_metrics, median_of, row_of
 from analysis.tables.summary import spreads_of
 from analysis.tables.table import ResultTable
-from wings.server_loads.measurement import ServedLoad
 from testbed.model import Record
+from wings.server_loads.analysis.records import METRICS
+from wings.server_loads.measurement import ServedLoad
 
 _MEDIANS = describe_metrics(METRICS)
 COLUMNS: Columns = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from testbed.model import LabReading, Trial
 from wings.server_loads.account import Ledger, ServerAccount
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.price_list import price_work
 from wings.server_loads.programs import gather_load
 from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
-from testbed.model import LabReading, Trial
 
 LOAD = ServerLoad(ServerSpec(), ArrivalSpec(rate_per_s=10, warm_up_s=1, duration_s=2))
 TRIAL = Trial(LOAD, 0, 7, "virtual", "7.3")

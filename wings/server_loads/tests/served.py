@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from wings.server_loads.measurement import ServedLoad
-from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
 from testbed.model import Cost, Experiment, LabReading, LinkSpec, Measurement, Proof, Record, Trial
 from tests.analysis.sample import ENVIRONMENT, write_results
+from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
 
 RATES = (600, 800, 1000, 1200, 1400)
 CAPACITY = 1000.0

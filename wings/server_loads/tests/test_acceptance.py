@@ -14,12 +14,12 @@ from testbed.base.errors import EXIT_OK
 from testbed.base.places import CONFIGS
 from testbed.capture.flows import read_flows
 from testbed.capture.packets import read_capture
-from wings.server_loads.measurement import ServedLoad
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
 from tests.measured import served_of
+from wings.server_loads.measurement import ServedLoad
 
 pytestmark = pytest.mark.guest
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from wings.server_loads.spec import ServerLoad
 from testbed.runner.prepare import read_catalogue
+from wings.server_loads.spec import ServerLoad
 
 MACHINES = (0.1, 1_000_000, 1_000_000)
 """Section 6.2: RTT about 100 us, a Gigabit Ethernet switch."""

@@ -20,13 +20,13 @@ from testbed.base.places import cache as cache_folder
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
-from wings.server_loads.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
 from testbed.model import LinkSpec, Record, TcpSpec, Trial
 from testbed.root.cache import Root
 from testbed.runner.judge import conclude
-from wings.server_loads.mechanisms.program import build_program
 from tests.measured import served_of
 from tests.patience import make_patient_bundle
+from wings.server_loads.mechanisms.program import build_program
+from wings.server_loads.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
 
 RATE, SECONDS = 20, 2
 COUNTED = re.compile(r"(?:delivered|received) (\d+) packets(?: but for (\d+))?.*? took (\d+)")

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.proof import evidence
+from testbed.proof.check import Check
+from tests.capture.packets import ACK, REQUEST, Capture, Visit
 from wings.server_loads import judgement
 from wings.server_loads.judgement import (
     ServedEvidence,
@@ -18,9 +21,6 @@ from wings.server_loads.judgement import (
 from wings.server_loads.management import own_sysctls
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import Mechanism, ServerLoad, ServerSpec
-from testbed.proof import evidence
-from testbed.proof.check import Check
-from tests.capture.packets import ACK, REQUEST, Capture, Visit
 from wings.server_loads.tests.loads import (
     COUNTERS,
     LAB,

@@ -16,8 +16,8 @@ from wings.server_loads.management import (
     load_sysctls,
     queues_of,
 )
-from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerSpec
 from wings.server_loads.mechanisms.mechanism import MECHANISMS, Queues
+from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerSpec
 
 
 def test_the_knob_has_the_published_combinations() -> None:

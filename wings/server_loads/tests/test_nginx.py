@@ -10,11 +10,11 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.model import TcpSpec
+from tests.native.load import LOOPBACK, free_port
 from wings.server_loads.nginx import configuration, serving_nginx
 from wings.server_loads.spec import ServerSpec
-from testbed.model import TcpSpec
 from wings.server_loads.tests.loads import LOAD
-from tests.native.load import LOOPBACK, free_port
 
 
 class Here(Namespace):

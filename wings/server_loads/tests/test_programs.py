@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.model import TcpSpec
 from wings.server_loads.account import ServerAccount
 from wings.server_loads.programs import gather_load, generator_argv, server_argv
 from wings.server_loads.spec import ArrivalSpec, ServerSpec
-from testbed.model import TcpSpec
 from wings.server_loads.tests.loads import LOAD, PRICES, TRIAL, account, report, server_counts
 
 PROGRAM = Path("/bin/program")

@@ -12,10 +12,10 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
-from wings.server_loads.saturation import HIGHEST, RESOLUTION, bisect, keeps_up
-from wings.server_loads.spec import ServerLoad
 from testbed.model import Experiment
 from tests.hallway import CATALOGUE
+from wings.server_loads.saturation import HIGHEST, RESOLUTION, bisect, keeps_up
+from wings.server_loads.spec import ServerLoad
 from wings.server_loads.tests.loads import served
 
 KIND = 'kind = "server_load"\n'

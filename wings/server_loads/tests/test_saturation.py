@@ -13,13 +13,13 @@ from firstflight.cli.main import main
 from firstflight.cli.services import Services
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INCOMPLETE, EXIT_OK
 from testbed.kernel.run.interface import RawResult
-from wings.server_loads.spec import ServerLoad
 from testbed.model import OBSERVATION_FILE, Record, Trial
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
 from testbed.runner.local import RunSetup
 from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_services
+from wings.server_loads.spec import ServerLoad
 from wings.server_loads.tests.loads import served
 
 CAPACITY = 137

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.kernel.guests import Guests
 from wings.server_loads.mechanisms.mechanism import MECHANISMS
 from wings.server_loads.mechanisms.program import build_program
-from tests.kernel.guests import Guests
 from wings.server_loads.tests.mechanisms import scenario
 from wings.server_loads.tests.mechanisms.expected import (
     AT_THE_ACK,
