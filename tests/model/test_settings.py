@@ -18,7 +18,6 @@ from testbed.model.settings import (
     shorten,
     sysctl_path,
 )
-from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 TCP = TcpSpec(sysctl={"tcp_sack": 0, "client.core.somaxconn": 7}, route={"server.quickack": 1})
 
@@ -86,8 +85,6 @@ def test_a_trial_without_settings_has_the_id_that_it_had_before_there_were_any()
     tcp = TcpSpec(tfo=True, initcwnd_segments=3)
     load = Condition("amazon", "graph", LinkSpec(rtt_ms=100.0), tcp)
     assert Trial(load, 0, 7, "virtual", "7.3").id == "25cb6fe8dbc8c247"
-    served = ServerLoad(ServerSpec(), ArrivalSpec())
-    assert Trial(served, 0, 7, "virtual", "7.3").id == "6ff55e5d992c1b33"
 
 
 def test_each_setting_has_an_id_of_its_own() -> None:

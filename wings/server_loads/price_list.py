@@ -25,7 +25,7 @@ LISTS_US = {
     # costs 7.5 % of a connection's 45.5 us: a SYN, or the ACK of a SYN-ACK with that SYN-ACK.  The
     # rest, of which the source says nothing, is divided as by the model.
     "shukla-2006": (3.425, 1.7125, 6.654, 13.308, 6.654),
-    # An AMD EPYC in a virtual machine, Linux 6.18, 2026-11-23, n = 8 (docs/server-load.md).
+    # An AMD EPYC in a virtual machine, Linux 6.18, 2026-11-23, n = 8 (README.md).
     "measured-2026": (10.0, 1.2, 70.5, 6.8, 70.5),
 }
 """Prices of PARTS, in us, as they were found."""

@@ -55,3 +55,10 @@ def write_served(folder: Path, seeds: int = 1, **changes: object) -> Path:
     plan = Experiment("overload", "A server under load", loads(), seeds, kind="server_load")
     records = [served_record(load, seed, **changes) for load in loads() for seed in range(seeds)]
     return write_results(folder, records, plan)
+
+
+def served_of(record: Record) -> ServedLoad:
+    """What became of the connections of a load on a server, which has to be there."""
+    served = record.measured_as(ServedLoad)
+    assert served is not None, (record.outcome, record.reason)
+    return served

@@ -18,8 +18,8 @@ from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
-from tests.measured import served_of
 from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.tests.served import served_of
 
 pytestmark = pytest.mark.guest
 
@@ -38,7 +38,7 @@ warm_up_s = 1
 duration_s = 2
 patience_s = 3
 """
-# A SYN and nine other segments, accept, request and close (kinds/server_load/price_list.py).
+# A SYN and nine other segments, accept, request and close (price_list.py).
 CONNECTION_NS = PRICE * (5_000 + 9 * 2_500 + 5_000 + 10_000 + 5_000)
 CAPACITY = 1e9 / CONNECTION_NS
 

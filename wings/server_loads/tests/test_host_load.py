@@ -23,10 +23,10 @@ from testbed.kernel.run.host import HostKernel, open_host
 from testbed.model import LinkSpec, Record, TcpSpec, Trial
 from testbed.root.cache import Root
 from testbed.runner.judge import conclude
-from tests.measured import served_of
 from tests.patience import make_patient_bundle
 from wings.server_loads.mechanisms.program import build_program
 from wings.server_loads.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
+from wings.server_loads.tests.served import served_of
 
 RATE, SECONDS = 20, 2
 COUNTED = re.compile(r"(?:delivered|received) (\d+) packets(?: but for (\d+))?.*? took (\d+)")

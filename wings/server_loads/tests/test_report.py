@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from analysis.report.terminal import render_table
 from analysis.verdicts.compare.comparison import CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
+from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.tests.served import RATES, loads, served_record, write_served
 
 
@@ -128,3 +129,8 @@ def test_a_record_without_its_measurement_does_not_count() -> None:
     assert judge(replace(good, measured=None)) == (
         "failed", "the record is ok but holds no counts of connections",
     )  # fmt: skip
+
+
+def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
+    served = records_of("server_load").metrics
+    assert {metric.name for metric in served} <= {each.name for each in fields(ServedLoad)}

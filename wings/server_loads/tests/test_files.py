@@ -13,8 +13,9 @@ from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import draws_nothing
 from testbed.kinds import read_trial
-from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
-from tests.experiment.test_config import problems
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, Trial
+from tests.experiment.test_config import MINIMAL, problems
+from tests.experiment.test_config import load as load_page
 from tests.hallway import CATALOGUE
 from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
@@ -81,7 +82,8 @@ def test_a_knob_may_be_set_on_the_command_line(tmp_path: Path) -> None:
          '/trial.toml:3: sweep.clients: has no meaning where loop = "open"; leave it '
          'out, or set loop = "closed"'),
         ('kind = "serverload"\n',
-         "/trial.toml:1: kind: \"serverload\" is not \"page_load\" or \"server_load\""),
+         '/trial.toml:1: kind: "serverload" is not "page_load" or "scenario" or "server_load" or '
+         "\"command\" (did you mean 'server_load'?)"),
         (KIND + '[server]\nmechanism = "aborts"\n',
          '/trial.toml:3: server.mechanism: "aborts" is not "default" or "abort" or "reserv"'),
         (KIND + "[server]\nlisten_backlog = 2000\n",
@@ -113,6 +115,7 @@ def test_an_id_is_that_of_what_differs_from_the_defaults(tmp_path: Path) -> None
     assert trial.id == "74b6bb31b750103b"
     (other,) = plan_trials(load(tmp_path, "[server]\nprice = 2\n"))
     assert other.id != trial.id
+    assert Trial(ServerLoad(), 0, 7, "virtual", "7.3").id == "6ff55e5d992c1b33"
     (same,) = plan_trials(load(tmp_path, "[server]\nprice = 1\n"))
     assert same.id == trial.id
 
@@ -173,3 +176,25 @@ def test_conditions_are_left_out_of_a_sweep(tmp_path: Path) -> None:
 def test_what_cannot_be_left_out_is_named(tmp_path: Path, left: str, said: str) -> None:
     (problem,) = problems(tmp_path, f'{KIND}leave_out = ["{left}"]\n')
     assert f"/{said}" in problem
+
+
+def test_settings_of_tcp_may_be_swept(tmp_path: Path) -> None:
+    axis = "tcp.sysctl.tcp_rto_min_us=[200000, 20000]"
+    experiment = load(tmp_path, "", axis, "sysctl.server.tcp_syn_retries=3")
+    loads = [each for each in experiment.conditions if isinstance(each, ServerLoad)]
+    assert [each.tcp.sysctl["tcp_rto_min_us"] for each in loads] == [200_000, 20_000]
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("sysctl.tcp_syncookies=1", "use server.syncookies"),
+        ("sysctl.server.core.somaxconn=1", "use server.listen_backlog"),
+        ("sysctl.tcp_syn_retries=1", "use arrivals.syn_retries"),
+        ("sysctl.client.tcp_tw_reuse=0", "set it at the server alone"),
+    ],
+)
+def test_what_a_load_sets_itself(tmp_path: Path, option: str, problem: str) -> None:
+    (found,) = problems(tmp_path, KIND, option)
+    assert problem in found
+    assert load_page(tmp_path, MINIMAL, option).conditions
