@@ -19,11 +19,6 @@ from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.capture.counters import read_all_counters
 from testbed.kernel.build.native import ensure_native
-from testbed.kinds.server_load.account import ServerAccount
-from testbed.kinds.server_load.nginx import serving_nginx
-from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
-from testbed.kinds.server_load.programs import server_argv, serving
-from testbed.kinds.server_load.spec import ArrivalSpec, Program, ServerLoad, ServerSpec
 from testbed.lab.interfaces import (
     End,
     add_address,
@@ -34,6 +29,11 @@ from testbed.lab.interfaces import (
 )
 from testbed.lab.offloads import clear_offloads, switch_offload
 from testbed.lab.rtnetlink import open_control
+from wings.server_loads.account import ServerAccount
+from wings.server_loads.nginx import serving_nginx
+from wings.server_loads.processors import choose_processors, read_ticks, receiving
+from wings.server_loads.programs import server_argv, serving
+from wings.server_loads.spec import ArrivalSpec, Program, ServerLoad, ServerSpec
 
 MTU_BYTES = 1500
 NETWORK = "10.77.0"

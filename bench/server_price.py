@@ -29,7 +29,7 @@ from testbed.base import log
 from testbed.base.errors import TrialError
 from testbed.capture.counters import grown
 from testbed.kernel.run.hardware import read_hardware
-from testbed.kinds.server_load.spec import Program, ServerSpec
+from wings.server_loads.spec import Program, ServerSpec
 
 _log = log.logger("testbed.bench")
 

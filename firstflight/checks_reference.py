@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from testbed.kinds import KINDS
+from testbed.kinds import KINDS, knobs_of
 from testbed.mechanisms.checks import CHECKS
 from testbed.mechanisms.knobs import SHOWN
 from testbed.proof.check import Check
@@ -41,7 +41,13 @@ def render_checks() -> str:
 def _settings() -> Iterator[str]:
     yield "| setting | what shows it |"
     yield "|---|---|"
-    for knob, how in SHOWN.items():
+    own = {
+        ".".join((*each.table, each.name)): each.knob.shown
+        for kind in KINDS.values()
+        for each in knobs_of(kind)
+        if each.knob.shown is not None
+    }
+    for knob, how in {**SHOWN, **own}.items():
         yield f"| `{knob}` | {how or 'nothing yet'} |"
 
 

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from testbed.kinds.command.measurement import Executed
 from testbed.kinds.scenario.measurement import ScenarioResult
-from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.model import PageLoad, Record
 
 _M = TypeVar("_M")
@@ -15,11 +14,6 @@ _M = TypeVar("_M")
 def load_of(record: Record) -> PageLoad:
     """The load of a page."""
     return _of(record, PageLoad)
-
-
-def served_of(record: Record) -> ServedLoad:
-    """What became of the connections of a load on a server."""
-    return _of(record, ServedLoad)
 
 
 def result_of(record: Record) -> ScenarioResult:

@@ -78,7 +78,7 @@ from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
-from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import LinkSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select

@@ -70,6 +70,7 @@ from testbed.kinds.number.spec import NumberSpec
 
 KIND = Kind(
     name="number",
+    package=__package__,
     spec=NumberSpec,
     measured=Number,
     kept_as="number",

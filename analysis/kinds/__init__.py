@@ -1,6 +1,7 @@
 """Kinds of trial on the side of analysis: a folder for each, named as the testbed names the kind.
 
-A folder says what four rooms ask of its kind, each in a module of the room's name:
+That of a wing's kind is the folder ``analysis`` of the wing.  A folder says what four rooms ask of
+its kind, each in a module of the room's name:
 
 records    its metrics, axes and columns, and what a record of it must hold
 tables     its rows, and its part of the summary

@@ -72,9 +72,15 @@ class RecordKind:
         return (*(metric.name for metric in self.metrics), *self.columns)
 
 
+def analysis_of(kind: str) -> str:
+    """Return the name of the package that analyses a kind: ours, or that in the kind's wing."""
+    package = KINDS[kind].package
+    return f"analysis.kinds.{kind}" if package.startswith("testbed.") else f"{package}.analysis"
+
+
 @cache
 def read_description(kind: str, room: str) -> Any:
-    """Return what ``room`` is told of a kind: DESCRIPTION in ``analysis/kinds/KIND/ROOM.py``.
+    """Return what ``room`` is told of a kind: DESCRIPTION in the kind's module ``ROOM``.
 
     Raises:
         ConfigurationError: there is no such kind.
@@ -84,7 +90,7 @@ def read_description(kind: str, room: str) -> Any:
         raise ConfigurationError(
             [f"no kind of trial is called {kind!r}{did_you_mean(kind, KINDS)}; there are {known}"]
         )
-    return import_module(f"analysis.kinds.{kind}.{room}").DESCRIPTION
+    return import_module(f"{analysis_of(kind)}.{room}").DESCRIPTION
 
 
 def records_of(kind: str) -> RecordKind:

@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PackageLoader,
+    PrefixLoader,
+    StrictUndefined,
+)
 
 from analysis import words
+from analysis.records.kind import analysis_of
 from analysis.report.publications import Grid
 from analysis.words import MINUS, MISSING, clean
+from testbed.kinds import KINDS
 
 TEMPLATES = Path(__file__).parent / "templates"
-OF_KINDS = Path(__file__).parents[1] / "kinds"
-"""Templates of kinds of trial: ``KIND/report.html.jinja`` and its parts."""
 FILTERS = ("axis_name", "axis_value", "number", "signed", "seconds", "significant", "clean",
            "count", "capitalised")  # fmt: skip
 MOST_ROWS = 2_000
@@ -26,11 +33,12 @@ MAX_PLACES = 6
 def open_templates(*folders: Path) -> Environment:
     """Return the templates: all is escaped, nothing undefined, JSON the same for equal values.
 
-    ``folders`` have further ones.
+    ``folders`` have further ones; kinds of trial have ``KIND/report.html.jinja`` and its parts.
     """
-    environment = Environment(loader=FileSystemLoader((TEMPLATES, OF_KINDS, *folders)),
-                              autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True)  # fmt: skip
+    of_kinds = PrefixLoader({kind: PackageLoader(analysis_of(kind), "") for kind in KINDS})
+    loader = ChoiceLoader((FileSystemLoader((TEMPLATES, *folders)), of_kinds))
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined,
+                              trim_blocks=True, lstrip_blocks=True)  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {name: getattr(words, name) for name in FILTERS}
     environment.filters["fields"] = format_grid

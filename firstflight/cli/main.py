@@ -29,7 +29,6 @@ VERBS = {
     "report": "run",
     "root": "root",
     "run": "run",
-    "saturation": "saturation",
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Not ast: to parse a guest's eighty files would take each run a fifth of a second.
-WINGS = PACKAGE.parent / "wings"
 _NAME = r"(?:testbed|wings)\b"
 _STATEMENT = (
     rf"(?:from (?P<package>{_NAME}[\w.]*) import (?P<names>\([^)]*\)|[^(\n]*)"
@@ -57,7 +56,7 @@ def _source(module: str) -> Path | None:
     package, *names = module.split(".")
     if package not in ("testbed", "wings"):
         return None
-    path = (PACKAGE if package == "testbed" else WINGS).joinpath(*names)
+    path = PACKAGE.parent.joinpath(package, *names)
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return file if file.is_file() else None
 

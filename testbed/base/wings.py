@@ -2,8 +2,8 @@
 
 A wing is a package in ``wings/``.  Its ``PROVIDES`` maps an extension point, as ``verbs``, to names
 and the objects that go by these, each ``module:attribute``, or ``module``, as in a Python entry
-point.  Who has an extension point asks here for what is provided to it, and says what type that
-must be.
+point; its ``NEEDS``, if there are any, name the wings without which it is left out.  Who has an
+extension point asks here for what is provided to it, and says what type that must be.
 """
 
 from __future__ import annotations
@@ -35,13 +35,20 @@ class Provided(NamedTuple):
 
 
 def wings() -> Iterator[ModuleType]:
-    """Yield the wings that are there, by name."""
+    """Yield the wings that are there with all that they need, by name."""
     spec = find_spec("wings")
     if spec is None or spec.submodule_search_locations is None:
         return
-    for module in sorted(pkgutil.iter_modules(spec.submodule_search_locations)):
-        if module.ispkg:
-            yield import_module(f"wings.{module.name}")
+    found = {
+        module.name: import_module(f"wings.{module.name}")
+        for module in sorted(pkgutil.iter_modules(spec.submodule_search_locations))
+        if module.ispkg
+    }
+
+    def is_whole(name: str) -> bool:
+        return name in found and all(map(is_whole, getattr(found[name], "NEEDS", ())))
+
+    yield from (wing for name, wing in found.items() if is_whole(name))
 
 
 def provided(point: str) -> Iterator[Provided]:

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from testbed.experiment.profiles import (
     read_named,
     write_out,
 )
-from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
     check_settings,
     read_settings,
@@ -133,7 +132,7 @@ def load_experiment(
     if not errors and not wrong:
         values = with_settings(values, document, settings)
     if not errors:
-        values, relative = set_absolute_rates(values, source.where)
+        values, relative = _replace_relative(values, source.where)
         problems += relative
     if not errors and not relative:
         problems += [
@@ -186,6 +185,18 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         line = place.group(1) if place and place.group(1) else last
         problem = f"{path}:{line}: not TOML: {message[: place.start()] if place else message}"
         raise ConfigurationError([problem + hint_of_table(text)]) from None
+
+
+def _replace_relative(
+    values: dict[str, Any], where: Callable[[KeyPath], str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the values with other knobs in the place of relative ones, and problems."""
+    problems: list[str] = []
+    for kind in KINDS.values():
+        if kind.relative is not None:
+            values, found = kind.rules().replace_relative(values, where)
+            problems += found
+    return values, problems
 
 
 def _missing(source: _Source) -> Iterator[str]:

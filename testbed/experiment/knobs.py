@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.settings import check_values
 from testbed.kinds import KINDS
+from testbed.kinds.kind import Relative
 from testbed.model import Experiment
 from testbed.model.knob import Declared, declared
 from testbed.model.settings import FAMILIES, Value
@@ -137,11 +138,15 @@ SWEPT: dict[str, FileKnob] = {
 }
 """The knobs that make a trial of any kind: fixed in their table, or a list in [sweep]."""
 
-RELATIVE: dict[str, FileKnob] = {
-    each.name: _of(each)
+MULTIPLES: dict[str, Relative] = {
+    each.name: kind.relative
     for kind in KINDS.values()
     if kind.relative is not None
-    for each in declared(kind.relative)
+    for each in declared(kind.relative.spec)
+}
+"""What becomes of the knobs that are no trial's."""
+RELATIVE: dict[str, FileKnob] = {
+    each.name: _of(each) for relative in MULTIPLES.values() for each in declared(relative.spec)
 }
 """Knobs of files and options that become others before there is a trial."""
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.knobs import LANED, RELATIVE, SWEPT, FileKnob, paths
+from testbed.experiment.knobs import LANED, MULTIPLES, RELATIVE, SWEPT, FileKnob, paths
 from testbed.experiment.label import axes_of, knob_of, knob_text
-from testbed.experiment.saturation import multiply_rate
 from testbed.experiment.settings import find_path, read_settings
 from testbed.experiment.toml_lines import parse_toml
 from testbed.model import Experiment, Spec
 from testbed.model.settings import shorten
 
 KeyPath = tuple[str, ...]
-_RATE = tuple((table, "rate_per_s") for table in ("arrivals", "sweep"))
-_RELATIVE_RATE = tuple((table, "rate_of_saturation") for table in ("arrivals", "sweep"))
 _RIVALS: dict[KeyPath, tuple[KeyPath, ...]] = {
-    **dict.fromkeys(_RATE, _RELATIVE_RATE),
-    **dict.fromkeys(_RELATIVE_RATE, _RATE),
+    **{
+        (*table, name): tuple((*other, rival) for other in (RELATIVE[multiple].table, ("sweep",)))
+        for multiple, relative in MULTIPLES.items()
+        for name, rival in permutations((multiple, relative.makes))
+        for table in (RELATIVE[multiple].table, ("sweep",))
+    },
     ("kernel", "version"): (("kernel", "versions"),),
     ("kernel", "versions"): (("kernel", "version"),),
 }
@@ -195,7 +197,6 @@ def _parse(clauses: str, place: str, experiment: Experiment) -> tuple[list[_Want
     """Return what ``clauses`` ask for, and a sentence that begins with ``place`` for each error."""
     wanted: list[_Wanted] = []
     problems: list[str] = []
-    saturation_per_s = experiment.saturation_per_s
     named = axes_of(experiment.conditions)
     for clause in clauses.split(","):
         dotted, equals, text = (part.strip() for part in clause.partition("="))
@@ -204,11 +205,11 @@ def _parse(clauses: str, place: str, experiment: Experiment) -> tuple[list[_Want
         key = "profile" if key == "link" else key  # short for it, as in a file
         if not equals or not key:
             problems.append(f"{place} {clause}: write it as key=value, such as page=amazon")
-        elif key in RELATIVE and saturation_per_s is not None:
+        elif key in RELATIVE and (whole := getattr(experiment, MULTIPLES[key].of)) is not None:
             multiple = parse_value(text, RELATIVE[key])
             if isinstance(multiple, int | float):
-                rate = str(multiply_rate(multiple, saturation_per_s))
-                wanted.append((clause, "rate_per_s", rate))
+                product = MULTIPLES[key].product(multiple, whole)
+                wanted.append((clause, MULTIPLES[key].makes, str(product)))
             else:
                 problems.append(f"{place} {clause}: not {RELATIVE[key].allowed}")
         elif setting:

@@ -2,7 +2,8 @@
 
 A folder has the kind's ``description``, its types (``spec``, ``measurement``), what performs a
 trial where its kernel runs (``performance``) and what judges it on the host (``judgement``).
-Modules beside the folders are what kinds share.
+A wing provides such a description to the point ``kinds``.  Modules beside the folders are what
+kinds share.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+from testbed.base.wings import provided
 from testbed.kinds.kind import Kind
 from testbed.model import Experiment, Trial, kind_of, stored_kind
 from testbed.model.knob import Declared, declared, read_spec
 
 DESCRIPTIONS = (
     "testbed.kinds.page_load.description",
-    "testbed.kinds.server_load.description",
     "testbed.kinds.scenario.description",
+    *(each.target for each in provided("kinds")),
     "testbed.kinds.command.description",
 )
-"""The registry: the modules that describe kinds, one line for each."""
+"""The registry: the modules that describe kinds, one line for each, and those of wings."""
 KINDS: Mapping[str, Kind] = {
     kind.name: kind for kind in (import_module(name).KIND for name in DESCRIPTIONS)
 }
@@ -35,7 +37,7 @@ def find_kind(name: object) -> Kind | None:
 
 def knobs_of(kind: Kind) -> tuple[Declared, ...]:
     """Return the knobs of a kind, those of its files alone last."""
-    relative = () if kind.relative is None else declared(kind.relative)
+    relative = () if kind.relative is None else declared(kind.relative.spec)
     return (*declared(kind.spec), *relative)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from testbed.kinds import KINDS
 from testbed.kinds.experiment_file import ExperimentFile, KeyPath, toml_text
 from testbed.model import Condition, LinkSpec, QuicSpec, Spec, TcpSpec, kind_of
 
@@ -37,7 +38,6 @@ _DEFAULTS: dict[str, Any] = {
 _HOPS = ("hop_down", "hop_up")
 _TAKE_QUIC, _TLS_1_3 = 'set web_server = "nginx-quic"', "leave tls_version out"
 _NO_HOP = "neighbours are not behind a last hop, and nothing is proven of both"
-_UNPROVEN = "what a server under load did cannot be proven with it; leave it out"
 
 
 def _real_time(kernel: str) -> bool:
@@ -71,10 +71,8 @@ TABLE: tuple[Exclusion, ...] = (
               other=_no_page_load),
     *(Exclusion(f"link.{knob}", "kind", "only page loads prove what it does; leave it out",
                 other=_no_page_load) for knob in ("path_mtu_bytes", *_HOPS)),
-    *(Exclusion(f"link.{knob}", "kind", _UNPROVEN, other="server_load")
-      for knob in ("delay_jitter_ms", "corrupt_pct")),
-    Exclusion("link.ip", "kind", "loads on a server are over IPv4 alone; leave it out",
-              other="server_load"),
+    *(Exclusion(knob, "kind", why, other=kind.name)
+      for kind in KINDS.values() for knob, why in kind.exclusions.items()),
     # The kernel.
     *(Exclusion(f"link.{knob}", "kernel",
                 "in real time no capture would show the wire; leave it out", other=_real_time)

@@ -36,25 +36,46 @@ def describe_draws(spec: type, *more: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Relative:
+    """Knobs of files that another takes the place of before there is a trial.
+
+    The kind's module ``rules`` has ``replace_relative``, which does it.
+
+    Attributes:
+        spec: the type whose fields they are.
+        makes: the knob that takes their place.
+        of: the experiment's own knob that they are multiples of.
+        product: from a multiple and what it is of to the value of ``makes``.
+    """
+
+    spec: type
+    makes: str
+    of: str
+    product: Callable[[float, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of trial.
 
     Attributes:
-        name: its name in experiment files, and that of its folder.
+        name: its name in experiment files.
+        package: that of its folder.
         spec: the type of its conditions, whose fields are its knobs.
         measured: the type of what a trial measures.
         kept_as: the key under which a record keeps that.
         kept_words: what the key holds, for the reference of results.
         no_draw: what to do where nothing varies between seeds, in a sentence.
         needed: knobs that a file must give.
-        relative: knobs of files that others take the place of before there is a trial, in a type.
+        relative: knobs of files that another takes the place of before there is a trial.
         files: what the trials' folders may hold and records have digests of, beside captures.
         library: the folder of the work tree that has its conditions as files, by name: the knob of
             the kind's name is one of them, and the condition has its text.
         has_rules: whether its module ``rules`` checks experiment files.
         short: whether its trials are so short that a guest imports what performs them beforehand.
-        manages_connections: whether the host kernel needs a program for its trials that manages a
-            server's connections.
+        host_program: the module whose ``build_program`` compiles what the host kernel needs for its
+            trials, a program that manages a server's connections; empty: it needs none.
+        exclusions: why a trial cannot have these knobs, by their paths in a file.
         sysctls: why a file cannot set these sysctls, by end and name.
         commands: from a condition to the commands of a user's own that its trials run.
         complete: from the knobs of a condition to those that it has, where some follow.
@@ -63,18 +84,20 @@ class Kind:
     """
 
     name: str
+    package: str
     spec: type[Spec]
     measured: type
     kept_as: str
     kept_words: str
     no_draw: Callable[[], str]
     needed: tuple[str, ...] = ()
-    relative: type | None = None
+    relative: Relative | None = None
     files: tuple[str, ...] = ()
     library: str = ""
     has_rules: bool = False
     short: bool = False
-    manages_connections: bool = False
+    host_program: str = ""
+    exclusions: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     commands: Callable[[Any], tuple[str, ...]] = _none
     complete: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
@@ -96,4 +119,4 @@ class Kind:
         return import_module(self._part("rules"))
 
     def _part(self, name: str) -> str:
-        return f"{__package__}.{self.name}.{name}"
+        return f"{self.package}.{name}"

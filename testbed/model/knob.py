@@ -35,6 +35,7 @@ class Knob:
         draws: whether a load depends on its seed where the value is not the default.
         draws_of: the loads of which alone that holds, in a word such as "browsers".
         draws_where: the word of its value which alone draws.
+        shown: what shows that it was performed, if it is not in ``testbed.mechanisms.knobs``.
     """
 
     help: str
@@ -53,6 +54,7 @@ class Knob:
     draws: bool = False
     draws_of: str = ""
     draws_where: str = ""
+    shown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
@@ -42,7 +43,6 @@ from testbed.root.spec import guest_root_names
 from testbed.runner import judge
 from testbed.runner.local import RunSetup
 from testbed.server.listeners import list_plain
-from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, digest_own, find_programs, list_own
@@ -118,8 +118,11 @@ def prepare(
     kernel = open_kernel(experiment.kernel, experiment.kernel_version, place)
     if in_real_time(kernel.name):
         require_idle()
-    if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
-        kernel = replace(kernel, management=build_program(cache / "bpf"))
+    host_program = KINDS[experiment.kind].host_program
+    if isinstance(kernel, HostKernel) and host_program:
+        kernel = replace(
+            kernel, management=import_module(host_program).build_program(cache / "bpf")
+        )
     user_land = {"root": root.digest} | digest_own(own)
     user_land |= {f"trace.{name}": trace.digest for name, trace in traces.items()}
     judging = digest_sources(imported_sources(*judging_modules(), at_once=True))

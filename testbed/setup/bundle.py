@@ -113,7 +113,7 @@ def _contents(native: Path) -> dict[str, Path]:
     files = {"guest.py": sources.PACKAGE / "runner" / "guest_entry.py"}
     data = (sources.PACKAGE / name for name in DATA)
     for file in (*sources.imported_sources(*PROGRAMS), *data):
-        files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file
+        files[str(file.relative_to(sources.PACKAGE.parent))] = file
     for name in NATIVE:
         files[f"native/{name}"] = native / name
     return files

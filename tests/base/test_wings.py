@@ -30,9 +30,9 @@ def loaded() -> list[str]:
     return [name for name in sys.modules if name.split(".")[0] == "wings"]
 
 
-def add_wing(house: Path, name: str, provides: str) -> None:
+def add_wing(house: Path, name: str, provides: str, *needs: str) -> None:
     (house / name).mkdir()
-    (house / name / "__init__.py").write_text(f"PROVIDES = {provides}\n")
+    (house / name / "__init__.py").write_text(f"PROVIDES = {provides}\nNEEDS = {needs}\n")
 
 
 def test_what_wings_provide_comes_by_extension_point(house: Path) -> None:
@@ -54,6 +54,15 @@ def test_a_wing_is_imported_no_further_than_it_is_asked_for(house: Path) -> None
     (only,) = wings.provided("verbs")
     with pytest.raises(RuntimeError):
         only.load()
+
+
+def test_a_wing_is_left_out_without_one_that_it_or_another_of_them_needs(house: Path) -> None:
+    add_wing(house, "roof", "{}", "walls")
+    add_wing(house, "walls", "{}", "floor")
+    add_wing(house, "garden", "{}")
+    assert [each.__name__ for each in wings.wings()] == ["wings.garden"]
+    add_wing(house, "floor", "{}")
+    assert len([*wings.wings()]) == 4
 
 
 @pytest.mark.usefixtures("house")

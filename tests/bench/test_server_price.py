@@ -9,8 +9,8 @@ import pytest
 
 from bench.server_price import PARTS, SpentTime, chosen_prices, fit_prices, judge_prices
 from bench.work import Machine
-from testbed.kinds.server_load.price_list import price_work
-from testbed.kinds.server_load.spec import ServerSpec
+from wings.server_loads.price_list import price_work
+from wings.server_loads.spec import ServerSpec
 
 PRICES = {"syn": 4.0, "segment": 2.0, "accept_and_close": 9.0, "request": 7.5}
 # SYN, segments, accept and close, requests: of each load, a connection.

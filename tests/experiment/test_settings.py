@@ -15,7 +15,6 @@ from testbed.experiment.label import label, varying
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.recheck import check_experiment
-from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Condition, Experiment, TcpSpec
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest
@@ -25,11 +24,10 @@ from tests.hallway import CATALOGUE
 
 AXIS = "sysctl.tcp_rto_min_us"
 SWEEP = f"tcp.{AXIS}=[200000, 20000]"
-SERVED = 'kind = "server_load"\n'
 
 
 def tcp(experiment: Experiment) -> list[TcpSpec]:
-    return [spec.tcp for spec in experiment.conditions if isinstance(spec, Condition | ServerLoad)]
+    return [spec.tcp for spec in experiment.conditions if isinstance(spec, Condition)]
 
 
 def test_every_way_to_write_a_name(tmp_path: Path) -> None:
@@ -116,11 +114,6 @@ def test_an_option_takes_the_place_of_what_the_file_has(tmp_path: Path) -> None:
     assert last.sysctl == {"tcp_sack": "4096 1 2", "client.tcp_dsack": 0, "tcp_rto_min_us": 7}
 
 
-def test_loads_on_a_server_have_them_too(tmp_path: Path) -> None:
-    experiment = load(tmp_path, SERVED, SWEEP, "sysctl.server.tcp_syn_retries=3")
-    assert [one.sysctl["tcp_rto_min_us"] for one in tcp(experiment)] == [200_000, 20_000]
-
-
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
@@ -155,21 +148,6 @@ def test_what_no_trial_could_do(tmp_path: Path, option: str, problem: str) -> No
     (found,) = problems(tmp_path, MINIMAL, option)
     assert found.startswith(f"--set {option}: ")
     assert problem in found
-
-
-@pytest.mark.parametrize(
-    ("option", "problem"),
-    [
-        ("sysctl.tcp_syncookies=1", "use server.syncookies"),
-        ("sysctl.server.core.somaxconn=1", "use server.listen_backlog"),
-        ("sysctl.tcp_syn_retries=1", "use arrivals.syn_retries"),
-        ("sysctl.client.tcp_tw_reuse=0", "set it at the server alone"),
-    ],
-)
-def test_what_loads_on_a_server_set_themselves(tmp_path: Path, option: str, problem: str) -> None:
-    (found,) = problems(tmp_path, SERVED, option)
-    assert problem in found
-    assert load(tmp_path, MINIMAL, option).conditions
 
 
 def test_scenarios_have_their_own(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Guests:
         """A bundle that runs ``program``, after ``PRELUDE``."""
         made = self.folder / "bundle"
         for source in imported_sources(*PROGRAMS, *self.modules):
-            target = made / "testbed" / source.relative_to(PACKAGE)
+            target = made / source.relative_to(PACKAGE.parent)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         for file in self.files:

@@ -9,9 +9,9 @@ import pytest
 
 from testbed.kinds.exclusions import TABLE, find_exclusions
 from testbed.kinds.experiment_file import ExperimentFile
-from testbed.kinds.server_load.spec import ServerLoad
 from testbed.model import Condition, LinkSpec, QuicSpec, Spec, TcpSpec
-from tests.kinds.server_load.loads import LOAD
+from wings.server_loads.spec import ServerLoad
+from wings.server_loads.tests.loads import LOAD
 
 FILE = ExperimentFile({}, lambda _: "a.toml:1", False, False, {}, {})
 OFF: dict[str, Any] = {

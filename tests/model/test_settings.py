@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 import pytest
 
 from testbed.kinds import read_trial
-from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.model.settings import (
     TcpSettings,
@@ -86,8 +85,6 @@ def test_a_trial_without_settings_has_the_id_that_it_had_before_there_were_any()
     tcp = TcpSpec(tfo=True, initcwnd_segments=3)
     load = Condition("amazon", "graph", LinkSpec(rtt_ms=100.0), tcp)
     assert Trial(load, 0, 7, "virtual", "7.3").id == "25cb6fe8dbc8c247"
-    served = ServerLoad(ServerSpec(), ArrivalSpec())
-    assert Trial(served, 0, 7, "virtual", "7.3").id == "6ff55e5d992c1b33"
 
 
 def test_each_setting_has_an_id_of_its_own() -> None:

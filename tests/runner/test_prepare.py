@@ -9,13 +9,13 @@ import pytest
 
 from testbed.base import proc, sources
 from testbed.base.places import ROOT
-from testbed.base.sources import PACKAGE, digest_sources, imported_sources
+from testbed.base.sources import digest_sources, imported_sources
 from testbed.runner.prepare import judging_modules
 
 
 def judging_code() -> set[str]:
     files = imported_sources(*judging_modules(), at_once=True)
-    return {str(file.relative_to(sources.PACKAGE)) for file in files}
+    return {str(file.relative_to(sources.PACKAGE.parent)) for file in files}
 
 
 def test_judging_is_the_code_that_python_loads_for_it() -> None:
@@ -25,21 +25,26 @@ def test_judging_is_the_code_that_python_loads_for_it() -> None:
         "import testbed.runner.judge\n"
         "from testbed.kinds import KINDS\n"
         "for kind in KINDS.values(): __import__(kind.judgement)\n"
-        "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
+        "ours = [name for name in sys.modules if name.split('.')[0] in ('testbed', 'wings')]\n"
+        "files = (sys.modules[name].__file__ for name in ours)\n"
         "print(*files, sep='\\n')\n"
     )
     printed = proc.run(("python", "-P", "-c", program)).stdout.splitlines()
-    assert {str(Path(file).relative_to(PACKAGE)) for file in printed} == judging_code()
+    loaded = {str(Path(file).relative_to(ROOT)) for file in printed}
+    # All wings are asked for what they provide.
+    inits = (*ROOT.glob("wings/__init__.py"), *ROOT.glob("wings/*/__init__.py"))
+    asked = {str(file.relative_to(ROOT)) for file in inits}
+    assert asked <= loaded and loaded - asked == judging_code() - asked
 
 
 def test_no_module_that_judges_imports_another_in_a_function() -> None:
     """Such a module would decide outcomes, and not count."""
-    rooms = ("kinds", "wire", "model")
-    here = [name for name in judging_code() if name.startswith((*rooms, "runner/judge"))]
+    rooms = ("testbed/kinds", "testbed/model", "testbed/runner/judge", "wings")
+    here = [name for name in judging_code() if name.startswith(rooms)]
     lazy = [
         f"{name}: {line.strip()}"
         for name in here
-        for line in (PACKAGE / name).read_text().splitlines()
+        for line in (ROOT / name).read_text().splitlines()
         if line.startswith(" ") and line.strip().startswith(("from testbed", "import testbed"))
     ]
     assert lazy == []
@@ -58,10 +63,11 @@ def test_a_change_of_code_changes_what_judges_or_not(
         return digest_sources(imported_sources(*judging_modules(), at_once=True))
 
     before = digest()
-    code = tmp_path / "testbed"
-    shutil.copytree(PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(sources, "PACKAGE", code)
+    ignored = shutil.ignore_patterns("__pycache__", "tests")
+    for code in ("testbed", "wings"):
+        shutil.copytree(ROOT / code, tmp_path / code, ignore=ignored)
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path / "testbed")
     assert digest() == before
-    with (code / module).open("a") as file:
+    with (tmp_path / "testbed" / module).open("a") as file:
         file.write("# a comment\n")
     assert (digest() != before) is counts

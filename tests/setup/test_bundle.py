@@ -148,15 +148,15 @@ def test_a_module_decides_the_name(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = parts.make()
-    package = tmp_path / "testbed"
+    tree = tmp_path / "tree"
     data = (sources.PACKAGE / name for name in bundles.DATA)
     for source in (*sources.imported_sources(*bundles.PROGRAMS), *data):
-        target = package / source.relative_to(sources.PACKAGE)
+        target = tree / source.relative_to(sources.PACKAGE.parent)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
-    monkeypatch.setattr(sources, "PACKAGE", package)
+    monkeypatch.setattr(sources, "PACKAGE", tree / "testbed")
     assert parts.make() == first
-    with (package / "runner" / "trial.py").open("a") as trial:
+    with (tree / "testbed" / "runner" / "trial.py").open("a") as trial:
         trial.write("\n")
     assert parts.make().digest != first.digest
 

@@ -26,6 +26,7 @@ def _complete(chosen: dict[str, Any]) -> dict[str, Any]:
 
 KIND = Kind(
     name="command",
+    package=__package__,
     spec=LabCommand,
     measured=Executed,
     kept_as="executed",

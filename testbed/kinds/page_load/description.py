@@ -37,6 +37,7 @@ def _words(load: PageLoad) -> str:
 
 KIND = Kind(
     name="page_load",
+    package=__package__,
     spec=Condition,
     measured=PageLoad,
     kept_as="load",

@@ -14,6 +14,7 @@ def _no_draw() -> str:
 
 KIND = Kind(
     name="scenario",
+    package=__package__,
     spec=Scenario,
     measured=ScenarioResult,
     kept_as="scenario",

@@ -19,6 +19,7 @@ class Scenario:
     scenario: Annotated[str, Knob(
         "The promise of the protocol that is performed and judged.",
         label="Scenario", listed="scenario", since=SINCE,
+        shown="scenario's script",
     )]  # fmt: skip
     text: str
     """The scenario's file (TOML), all of it."""

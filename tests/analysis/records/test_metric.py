@@ -17,7 +17,6 @@ from analysis.records.kind import (
 )
 from analysis.records.metric import PLT
 from testbed.base.errors import ConfigurationError
-from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.model import PageLoad
 from tests.analysis.sample import conditions, record, with_milestones
 from tests.measured import load_of
@@ -28,11 +27,6 @@ def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
     first = ["first_plt_ms", "first_fcp_ms"]
     assert [metric.name for metric in records_of("page_load").metrics] == [*numbers, *first]
     assert records_of("page_load").metrics == (PLT, *MILESTONES)
-
-
-def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
-    served = records_of("server_load").metrics
-    assert {metric.name for metric in served} <= {each.name for each in fields(ServedLoad)}
 
 
 def test_names_of_metrics_are_of_one_kind_only() -> None:

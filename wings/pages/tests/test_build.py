@@ -96,11 +96,13 @@ def test_other_code_is_another_build(
     small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_page(small(ROWS), tmp_path)
-    code = tmp_path / "wings"
-    shutil.copytree(sources.WINGS, code, ignore=shutil.ignore_patterns("__pycache__"))
-    with (code / "pages" / "synthesis" / "filler.py").open("a") as module:
+    tree = tmp_path / "tree"
+    for code in ("testbed", "wings"):
+        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(sources.PACKAGE.parent / code, tree / code, ignore=ignored)
+    with (tree / "wings" / "pages" / "synthesis" / "filler.py").open("a") as module:
         module.write("# other code\n")
-    monkeypatch.setattr(sources, "WINGS", code)
+    monkeypatch.setattr(sources, "PACKAGE", tree / "testbed")
     second = build_page(small(ROWS), tmp_path)
     assert first != second
     assert read_archive(first).digest == read_archive(second).digest

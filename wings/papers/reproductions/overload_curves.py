@@ -19,8 +19,6 @@ from analysis.records.cells import experiment_of, flatten
 from analysis.records.results import Results
 from analysis.report.publications import Agreement, Figure, Grid, StatedCheck
 from analysis.words import number
-from testbed.kinds.server_load.measurement import ServedLoad
-from testbed.kinds.server_load.price_list import connection_price
 from testbed.model import Record
 from wings.papers.reproductions.sweep import (
     RUN,
@@ -32,6 +30,8 @@ from wings.papers.reproductions.sweep import (
     titled,
 )
 from wings.papers.reproductions.view import MeasuredColumn, View
+from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.price_list import connection_price
 
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]

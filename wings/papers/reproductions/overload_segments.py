@@ -7,7 +7,6 @@ import pandas as pd
 from analysis.records.results import Results
 from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from analysis.words import number
-from testbed.kinds.server_load.measurement import ServedLoad
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.overload_curves import (
@@ -31,6 +30,7 @@ from wings.papers.reproductions.sweep import (
     titled,
 )
 from wings.papers.reproductions.view import MeasuredColumn, View
+from wings.server_loads.measurement import ServedLoad
 
 EXPECTED = "expected_syns"
 WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",

@@ -10,10 +10,13 @@ from analysis.records.cells import experiment_of
 from analysis.records.results import Results
 from analysis.report.publications import Grid, StatedCheck
 from analysis.words import clean
-from testbed.kinds.server_load.price_list import ORIGINS
 from testbed.model import in_real_time
+from wings.server_loads.price_list import ORIGINS
 
-PRICED = "In virtual time computing is priced by a model: its prices are {} (docs/server-load.md)."
+PRICED = (
+    "In virtual time computing is priced by a model: its prices are {} "
+    "(wings/server_loads/README.md)."
+)
 LIST = "prices"
 PART_WORDS = {"syn": "a SYN", "segment": "a segment", "accept": "an accept", "request": "a request",
               "close": "a close"}  # fmt: skip

@@ -16,9 +16,9 @@ from analysis.records.results import Results
 from analysis.report.publications import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
-from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import DEFAULT_KIND, Record
 from wings.papers.published.reference import Reference
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 KNOBS = records_of(DEFAULT_KIND).knobs
 """Of page loads."""

@@ -9,13 +9,12 @@ from typing import Any
 
 from analysis.records.results import read_results
 from analysis.report.publications import Rebuilt
-from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
 from testbed.model import Experiment, LinkSpec, Record
 from tests.analysis.sample import write_results
-from tests.analysis.served import served_record
-from tests.measured import served_of
 from wings.papers.publications import rebuild_as
 from wings.papers.published.reference import read_reference
+from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
+from wings.server_loads.tests.served import served_of, served_record
 
 SATURATION = 1000
 PRICES = {"syn": 100_000, "segment": 50_000, "accept": 100_000, "request": 200_000,

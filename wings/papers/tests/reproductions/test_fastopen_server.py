@@ -10,13 +10,13 @@ import pytest
 
 from analysis.records.results import read_results
 from analysis.report.publications import Rebuilt
-from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
 from testbed.model import Experiment, LinkSpec, Record, TcpSpec, Trial
 from tests.analysis.sample import write_results
-from tests.analysis.served import served_record
 from wings.papers.publications import rebuild_as
 from wings.papers.published.reference import read_reference
 from wings.papers.tests.reproductions.sweeps import check_at
+from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
+from wings.server_loads.tests.served import served_record
 
 LINK = LinkSpec(rtt_ms=0.1)
 

@@ -13,14 +13,14 @@ from analysis.report.publications import Rebuilt
 from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
-from testbed.kinds.server_load.spec import Mechanism, ServerLoad
 from testbed.model import Experiment, Record, TcpSpec
 from tests.analysis.sample import write_results, write_sample
 from tests.hallway import make_services
-from tests.measured import served_of
 from wings.papers.reproductions.lanes import draw_lanes, name_lanes, write_lanes_page
 from wings.papers.tests.reproductions.overloads import PRICES, load_at, point
 from wings.papers.tests.reproductions.test_fastopen_server import at_rate, in_a_loop
+from wings.server_loads.spec import Mechanism, ServerLoad
+from wings.server_loads.tests.served import served_of
 
 MULTIPLES = (0.7, 1.0, 1.5)
 NAME = "overload-establishment"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kinds.server_load.spec import Mechanism
 from testbed.model import Record
 from wings.papers.reproductions.overload_curves import name_arm, price_connection_us
 from wings.papers.tests.reproductions.overloads import PRICES, load_at, point, rebuilt
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at
+from wings.server_loads.spec import Mechanism
 
 NAMES = ("overload-establishment", "overload-windows-clients", "overload-termination",
          "overload-segments")  # fmt: skip

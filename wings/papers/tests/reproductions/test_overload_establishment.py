@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from analysis.report.document import write_reports
-from testbed.kinds.server_load.spec import Mechanism
 from testbed.model import Record
 from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at
+from wings.server_loads.spec import Mechanism
 
 NAME = "overload-establishment"
 # Replies a second and the mean response above the saturation, by arm.

@@ -17,7 +17,6 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.options import Override
 from tests.analysis.report.test_report import Page
 from tests.analysis.sample import write_records
-from tests.analysis.served import write_served
 from tests.analysis.verdicts.compare.test_kernels import OFF, ON, lane
 from tests.hallway import CATALOGUE
 from wings.papers.site.matrix import read_matrix
@@ -30,6 +29,7 @@ from wings.papers.tests.site.runs import (
     write_kept,
     write_loads,
 )
+from wings.server_loads.tests.served import write_served
 
 STATED = '[[step]]\nbefore = "6.1"\nafter = "6.12"\ncommit = "a2cbb1603943"\nsubject = "a <b>"\n'
 

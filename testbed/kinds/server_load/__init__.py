@@ -1,1 +1,0 @@
-"""Server loads: connections arrive at a server faster than it may be able to take them."""
