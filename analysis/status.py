@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.kinds.scenario.promises import read_promises
-from analysis.kinds.scenario.terminal import summaries
 from analysis.records.results import read_results
 from analysis.verdicts.committed import hold_against_committed
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import headline
 from testbed.base.errors import ConfigurationError
+from testbed.base.wings import provided
 
 ROOT = Path(__file__).parent.parent
 STATUS = ROOT / "STATUS.md"
@@ -37,14 +36,12 @@ def _rerun(root: Path) -> str:
     return headline(compare_results(folder, folder, CompareOptions(across=EVERYTHING)))
 
 
-def _promises(root: Path) -> str:
-    return "\n".join(summaries(read_promises([root / "analysis" / "samples" / "scenarios"])))
-
-
 ENDINGS: dict[str, Callable[[Path], str]] = {
-    "artifact": _rerun, "nightly": _committed(_NIGHTLY), "rerun": _rerun, "scenarios": _promises,
+    "artifact": _rerun, "nightly": _committed(_NIGHTLY), "rerun": _rerun,
     "table1": _committed("analysis/baselines/paper-table1"),
+    **{each.name: each.load() for each in provided("endings")},
 }  # fmt: skip
+"""The endings by name, each made of what is committed below a root; wings provide theirs, too."""
 
 
 def render_status(text: str, root: Path = ROOT) -> str:

@@ -30,7 +30,6 @@ VERBS = {
     "root": "root",
     "run": "run",
     "saturation": "saturation",
-    "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
     "store": "store",

@@ -16,12 +16,12 @@ from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.kernel.build.cache import OBJECTS, find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.run import virtual
-from testbed.kinds.scenario.spec import Scenario
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
-from tests.measured import result_of
 from wings.kernels.own.build import OWN, find_own
 from wings.kernels.own.definition import own_kernels, read_own
+from wings.scenarios.spec import Scenario
+from wings.scenarios.tests.promised import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
