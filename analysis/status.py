@@ -6,7 +6,7 @@ An ending is between ``<!-- prints: NAME -->`` and ``<!-- end -->``; ``make read
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from analysis.records.results import read_results
@@ -36,28 +36,36 @@ def _rerun(root: Path) -> str:
     return headline(compare_results(folder, folder, CompareOptions(across=EVERYTHING)))
 
 
-ENDINGS: dict[str, Callable[[Path], str]] = {
-    "artifact": _rerun, "nightly": _committed(_NIGHTLY), "rerun": _rerun,
+Ending = Callable[[Path], str]
+"""An ending, made of what is committed below a root."""
+_OURS: Mapping[str, Ending] = {
+    "artifact": _rerun,
+    "nightly": _committed(_NIGHTLY),
+    "rerun": _rerun,
     "table1": _committed("analysis/baselines/paper-table1"),
-    **{each.name: each.load() for each in provided("endings")},
-}  # fmt: skip
-"""The endings by name, each made of what is committed below a root; wings provide theirs, too."""
+}
+
+
+def list_endings() -> dict[str, Ending]:
+    """Return the endings by name; wings provide theirs to the point ``endings``."""
+    return {**_OURS, **{each.name: each.load() for each in provided("endings")}}
 
 
 def render_status(text: str, root: Path = ROOT) -> str:
     """Return ``text`` with each ending as the committed results below ``root`` give it.
 
     Raises:
-        ConfigurationError: the text has other endings than ENDINGS.
+        ConfigurationError: the text has other endings than these.
         StorageError: its results cannot be read.
     """
+    endings = list_endings()
     named = [match[2] for match in _BLOCK.finditer(text)]
-    if sorted(named) != sorted(ENDINGS):
+    if sorted(named) != sorted(endings):
         raise ConfigurationError(
-            [f"STATUS.md has the endings {', '.join(named)}; expected: {', '.join(ENDINGS)}"]
+            [f"STATUS.md has the endings {', '.join(named)}; expected: {', '.join(endings)}"]
         )
 
     def fill(match: re.Match[str]) -> str:
-        return f"{match[1]}```\n{ENDINGS[match[2]](root).rstrip()}\n```\n{match[3]}"
+        return f"{match[1]}```\n{endings[match[2]](root).rstrip()}\n```\n{match[3]}"
 
     return _BLOCK.sub(fill, text)

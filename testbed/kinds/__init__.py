@@ -20,7 +20,6 @@ from testbed.model.knob import Declared, declared, read_spec
 DESCRIPTIONS = (
     "testbed.kinds.page_load.description",
     "testbed.kinds.server_load.description",
-    "wings.scenarios.description",
     *(each.target for each in provided("kinds")),
     "testbed.kinds.command.description",
 )

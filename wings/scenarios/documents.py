@@ -29,7 +29,7 @@ def say_promises(root: Path) -> str:
     return "\n".join(summaries(read_promises([root / _SAMPLE])))
 
 
-class Documents:
+class CommittedScenarios:
     """What is provided to the point ``documents``."""
 
     PAGES: Mapping[Path, Tables] = {}
