@@ -21,6 +21,7 @@ from tests.acceptance.house import House
 from wings.kernels.own.build import OWN, find_own
 from wings.kernels.own.definition import own_kernels, read_own
 from wings.scenarios.spec import Scenario
+from wings.scenarios.tests import SCENARIOS
 from wings.scenarios.tests.promised import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
@@ -244,7 +245,7 @@ def test_each_mistake_of_fast_open_breaks_a_promise(at_home: House, tmp_path: Pa
     files = []
     for number, name in [*FOUND_BY.items(), *((0, name) for name in {*FOUND_BY.values()})]:
         says = "".join(f"{host} sysctl tcp_fack={number}\n" for host in ("client", "server"))
-        text = (places.SCENARIOS / f"{name}.toml").read_text()
+        text = (SCENARIOS / f"{name}.toml").read_text()
         file = tmp_path / f"{name}-{number}.toml"
         file.write_text(text.replace('steps = """\n', f'steps = """\n{says}'))
         files.append(str(file))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
-from testbed.base.places import SCENARIOS
 from testbed.experiment.config import Catalogue
 from testbed.runner.prepare import read_library
 from wings.scenarios.choice import choose_scenarios, plan_lanes
+from wings.scenarios.tests import SCENARIOS
 
 FILES = read_library(SCENARIOS)
 CATALOGUE = Catalogue(frozenset(), frozenset(), frozenset(),

@@ -7,7 +7,8 @@ import tomllib
 
 import pytest
 
-from testbed.base.places import ROOT, SCENARIOS
+from testbed.base.places import ROOT
+from wings.scenarios.tests import SCENARIOS
 from wings.scenarios.words import ATTACKER, ATTACKS, CALLS, MIDDLEBOX, RULES, Verb
 
 PAGE = (ROOT / "wings" / "scenarios" / "README.md").read_text("utf-8")

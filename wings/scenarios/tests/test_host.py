@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import MissingError
-from testbed.base.places import SCENARIOS
 from testbed.base.places import cache as cache_folder
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
@@ -20,6 +19,7 @@ from testbed.runner.judge import conclude
 from testbed.setup.bundle import make_bundle
 from tests.kernel.host_state import read_host_state
 from wings.scenarios.spec import Scenario
+from wings.scenarios.tests import SCENARIOS
 from wings.scenarios.tests.promised import result_of
 
 pytestmark = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base.places import SCENARIOS
 from wings.scenarios.promise import PromiseError, read_promise
+from wings.scenarios.tests import SCENARIOS
 
 WHOLE = '''\
 title = "A title"

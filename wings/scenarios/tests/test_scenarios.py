@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from testbed.base.places import SCENARIOS
 from testbed.model import Record
 from testbed.results.folder import read_records
 from testbed.results.manifest import Stored, load_manifest
 from tests.acceptance.house import House
 from wings.scenarios.spec import Scenario
+from wings.scenarios.tests import SCENARIOS
 from wings.scenarios.tests.promised import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
