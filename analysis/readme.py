@@ -11,17 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.promises import key_of
-from analysis.records.results import read_results
 from analysis.status import STATUS, render_status
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
 from testbed.base.whole_file import write_whole
 from testbed.base.wings import provided
 
-LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
-"""The ladder of the scenario of that name."""
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 Tables = Mapping[str, Callable[[Path], str]]
 """The tables of a page by name, each made of what is committed below a root."""
@@ -44,7 +39,7 @@ def list_pages() -> dict[Path, Tables]:
 
 def list_drawings() -> dict[Path, Callable[[], str]]:
     """Return each drawing by its file."""
-    drawings: dict[Path, Callable[[], str]] = {LADDER: draw_committed_ladder}
+    drawings: dict[Path, Callable[[], str]] = {}
     for documents in _documents():
         drawings |= documents.DRAWINGS
     return drawings
@@ -69,13 +64,6 @@ def render_page(page: Path, text: str, root: Path = ROOT) -> str:
     if problems:
         raise ConfigurationError(problems)
     return _BLOCK.sub(lambda match: f"{match[1]}{tables[match[2]](root)}{match[3]}", text)
-
-
-def draw_committed_ladder(root: Path = ROOT) -> str:
-    """Return the ladder of the documents as the committed results below ``root`` give it."""
-    results = read_results(root / "analysis" / "samples" / "scenarios")
-    record = next(each for each in results.records if key_of(each)[0] == LADDER.stem)
-    return draw_ladder(results.folder, record).draw() + "\n"
 
 
 if __name__ == "__main__":

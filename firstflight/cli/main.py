@@ -29,7 +29,6 @@ VERBS = {
     "report": "run",
     "root": "root",
     "run": "run",
-    "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
     "store": "store",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.formats.forms import FORMS
 from analysis.records.metric import PLT, Metric
 from firstflight.cli.kernel_verdicts import find_kernel_verdicts
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
@@ -25,17 +24,6 @@ WIDTH = 100
 """Columns of a table where standard output is no terminal."""
 REPORT_FILE = "report.html"
 LANES_PAGE = "lanes.html"
-PROMISES_PAGE = "promises.html"
-STYLES = ("table", "markdown", *FORMS)
-"""How the table of promises may be printed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """The table of promises for a terminal, and the exit code that follows from it."""
-
-    text: str
-    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,37 +141,6 @@ class Reports:
             write = drawing.load()
             return "\n".join(write(page, [read_results(folder) for folder in folders]).story)
         return None
-
-    def present_promises(
-        self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None
-    ) -> Promises:
-        """Judge the scenarios of a run on one kernel or several, in ``style``: one of STYLES.
-
-        Of several, a page with all of them goes into the run's folder.
-
-        Raises:
-            StorageError: a file cannot be written.
-        """
-        from analysis.kinds.scenario.page import render_promises_page
-        from analysis.kinds.scenario.promises import make_promises
-        from analysis.kinds.scenario.suite import render_junit, suites_of
-        from analysis.kinds.scenario.terminal import render_markdown, render_promises
-
-        for lane in lanes:
-            self.write(lane)
-        table = make_promises([self._written.pop(lane) for lane in lanes])
-        if len(lanes) > 1:
-            remedy = f"make room or check the permissions of {folder}, then run it again"
-            write_whole(folder / PROMISES_PAGE, render_promises_page(table), remedy)
-        if junit is not None:
-            write_whole(junit, render_junit(table), f"check that {junit.parent} can be written")
-        if style in FORMS:
-            text = FORMS[style].write(suites_of(table))
-        elif style == "markdown":
-            text = render_markdown(table)
-        else:
-            text = render_promises(table, read_width())
-        return Promises(text.rstrip("\n"), table.exit_code)
 
     def draw_table(
         self, experiment: Experiment, records: Sequence[Record], metric: Metric = PLT

@@ -21,7 +21,6 @@ CONFIGS = ROOT / "configs"
 PAGES = ROOT / "pages"
 PROFILES = ROOT / "profiles"
 TRACES = ROOT / "traces"
-SCENARIOS = ROOT / "scenarios"
 RESULTS = ROOT / "results"
 PATIENCE_S = 5.0
 DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"

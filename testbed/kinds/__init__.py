@@ -19,7 +19,6 @@ from testbed.model.knob import Declared, declared, read_spec
 
 DESCRIPTIONS = (
     "testbed.kinds.page_load.description",
-    "testbed.kinds.scenario.description",
     *(each.target for each in provided("kinds")),
     "testbed.kinds.command.description",
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed.base import places, sources
+from testbed.base import places
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import read_pin
 from tests.acceptance.house import House, Plant, open_house
+from tests.copies import copy_code
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +37,7 @@ def house(acceptance_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
     """Change the code that guests run, a copy of it."""
-    code = tmp_path / "testbed"
-    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(sources, "PACKAGE", code)
+    code = copy_code(tmp_path / "code", monkeypatch)
 
     def change(module: str, old: str, new: str) -> None:
         text = (code / module).read_text()

@@ -6,16 +6,14 @@ or in the middle of it; the seed of the trial says which.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from testbed.base import sources
 from testbed.model import Record
 from tests.acceptance.house import House, Ran
+from tests.copies import copy_code
 
 pytestmark = pytest.mark.guest
 
@@ -130,13 +128,11 @@ StartedGraph.load = _plant(StartedGraph.load)
 @pytest.fixture(scope="module")
 def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     house.take(PAGE)
-    code = tmp_path_factory.mktemp("faulty") / "testbed"
-    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
     faults = [(fault.before, fault.during, fault.undo) for fault in FAULTS.values()]
-    client: Path = code / "client" / "graph.py"
-    client.write_text(client.read_text() + PLANT.format(faults=faults))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "PACKAGE", code)
+        code = copy_code(tmp_path_factory.mktemp("faulty"), patch)
+        client = code / "client" / "graph.py"
+        client.write_text(client.read_text() + PLANT.format(faults=faults))
         yield house.run(
             page=PAGE, client="graph", rtt_ms=RTT_MS, tfo=False, repetitions=len(FAULTS)
         )

@@ -13,9 +13,10 @@ import pytest
 from analysis.verdicts.compare.comparison import CompareOptions, Comparison
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
-from testbed.base import places, sources
+from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Ran
+from tests.copies import copy_code
 
 pytestmark = pytest.mark.guest
 
@@ -105,12 +106,10 @@ def test_fast_open_silently_off_is_found(
     house: House, base: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server no longer listens for it: nothing fails, but the wire tells."""
-    code = tmp_path / "testbed"
-    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    code = copy_code(tmp_path / "code", monkeypatch)
     blocks = code / "server" / "blocks.py"
     assert " fastopen=256" in blocks.read_text()
     blocks.write_text(blocks.read_text().replace(" fastopen=256", ""))
-    monkeypatch.setattr(sources, "PACKAGE", code)
     new = house.run(**KNOBS)
     assert new.one(tfo=False).outcome == "ok"
     assert new.one(tfo=True).outcome == "unproven"

@@ -10,7 +10,7 @@ import pytest
 from firstflight.completion import ARGUMENT_PLACES, OPTION_PLACES, complete
 from firstflight.usage import read_verbs, render_completion
 from testbed.base import proc
-from testbed.base.places import PAGES, ROOT, SCENARIOS
+from testbed.base.places import PAGES, ROOT
 from testbed.client import CLIENTS
 from testbed.experiment.knobs import SWEPT
 from testbed.kernel import KERNELS
@@ -57,7 +57,9 @@ def test_values_are_those_of_the_program() -> None:
     for place in (*ARGUMENT_PLACES.values(), *OPTION_PLACES.values()):
         assert (ROOT / place.folder).is_dir()
     assert complete(["serve", ""], SECTIONS) == sorted(path.name for path in PAGES.iterdir())
-    assert complete(["scenario", ""], SECTIONS) == sorted(p.stem for p in SCENARIOS.glob("*.toml"))
+    assert complete(["scenario", ""], SECTIONS) == sorted(
+        p.stem for p in (ROOT / "scenarios").glob("*.toml")
+    )
 
 
 def press_tab(folder: Path, line: str) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 import testbed.kinds
 from testbed.base import proc
 from testbed.base.places import ROOT
+from testbed.base.wings import provided
 from testbed.kinds import KINDS, commands_of, find_kind, read_trial
 from testbed.kinds.kind import Kind
 from testbed.model import DEFAULT_KIND, Condition, Experiment, Trial, kind_of
@@ -24,7 +25,10 @@ ALL = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 def test_every_folder_is_a_kind_and_every_key_is_its_own() -> None:
-    assert {path.parent.name for path in FOLDER.glob("*/__init__.py")} == KINDS.keys()
+    own = {name for name, kind in KINDS.items() if kind.package == f"testbed.kinds.{name}"}
+    provided_ones = {each.name for each in provided("kinds")}
+    assert {path.parent.name for path in FOLDER.glob("*/__init__.py")} == own
+    assert own | provided_ones == KINDS.keys() and not own & provided_ones
     assert len({kind.kept_as for kind in KINDS.values()}) == len(KINDS)
     assert find_kind("no such kind") is None and find_kind(["page_load"]) is None
 
@@ -35,7 +39,7 @@ def test_what_it_names_is_there(kind: Kind) -> None:
     judgement = import_module(kind.judgement)
     assert callable(judgement.judge) and judgement.OBSERVATION().measured is None
     assert is_dataclass(kind.spec) and is_dataclass(kind.measured)
-    assert kind.has_rules == (FOLDER / kind.name / "rules.py").is_file()
+    assert kind.has_rules == (ROOT / kind.package.replace(".", "/") / "rules.py").is_file()
     assert kind.no_draw().endswith("ask for one repetition")
 
 

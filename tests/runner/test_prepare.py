@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from testbed.base import proc, sources
 from testbed.base.places import ROOT
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.runner.prepare import judging_modules
+from tests.copies import copy_code
 
 
 def judging_code() -> set[str]:
@@ -63,11 +63,8 @@ def test_a_change_of_code_changes_what_judges_or_not(
         return digest_sources(imported_sources(*judging_modules(), at_once=True))
 
     before = digest()
-    ignored = shutil.ignore_patterns("__pycache__", "tests")
-    for code in ("testbed", "wings"):
-        shutil.copytree(ROOT / code, tmp_path / code, ignore=ignored)
-    monkeypatch.setattr(sources, "PACKAGE", tmp_path / "testbed")
+    code = copy_code(tmp_path, monkeypatch)
     assert digest() == before
-    with (tmp_path / "testbed" / module).open("a") as file:
+    with (code / module).open("a") as file:
         file.write("# a comment\n")
     assert (digest() != before) is counts

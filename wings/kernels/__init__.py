@@ -1,5 +1,6 @@
 """Kernels: for who changes one, from a patch of it to the verdict on page load times."""
 
+NEEDS = ("scenarios",)
 PROVIDES = {
     "documents": {"kernels": "wings.kernels.verdicts.change_tables"},
     "forms": {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 REFERENCES = Path(__file__).parent / "published" / "reference"
 """Of each publication a CSV, a TOML file, or both."""
-NEEDS = ("server_loads",)
+NEEDS = ("scenarios", "server_loads")
 PROVIDES = {"verbs": {"history": "wings.papers.verbs:history", "site": "wings.papers.verbs:site"},
             "references": {"papers": "wings.papers:REFERENCES"},
             "publications": {"papers": "wings.papers.publications"},

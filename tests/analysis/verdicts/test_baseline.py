@@ -13,8 +13,7 @@ from analysis.records.cells import cells_of
 from analysis.records.results import read_results
 from analysis.verdicts.baseline import Draft, draft_baseline, trim_manifest, trim_record
 from testbed.base.errors import ConfigurationError
-from testbed.model import Experiment, PageLoad, Record, canonical
-from tests.analysis.promised import scenario_record
+from testbed.model import PageLoad, Record, canonical
 from tests.analysis.sample import conditions, experiment, record, write_results
 from tests.measured import load_of
 
@@ -132,16 +131,3 @@ def test_it_says_what_changes(tmp_path: Path) -> None:
     changes = draft_baseline(small(tmp_path / "two", slower), baseline).changes
     assert "different" in changes
     assert "wsj" in changes
-
-
-def test_captures_of_scenarios_are_kept(tmp_path: Path) -> None:
-    one = scenario_record(tmp_path, "kept")
-    asked = Experiment("scenarios", "Promises", (one.trial.condition,), kind="scenario")
-    folder = write_results(tmp_path, [one], asked)
-    draft = draft_baseline(folder, tmp_path / "baseline")
-    assert sorted(draft.captures) == [
-        f"trials/{one.trial_id}/{host}.pcap" for host in ("attacker", "client", "server")
-    ]
-    (tmp_path / "trials" / one.trial_id / "server.pcap").unlink()
-    with pytest.raises(ConfigurationError, match=r"holds no server\.pcap"):
-        draft_baseline(folder, tmp_path / "baseline")

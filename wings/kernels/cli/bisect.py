@@ -16,7 +16,6 @@ from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.exits import EXIT_SKIP
 from firstflight.cli.means import no_store_option
 from firstflight.cli.metric import metric_option
-from firstflight.cli.scenario_choice import choose_scenarios
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -45,6 +44,7 @@ from wings.kernels.own.definition import OwnKernel, define, forget_own, own_kern
 from wings.kernels.own.git import Git, resolve
 from wings.kernels.selftests.packetdrill import VARIABLE, find_packetdrill
 from wings.kernels.verdicts.table import FailRule
+from wings.scenarios.choice import choose_scenarios
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 _log = log.logger(__name__)

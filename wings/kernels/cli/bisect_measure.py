@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from analysis.kinds.scenario.promises import SETTLED, read_promises
 from analysis.records.metric import PLT, Metric
 from analysis.verdicts.compare.comparison import CellFinding
 from firstflight.cli.choice import Choice
 from firstflight.cli.new_run import run_new
-from firstflight.cli.scenario_choice import plan_lanes
 from firstflight.cli.services import Services
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -22,7 +20,6 @@ from testbed.base.errors import (
 )
 from testbed.experiment.options import Override, select
 from testbed.kernel.run.interface import InterruptedTrial
-from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Experiment
 from wings.kernels.bisection import Judgement
 from wings.kernels.selftests.packetdrill import Packetdrill
@@ -30,6 +27,9 @@ from wings.kernels.selftests.plan import Wish
 from wings.kernels.selftests.prepared import prepare_selftests, read_verdicts
 from wings.kernels.verdicts.table import FailRule, attribute
 from wings.kernels.verdicts.terminal import name_row, summary
+from wings.scenarios.analysis.promises import SETTLED, read_promises
+from wings.scenarios.choice import plan_lanes
+from wings.scenarios.spec import Scenario
 
 MOST_CELLS = 6
 """So many cells tell a bad commit from a good one."""

@@ -16,12 +16,13 @@ from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.kernel.build.cache import OBJECTS, find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.run import virtual
-from testbed.kinds.scenario.spec import Scenario
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
-from tests.measured import result_of
 from wings.kernels.own.build import OWN, find_own
 from wings.kernels.own.definition import own_kernels, read_own
+from wings.scenarios.spec import Scenario
+from wings.scenarios.tests import SCENARIOS
+from wings.scenarios.tests.promised import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
@@ -244,7 +245,7 @@ def test_each_mistake_of_fast_open_breaks_a_promise(at_home: House, tmp_path: Pa
     files = []
     for number, name in [*FOUND_BY.items(), *((0, name) for name in {*FOUND_BY.values()})]:
         says = "".join(f"{host} sysctl tcp_fack={number}\n" for host in ("client", "server"))
-        text = (places.SCENARIOS / f"{name}.toml").read_text()
+        text = (SCENARIOS / f"{name}.toml").read_text()
         file = tmp_path / f"{name}-{number}.toml"
         file.write_text(text.replace('steps = """\n', f'steps = """\n{says}'))
         files.append(str(file))

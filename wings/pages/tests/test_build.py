@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from testbed.archive.reading import read_archive
-from testbed.base import sources
 from testbed.base.checksums import CHECKSUMS_FILE
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.proc import run
 from testbed.pages import build
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_facts
+from tests.copies import copy_code
 from wings.pages.tests.conftest import FACTS, NAMES, PAGES, Small
 
 ROWS = (
@@ -96,13 +95,9 @@ def test_other_code_is_another_build(
     small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_page(small(ROWS), tmp_path)
-    tree = tmp_path / "tree"
-    for code in ("testbed", "wings"):
-        ignored = shutil.ignore_patterns("__pycache__", "tests")
-        shutil.copytree(sources.PACKAGE.parent / code, tree / code, ignore=ignored)
-    with (tree / "wings" / "pages" / "synthesis" / "filler.py").open("a") as module:
+    code = copy_code(tmp_path / "tree", monkeypatch)
+    with (code.parent / "wings" / "pages" / "synthesis" / "filler.py").open("a") as module:
         module.write("# other code\n")
-    monkeypatch.setattr(sources, "PACKAGE", tree / "testbed")
     second = build_page(small(ROWS), tmp_path)
     assert first != second
     assert read_archive(first).digest == read_archive(second).digest

@@ -15,8 +15,6 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from analysis import plot
-from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.promises import key_of, make_promises
 from analysis.plot.ladder import Ladder
 from analysis.records.cells import (
     Spread,
@@ -41,6 +39,8 @@ from testbed.results.folder import LATEST, read_manifest
 from testbed.results.manifest import MANIFEST_FILE
 from wings.papers.publications import find, rebuild
 from wings.papers.reproductions.lanes import draw_lanes, name_lanes
+from wings.scenarios.analysis.ladder import draw_ladder
+from wings.scenarios.analysis.promises import key_of, make_promises
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
 SAMPLES = places.ROOT / "analysis" / "samples"

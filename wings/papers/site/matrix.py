@@ -14,8 +14,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from analysis.kinds.scenario.promises import GRAVITY, Finding, PromiseRow, make_promises
-from analysis.kinds.scenario.records import KIND as PROMISES
 from analysis.records.cells import (
     Axes,
     Cell,
@@ -34,6 +32,8 @@ from analysis.words import clean, count, name_axes
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.lanes import LANES_FILE, read_lanes
 from testbed.model import DEFAULT_KIND, Record, digest, stored_kind
+from wings.scenarios.analysis.promises import GRAVITY, Finding, PromiseRow, make_promises
+from wings.scenarios.analysis.records import KIND as PROMISES
 
 OF_KERNEL = "kernel."
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")

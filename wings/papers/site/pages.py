@@ -11,8 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 from analysis import plot
-from analysis.kinds.scenario.page import BAD, BADGES, make_entries
-from analysis.kinds.scenario.promises import Lane, PromiseTable
 from analysis.records.cells import experiment_of
 from analysis.records.frame import request_frame
 from analysis.records.kept import find_kept
@@ -40,6 +38,8 @@ from wings.papers.site.matrix import (
     read_matrix,
 )
 from wings.papers.site.steps import STEPS_FILE, ReleaseStep, find_steps, read_stated
+from wings.scenarios.analysis.page import BAD, BADGES, make_entries
+from wings.scenarios.analysis.promises import Lane, PromiseTable
 
 HERE = Path(__file__).parent
 INDEX = "index.html"

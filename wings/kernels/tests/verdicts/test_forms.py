@@ -11,9 +11,6 @@ import pytest
 
 from analysis.formats.forms import FORMS
 from analysis.formats.suites import Suite, write_tap13
-from analysis.kinds.scenario import suite as scenario_suite
-from analysis.kinds.scenario.promises import read_promises
-from tests.analysis.promised import write_promises
 from tests.analysis.verdicts.compare.test_attribution import AGAIN, CHROMIUM, LOAD, shifted
 from tests.analysis.verdicts.compare.test_kernels import OFF, lane
 from wings.kernels.formats.netdev import name_for_netdev
@@ -22,6 +19,9 @@ from wings.kernels.verdicts import suite as kernel_suite
 from wings.kernels.verdicts.printed import STYLES, show_verdicts
 from wings.kernels.verdicts.table import Attribution, FailRule, attribute, attribute_lanes
 from wings.kernels.verdicts.terminal import COMMIT_WIDTH, render_commit
+from wings.scenarios.analysis import suite as scenario_suite
+from wings.scenarios.analysis.promises import read_promises
+from wings.scenarios.tests.promised import write_promises
 
 RULE = FailRule()
 PROMISED = {"kept": "pass", "broken": "fail", "changed": "pass", "lacking": "skip", "stuck": "fail"}

@@ -16,8 +16,6 @@ from firstflight.cli.main import main
 from firstflight.cli.reports import Reports
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
-from tests.analysis.kinds.scenario.test_suite import read_ktap
-from tests.analysis.promised import write_promises
 from tests.analysis.verdicts.compare.test_attribution import AGAIN, CHROMIUM, LOAD, shifted
 from tests.analysis.verdicts.compare.test_kernels import OFF, ON, Times, lane
 from tests.capture.conversation import Sent
@@ -32,6 +30,8 @@ from wings.kernels.verdicts.table import (
     attribute_lanes,
 )
 from wings.kernels.verdicts.terminal import MAIL_WIDTH, render_markdown, render_text, summary
+from wings.scenarios.tests.analysis.test_suite import read_ktap
+from wings.scenarios.tests.promised import write_promises
 
 OTHER = replace(OFF, page="wsj")
 BASE: Times = {OFF: [1000.0], ON: [900.0], OTHER: [2000.0]}

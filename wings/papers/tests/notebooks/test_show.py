@@ -11,9 +11,9 @@ import pytest
 from analysis.records.results import Results, gather_results, read_results
 from analysis.report.publications import Grid, Rebuilt, StatedCheck
 from testbed.base.errors import ConfigurationError
-from tests.analysis.promised import write_promises
 from tests.analysis.sample import conditions, record, with_milestones
 from wings.papers.notebooks import show
+from wings.scenarios.tests.promised import write_promises
 
 
 @pytest.fixture(scope="module")

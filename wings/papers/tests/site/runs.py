@@ -12,10 +12,10 @@ from testbed.model import Condition
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from tests.analysis.promised import write_promises
 from tests.analysis.sample import ENVIRONMENT, write_results
 from tests.analysis.verdicts.compare.test_attribution import AGAIN, LOAD
 from tests.analysis.verdicts.compare.test_kernels import OFF, ON, Times, lane
+from wings.scenarios.tests.promised import write_promises
 
 WSJ = replace(OFF, page="wsj")
 OLD: Times = {OFF: [1000.0], ON: [900.0], WSJ: [2000.0]}

@@ -1,0 +1,124 @@
+"""Ladder diagram of a scenario, from its captures and its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from analysis.plot.ladder import Ladder
+from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
+from analysis.records.kept import find_kept
+from testbed.base.errors import ConfigurationError
+from testbed.capture.packets import Packet, read_capture
+from testbed.model import Record
+from wings.scenarios.analysis.labels import Labels
+from wings.scenarios.analysis.promises import key_of
+from wings.scenarios.analysis.remarks import remarks_of
+from wings.scenarios.matching import Sight, see
+from wings.scenarios.measurement import Performance, ScenarioResult
+from wings.scenarios.promise import Promise, read_promise
+from wings.scenarios.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
+
+Captures = Mapping[str, Sequence[Packet]]
+"""The packets of each host's capture, and the attacker's."""
+
+
+def draw_ladder(results_dir: Path, record: Record) -> Ladder:
+    """Return the ladder of a scenario that was performed.
+
+    Raises:
+        ConfigurationError: it was not performed, or a capture is missing, or not what it was.
+    """
+    result = record.measured_as(ScenarioResult)
+    if result is None:
+        raise ConfigurationError([f"trial {record.trial_id} performed no scenario"])
+    promise = read_promise(key_of(record)[1])
+    captures = _read_captures(results_dir, record)
+    try:
+        exchange = read_exchange(promise, result.performance, captures)
+    except (LookupError, ValueError) as error:
+        raise ConfigurationError([f"trial {record.trial_id}: {error}"]) from error
+    return Ladder(exchange, promise.title)
+
+
+def _read_captures(results_dir: Path, record: Record) -> dict[str, tuple[Packet, ...]]:
+    captures = {}
+    for name in (*ADDRESSES, ATTACKER):
+        if f"{name}.pcap" not in record.artefacts:
+            continue
+        path, problem = find_kept(results_dir, record, f"{name}.pcap")
+        if path is None:
+            raise ConfigurationError([problem])
+        try:
+            captures[name] = read_capture(path).packets
+        except (OSError, ValueError) as error:
+            raise ConfigurationError([f"{path} cannot be read: {error}"]) from error
+    return captures
+
+
+def read_exchange(promise: Promise, performance: Performance, captures: Captures) -> Exchange:
+    """Return the packets of a performance, and what its applications and its middlebox did.
+
+    Raises:
+        LookupError: a capture has not all its packets.
+    """
+    began_ns = min(
+        (passage.at_ns for passage in performance.passages),
+        default=min((call.at_ns for call in performance.calls), default=0),
+    )
+    clock = _Clock(began_ns)
+    sights = see(performance, captures)
+    rungs = tuple(_rungs(sights, clock))
+    hosts = promise.script.hosts
+    attacked = any(rung.sender == ATTACKER for rung in rungs)
+    clients = tuple(host for host in hosts if host.startswith("client"))
+    left = (*clients, *([ATTACKER] if attacked or not clients else []))
+    right = tuple(host for host in hosts if host not in clients) or ("server",)
+    remarks = (
+        Remark(host, clock.ms(at_ns), text)
+        for host, at_ns, text in remarks_of(
+            promise.script, performance.calls, round(promise.rtt_ms * 500_000)
+        )
+    )
+    told = (
+        Remark(sight.refusal[0], clock.ms(sight.refusal[1].at_ns), "ICMP: host unreachable")
+        for sight in sights
+        if sight.refusal is not None
+    )
+    rules = (
+        BoxRule(clock.ms(call.at_ns), f"{MIDDLEBOX}: {call.text.removeprefix(f'{MIDDLEBOX} ')}")
+        for call in performance.calls
+        if call.actor == MIDDLEBOX
+    )
+    below = {host: address_of(host, promise.ip) for host in (*left, *right) if host in ADDRESSES}
+    return Exchange(left, right, promise.rtt_ms / 2, rungs, (*remarks, *told), tuple(rules), below)
+
+
+class _Clock:
+    """The time since the first packet."""
+
+    def __init__(self, began_ns: int) -> None:
+        self.began_ns = began_ns
+
+    def ms(self, at_ns: int) -> float:
+        return (at_ns - self.began_ns) / 1e6
+
+
+def _rungs(sights: Sequence[Sight], clock: _Clock) -> Iterator[Rung]:
+    labels = Labels()
+    for sight in sights:
+        labels.note(sight.packet, [copy for _, copy in sight.copies])
+    for sight in sights:
+        packet = sight.packet
+        label = labels.describe(packet)
+        if sight.sender == ATTACKER:
+            label = f"{label}, as {describe_end(packet.source)}"
+        receiver = sight.copies[0][0] if sight.copies else labels.host_of(packet, sight.sender)
+        yield Rung(
+            sight.sender, receiver, clock.ms(packet.at_ns), label,
+            tuple(
+                Landing(host, clock.ms(copy.at_ns), labels.describe_change(packet, copy))
+                for host, copy in sight.copies
+            ),
+            labels.connection_of(packet), labels.kind_of(packet),
+        )  # fmt: skip

@@ -1,0 +1,3 @@
+from testbed.base.places import ROOT
+
+SCENARIOS = ROOT / "scenarios"

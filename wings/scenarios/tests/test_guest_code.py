@@ -1,0 +1,18 @@
+"""What a guest has of the wing: what performs scenarios, and nothing that judges or shows them."""
+
+from __future__ import annotations
+
+from testbed.base.places import ROOT
+from testbed.base.sources import imported_sources
+from testbed.setup.bundle import PROGRAMS
+
+PERFORMING = {"attacks", "calls", "description", "measurement", "middlebox", "network",
+              "performance", "promise", "script", "spec", "tls", "words"}  # fmt: skip
+
+
+def test_a_bundle_has_what_performs_scenarios_alone() -> None:
+    files = [path.relative_to(ROOT) for path in imported_sources(*PROGRAMS)]
+    wing = {path.stem for path in files if path.parts[:2] == ("wings", "scenarios")}
+    assert wing == PERFORMING | {"__init__"}
+    others = {str(path) for path in files if path.parts[0] == "wings"}
+    assert len(others) == len(wing) + 1 and "wings/__init__.py" in others
