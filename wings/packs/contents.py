@@ -13,11 +13,11 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
 from testbed.kinds import commands_of
-from testbed.packs.container import PackFile, PackFormat, describe_wrong_name
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, list_sources, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
 from testbed.results.records import read_records
+from wings.packs.container import PackFile, PackFormat, describe_wrong_name
 
 METADATA_FILE = "ro-crate-metadata.json"
 PAGES_FOLDER = "pages"
