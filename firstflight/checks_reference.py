@@ -47,7 +47,7 @@ def _settings() -> Iterator[str]:
         for each in knobs_of(kind)
         if each.knob.shown is not None
     }
-    for knob, how in (SHOWN | own).items():
+    for knob, how in {**SHOWN, **own}.items():
         yield f"| `{knob}` | {how or 'nothing yet'} |"
 
 
