@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fills an image, step by step as the Dockerfile asks, with what a run sets up on a machine.
-# Usage: image.sh parts | packages LOCK | finish      (as root, in the image; testbed/packs/image.py)
+# Usage: image.sh parts | packages LOCK | finish      (as root, in the image; firstflight/image.py)
 set -eu
 
 here=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
@@ -13,4 +13,4 @@ fi
 # shellcheck source=bootstrap/python.sh
 . "$here/bootstrap/python.sh"
 # shellcheck disable=SC2086 # words
-PYTHONPATH=$here exec "${python:?}" -P -m testbed.packs.image $step
+PYTHONPATH=$here exec "${python:?}" -P -m firstflight.image $step

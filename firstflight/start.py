@@ -43,7 +43,7 @@ def _start() -> int:
     os.environ.setdefault("SSL_CERT_FILE", find_authorities())
     if sys.argv[1:2] == ["import"] or sys.argv[1:3] == ["root", "import"]:
         # The packages may be in the file.
-        from testbed.packs.root_import import import_named
+        from testbed.setup.root_import import import_named
 
         return import_named(sys.argv[-1:])
 

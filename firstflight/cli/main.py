@@ -24,7 +24,6 @@ VERBS = {
     "knobs": "knobs",
     "links": "links",
     "merge": "merge",
-    "pack": "pack",
     "plan": "run",
     "report": "run",
     "root": "root",
@@ -32,7 +31,6 @@ VERBS = {
     "serve": "serve",
     "shell": "shell",
     "store": "store",
-    "unpack": "pack",
 }
 """The module of each verb or group of verbs that is no wing's."""
 

@@ -24,14 +24,14 @@ from testbed.base.whole_file import write_whole
 from testbed.client import CLIENTS
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.model import DEFAULT_ROOT
-from testbed.packs.parts import find_starter, gather_parts
-from testbed.packs.root_import import describe, import_pack
-from testbed.packs.root_pack import write_pack
 from testbed.root.cache import ensure_root, find_root
 from testbed.root.lock import Lock, describe_changes, format_lock, join_parts, read_lock
 from testbed.root.release import read_index
 from testbed.root.spec import RootSpec, read_spec, root_names
+from testbed.setup.parts import find_starter, gather_parts
 from testbed.setup.programs import package_names, programs_of
+from testbed.setup.root_import import describe, import_pack
+from testbed.setup.root_pack import write_pack
 
 _log = log.logger(__name__)
 _file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))

@@ -1,1 +1,1 @@
-"""The machine set up for trials: bundle of guest code, programs, doctor, clean."""
+"""The machine set up for trials: bundle of guest code, programs, packs of roots, doctor, clean."""

@@ -22,8 +22,8 @@ from testbed.base import places
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.model import DEFAULT_ROOT
-from testbed.packs import root_pack
-from testbed.packs.parts import find_starter, gather_parts
+from testbed.setup import root_pack
+from testbed.setup.parts import find_starter, gather_parts
 from tests.docker.engine import Container, Engine
 
 pytestmark = [

@@ -13,16 +13,16 @@ import pytest
 from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.client.program import Program
-from testbed.packs import parts
-from testbed.packs.parts import CachePart
-from testbed.packs.root_import import import_pack
-from testbed.packs.root_pack import write_pack
 from testbed.root import download, release
 from testbed.root.cache import FORMAT, Root, ensure_root, find_root, root_key, root_place
 from testbed.root.download import package_file
 from testbed.root.lock import Lock, LockedPackage, format_lock, read_lock
 from testbed.root.spec import Component, RootSpec, read_spec
+from testbed.setup import parts
+from testbed.setup.parts import CachePart
 from testbed.setup.programs import find, package_names
+from testbed.setup.root_import import import_pack
+from testbed.setup.root_pack import write_pack
 from tests.root.debs import Mirror, locked, pack, publish, serving
 
 TAKEN, THEN = "20261124T120000Z", "20260101T120000Z"

@@ -1,6 +1,6 @@
 """Transfer of built kernels between machines: from the cache into a pack, and into another cache.
 
-The pack is one of parts, as a root's is (``testbed.packs.root_pack``): the kernel and the C
+The pack is one of parts, as a root's is (``testbed.setup.root_pack``): the kernel and the C
 programs.  A kernel of the user's own brings along what it is made of.  Digests protect from damage.
 They say nothing about who made a pack: what is in it runs with the rights of whoever imports it
 (docs/security.md).
@@ -35,9 +35,9 @@ from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.native import is_whole, native_folder
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.build.toolchain import read_name
-from testbed.packs.parts import KINDS, CachePart
-from testbed.packs.root_import import is_there, list_unfit, put_parts, read_fitting, writing
-from testbed.packs.root_pack import PackedPart, write_pack
+from testbed.setup.parts import KINDS, CachePart
+from testbed.setup.root_import import is_there, list_unfit, put_parts, read_fitting, writing
+from testbed.setup.root_pack import PackedPart, write_pack
 from wings.kernels.own.build import build_place, config_sha256, key_of
 from wings.kernels.own.definition import (
     OwnKernel,

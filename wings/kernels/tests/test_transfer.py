@@ -21,12 +21,12 @@ from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.native import is_whole
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.build.toolchain import read_name
-from testbed.packs import root_import
-from testbed.packs.parts import CachePart
-from testbed.packs.root_pack import read_pack, write_pack
+from testbed.setup import root_import
+from testbed.setup.parts import CachePart
+from testbed.setup.root_pack import read_pack, write_pack
 from tests.kernel.packed import LINUX, PROGRAMS, keep_build, keep_programs
 from tests.kernel.toolchains import find_toolchain
-from tests.packs.cached import change_list, rewrite
+from tests.setup.cached import change_list, rewrite
 from wings.kernels.transfer import export_kernel, import_kernel
 
 

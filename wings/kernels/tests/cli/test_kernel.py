@@ -7,7 +7,7 @@ import pytest
 
 from firstflight.cli.main import main
 from testbed.kernel.build.toolchain import read_name
-from testbed.packs.parts import KINDS
+from testbed.setup.parts import KINDS
 from tests.hallway import make_services
 from tests.kernel.packed import keep_build, keep_programs
 

@@ -2,7 +2,7 @@
 
 First come the packages of a small root with Python, ``packages/<sha256>.deb``, for a shell; then
 ``pack.json``, which lists the rest; then each part of the cache as ``parts/NAME.tar.xz``; of an
-artifact also ``results.zip`` and ``source.tar.gz`` (``testbed.packs.artifact``).  Equal parts give
+artifact also ``results.zip`` and ``source.tar.gz`` (``wings.packs.artifact``).  Equal parts give
 equal bytes (by the same liblzma).  Its digests protect from damage; they say nothing about who made
 it (docs/security.md).  Standard library only: a machine may have no Python packages but these.
 """
@@ -28,9 +28,9 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.plain_file import open_plain
 from testbed.base.whole_file import open_whole, refuse_existing
-from testbed.packs.parts import KINDS, CachePart
 from testbed.root.assembly import TIME_S, Assembly, list_files
 from testbed.root.package import Section
+from testbed.setup.parts import KINDS, CachePart
 
 FORMAT = 1
 LIST_FILE = "pack.json"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
-from testbed.packs.contents import METADATA_FILE
-from testbed.packs.packing import pack_results, unpack_results
-from tests.packs.results import copy_lanes, copy_pages, copy_results
+from wings.packs.contents import METADATA_FILE
+from wings.packs.packing import pack_results, unpack_results
+from wings.packs.tests.results import copy_lanes, copy_pages, copy_results
 
 CHECK = Path(__file__).parent / "validate_crate.py"
 LEFT_OUT = {

@@ -13,11 +13,11 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
 from testbed.kinds import commands_of
-from testbed.packs.container import PackFile, PackFormat, describe_wrong_name
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, list_sources, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
 from testbed.results.records import read_records
+from wings.packs.container import PackFile, PackFormat, describe_wrong_name, first_of
 
 METADATA_FILE = "ro-crate-metadata.json"
 PAGES_FOLDER = "pages"
@@ -29,7 +29,6 @@ RESULTS_PACK = PackFormat(
     max_bytes=16 << 30,  # the captures of a thousand loads take a tenth of it
     max_list_bytes=128 << 20,
 )
-_MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +191,8 @@ def _refuse(folder: Path, files: Mapping[str, Path]) -> None:
             f"{folder}: {len(files)} files of {size} bytes are more than a pack may hold, which is "
             f"{RESULTS_PACK.max_files} files and {format_bytes(RESULTS_PACK.max_bytes)}"
         )
-    if len(problems) > _MAX_NAMED:
-        problems = [*problems[:_MAX_NAMED], f"and {len(problems) - _MAX_NAMED} more like these"]
     if problems:
-        raise ConfigurationError(problems)
+        raise ConfigurationError(first_of(problems))
 
 
 def _digested(files: Mapping[str, Path]) -> tuple[PackFile, ...]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-import firstflight.cli.pack as verbs
 from firstflight.cli.main import main
 from firstflight.cli.new_run import NewRun
 from testbed.results.tally import Tally
 from tests.hallway import make_services
-from tests.packs.results import BASELINE, copy_lanes, copy_results, forge
+from wings.packs import verbs
+from wings.packs.tests.results import BASELINE, copy_lanes, copy_results, forge
 
 Said = Callable[..., tuple[int, str, str]]
 

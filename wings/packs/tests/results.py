@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base import places
-from testbed.packs.contents import METADATA_FILE
+from wings.packs.contents import METADATA_FILE
 
 BASELINE = places.ROOT / "analysis" / "baselines" / "nightly"
 PAGES = ("tum-website", "wikipedia")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.packs.container import Container
-from testbed.packs.contents import METADATA_FILE
-from testbed.packs.packing import WrittenPack, pack_results, unpack_results
 from testbed.results.folder import open_folder
-from tests.packs.results import (
+from wings.packs.container import Container
+from wings.packs.contents import METADATA_FILE
+from wings.packs.packing import WrittenPack, pack_results, unpack_results
+from wings.packs.tests.results import (
     copy_lanes,
     copy_pages,
     copy_results,

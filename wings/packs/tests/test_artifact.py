@@ -14,14 +14,14 @@ import pytest
 from testbed.base import places, proc
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError
-from testbed.packs import artifact
-from testbed.packs.artifact import pack_artifact, results_in, roots_of
-from testbed.packs.packing import pack_results, unpack_results
-from testbed.packs.parts import CachePart
-from testbed.packs.root_pack import read_pack
 from testbed.results.manifest import load_manifest
-from tests.packs.cached import keep_parts, pack_parts
-from tests.packs.results import copy_results
+from testbed.setup.parts import CachePart
+from testbed.setup.root_pack import read_pack
+from tests.setup.cached import keep_parts, pack_parts
+from wings.packs import artifact
+from wings.packs.artifact import pack_artifact, results_in, roots_of
+from wings.packs.packing import pack_results, unpack_results
+from wings.packs.tests.results import copy_results
 
 ROOT = "debian-13"
 

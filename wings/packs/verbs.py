@@ -27,16 +27,16 @@ from testbed.base.heartbeat import repeating
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
-from testbed.packs.artifact import pack_artifact, results_in, roots_of
-from testbed.packs.contents import PAGES_FOLDER
-from testbed.packs.packing import pack_results, unpack_results
-from testbed.packs.root_import import import_roots
-from testbed.packs.root_pack import is_pack
 from testbed.pages.catalogue import list_pages
 from testbed.results.folder import refuse_explicit, refuse_latest
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
 from testbed.runner.launch import Prepare, RunLane, find_lanes
+from testbed.setup.root_import import import_roots
+from testbed.setup.root_pack import is_pack
+from wings.packs.artifact import pack_artifact, results_in, roots_of
+from wings.packs.contents import PAGES_FOLDER
+from wings.packs.packing import pack_results, unpack_results
 
 _log = log.logger(__name__)
 _SUFFIXES = (".zip", ".tar")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.packs.container import (
+from wings.packs.container import (
     ListedFile,
     PackFile,
     PackFormat,

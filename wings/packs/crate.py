@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.units import format_count
-from testbed.packs.container import ListedFile, PackFile
-from testbed.packs.contents import METADATA_FILE, PAGES_FOLDER, PackContents, PackedLane
 from testbed.pages.catalogue import FACTS_NAME
+from wings.packs.container import ListedFile, PackFile
+from wings.packs.contents import METADATA_FILE, PAGES_FOLDER, PackContents, PackedLane
 
 FORMAT = "1"
 CRATE = "https://w3id.org/ro/crate/1.1"

@@ -16,11 +16,11 @@ from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.experiment.lanes import LANES_FILE, read_lanes
-from testbed.packs.container import Container, ListedFile, open_container, write_container
-from testbed.packs.contents import METADATA_FILE, RESULTS_PACK, PackContents, gather_contents
-from testbed.packs.crate import OtherFormatError, check_license, parse_metadata, render_metadata
 from testbed.results.folder import locked
 from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
+from wings.packs.container import Container, ListedFile, open_container, write_container
+from wings.packs.contents import METADATA_FILE, RESULTS_PACK, PackContents, gather_contents
+from wings.packs.crate import OtherFormatError, check_license, parse_metadata, render_metadata
 
 
 @dataclass(frozen=True, slots=True)

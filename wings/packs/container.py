@@ -66,11 +66,14 @@ class PackFormat:
 
     def refuse(self, file: Path, problems: Sequence[str]) -> ConfigurationError:
         """Return the error that ``file`` is no such pack, or not whole: the first problems."""
-        shown = [f"{file}: {problem}" for problem in problems[:_MAX_NAMED]]
-        more = len(problems) - _MAX_NAMED
-        if more > 0:
-            shown.append(f"{file}: and {more} more like these")
-        return ConfigurationError([*shown, f"{file}: {self.remedy}"])
+        shown = (*first_of(problems), self.remedy)
+        return ConfigurationError([f"{file}: {each}" for each in shown])
+
+
+def first_of(problems: Sequence[str]) -> list[str]:
+    """Return the first problems, and how many more there are."""
+    more = len(problems) - _MAX_NAMED
+    return [*problems[:_MAX_NAMED], *([f"and {more} more like these"] if more > 0 else [])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ import pytest
 
 from testbed.base import places
 from testbed.model import CAPTURE_FILE
-from testbed.packs import root_pack
 from testbed.results.folder import read_records
 from testbed.results.manifest import load_manifest
 from testbed.root.cache import packed_place
 from testbed.runner import prepare
+from testbed.setup import root_pack
 from tests.acceptance.house import House, open_house
-from tests.packs.results import rewrite
+from wings.packs.tests.results import rewrite
 
 pytestmark = pytest.mark.guest
 

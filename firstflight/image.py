@@ -1,6 +1,6 @@
 """Container image: what of the cache it carries, made, thinned and left as containers find it.
 
-``python -m testbed.packs.image parts [PACK] | packages LOCK | finish``, which docker/image.sh calls
+``python -m firstflight.image parts [PACK] | packages LOCK | finish``, which docker/image.sh calls
 as root while an image is built.  But for the last of them it needs no Python packages.
 """
 
@@ -20,11 +20,11 @@ from testbed.base.heartbeat import repeating
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.model import DEFAULT_ROOT
-from testbed.packs.parts import STARTER, gather_parts
-from testbed.packs.root_import import import_pack
 from testbed.root.cache import ensure_named, find_root
 from testbed.root.spec import read_spec
+from testbed.setup.parts import STARTER, gather_parts
 from testbed.setup.python_packages import RUN, ensure_packages, interpreter
+from testbed.setup.root_import import import_pack
 
 USER, GROUP = 1000, 0
 """An image's user, and the group that a user by another id is in (``--user ID:0``)."""
@@ -141,7 +141,7 @@ def finish(cache: Path) -> None:
     """Make what depends on this tree, add the user, and let nobody become another in here."""
     compile_modules(places.ROOT / name for name in _PRECOMPILED)
     python = ensure_packages(RUN, cache, print) / "bin" / "python"
-    proc.run((str(python), "-P", "-m", "testbed.packs.image", "warm"), timeout_s=_WARM_S)
+    proc.run((str(python), "-P", "-m", "firstflight.image", "warm"), timeout_s=_WARM_S)
     open_folders(cache)
     users = Path("/etc/passwd")
     if not any(line.split(":")[2] == str(USER) for line in users.read_text().splitlines()):

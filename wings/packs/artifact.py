@@ -20,10 +20,9 @@ from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import refuse_existing
 from testbed.kernel.build.cache import BINARY_FILE
 from testbed.model import in_real_time
-from testbed.packs.contents import PackedLane
-from testbed.packs.packing import WrittenPack, pack_results
-from testbed.packs.parts import CachePart, find_starter, gather_parts
-from testbed.packs.root_pack import (
+from testbed.results.manifest import Manifest
+from testbed.setup.parts import CachePart, find_starter, gather_parts
+from testbed.setup.root_pack import (
     RESULTS_MEMBER,
     SOURCE_MEMBER,
     Progress,
@@ -31,7 +30,8 @@ from testbed.packs.root_pack import (
     read_pack,
     write_pack,
 )
-from testbed.results.manifest import Manifest
+from wings.packs.contents import PackedLane
+from wings.packs.packing import WrittenPack, pack_results
 
 _GIT_S = 120.0
 

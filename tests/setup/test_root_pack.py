@@ -22,16 +22,16 @@ from testbed.base.errors import EXIT_CONFIGURATION, ConfigurationError, MissingE
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
 from testbed.model import DEFAULT_ROOT
-from testbed.packs import parts, root_pack
-from testbed.packs.parts import gather_parts
-from testbed.packs.root_import import import_pack, import_roots
-from testbed.packs.root_pack import is_pack, read_pack
 from testbed.root.assembly import Assembly
 from testbed.root.cache import find_root, packed_place
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
+from testbed.setup import parts, root_pack
+from testbed.setup.parts import gather_parts
 from testbed.setup.python_packages import interpreter
-from tests.packs.cached import PACKAGE, change_list, keep_root, pack_parts, rewrite
+from testbed.setup.root_import import import_pack, import_roots
+from testbed.setup.root_pack import is_pack, read_pack
+from tests.setup.cached import PACKAGE, change_list, keep_root, pack_parts, rewrite
 
 
 @pytest.fixture(autouse=True)
@@ -312,7 +312,7 @@ def test_it_is_imported_without_python_packages(file: Path, made: Path, cache: P
     (made / "roots" / "assembled").mkdir()
     home = cache.parent / "home"
     argv = (interpreter(), "-I", "-S", "-c", "import sys; sys.path.insert(0, sys.argv[1]); "
-            "from testbed.packs.root_import import import_named; "
+            "from testbed.setup.root_import import import_named; "
             "sys.exit(import_named(sys.argv[2:]))", str(places.ROOT), str(file))  # fmt: skip
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)})
     assert "kernel 7.3: imported to" in done.stdout

@@ -23,8 +23,6 @@ from testbed.base.heartbeat import repeating
 from testbed.base.places import cache as cache_folder
 from testbed.base.places import using_cache
 from testbed.base.units import format_bytes
-from testbed.packs.parts import KINDS, CachePart
-from testbed.packs.root_pack import PackedPart, Progress, RootPack, extract_parts, read_pack
 from testbed.root.cache import (
     ASSEMBLED,
     PACKAGES,
@@ -37,6 +35,8 @@ from testbed.root.cache import (
     roots_lock,
 )
 from testbed.root.spec import read_spec, root_names
+from testbed.setup.parts import KINDS, CachePart
+from testbed.setup.root_pack import PackedPart, Progress, RootPack, extract_parts, read_pack
 
 _BYTES_PER_S = 40e6
 CheckParts = Callable[[Mapping[str, Path]], Iterator[str]]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from testbed.model import DEFAULT_ROOT
-from testbed.packs.parts import CachePart
-from testbed.packs.root_pack import write_pack
 from testbed.root.assembly import digest_files
 from testbed.root.cache import note_root, root_place
 from testbed.root.spec import read_spec
+from testbed.setup.parts import CachePart
 from testbed.setup.python_packages import RUN, packages_place
+from testbed.setup.root_pack import write_pack
 from tests.kernel.packed import keep_build, keep_programs
 
 PACKAGE = b"!<arch>\nwould be Python"
