@@ -210,8 +210,14 @@ NIGHTLY = {
     "test_a_machine_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
     "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
     "test_snakemake": "test_parallel",
+    "test_the_steps_of_github": "test_parallel",
     "test_each_root_draws_other_load_times_of_the_same_distribution":
-        "test_a_server_that_answers_later_is_beyond_the_spread",
+        "test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain",
+    "test_a_server_that_answers_later_is_beyond_the_spread":
+        "test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain",
+    "test_both_implementations_say_the_same": "test_what_is_on_the_wire_is_as_promised",
+    "test_a_page_is_spread_and_keeps_its_parents":
+        "test_what_is_referred_to_is_found_and_spread",
     "test_a_teacher_grades_with_the_tools_own_commands":
         "test_its_solutions_pass_and_wrong_answers_do_not",
     "test_a_page_that_is_busy_for_ever_is_kept":

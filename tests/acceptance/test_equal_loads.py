@@ -92,8 +92,7 @@ def plain(house: House, client: str) -> Loads:
     return load(house, client)
 
 
-@pytest.mark.thorough(but="graph")
-@pytest.mark.nightly(but="graph|chromium")
+@pytest.mark.nightly(but="graph")
 def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     house: House, plant: Plant, plain: Loads, client: str
 ) -> None:
@@ -105,8 +104,7 @@ def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     assert load(house, client) == plain
 
 
-@pytest.mark.thorough(but="graph")
-@pytest.mark.nightly(but="graph|chromium")
+@pytest.mark.nightly(but="graph")
 def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
     house: House, plain: Loads, client: str
 ) -> None:

@@ -83,7 +83,7 @@ def archived(recording: Recording, folder: Path) -> Archive:
     return read_archive(folder)
 
 
-@pytest.mark.nightly(but="^agency(-h2)?$")
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
 def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
     comparison = compare(folder.name, *loads(folder.name))
@@ -105,6 +105,7 @@ def agency(
     return folder, build_recipe(folder, tmp_path, silent)
 
 
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("name", ["agency", "agency-h2"])
 def test_a_page_is_the_same_on_every_build(
     tmp_path: Path, loads: Callable[[str], Loads], name: str
@@ -148,7 +149,7 @@ def test_what_recording_takes_is_set_up_before_anything_is_fetched(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_page_is_spread_and_keeps_its_parents(
     tmp_path: Path, loads: Callable[[str], Loads]
 ) -> None:
@@ -181,8 +182,7 @@ def test_what_a_script_asks_for_must_be_there(tmp_path: Path) -> None:
     assert not (tmp_path / "pages").exists()
 
 
-@pytest.mark.thorough(but="^agency$")
-@pytest.mark.nightly(but="^(agency|flag-icons)$")
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("folder", PLAIN, ids=names(PLAIN))
 def test_nothing_leads_outside(folder: Path) -> None:
     recipe = read_recipe(folder)
