@@ -6,8 +6,7 @@ Packages come from their registries once and stay in the user's cache, as they d
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,20 +60,9 @@ def test_each_page_has_both_forms() -> None:
 
 
 @pytest.fixture(scope="module")
-def loads() -> Iterator[Callable[[str], Loads]]:
-    """Loads the page of a name and its replay once for all tests, both forms at the same time."""
-    with ThreadPoolExecutor(2) as pool:
-
-        @functools.cache
-        def start(name: str) -> Future[Loads]:
-            return pool.submit(load_twice, places.PAGES / name, places.cache(), silent)
-
-        def loaded(name: str) -> Loads:
-            plain = name.removesuffix("-h2")
-            forms = {form: start(form) for form in (plain, f"{plain}-h2")}
-            return forms[name].result()
-
-        yield loaded
+def loads() -> Callable[[str], Loads]:
+    """Loads the page of a name and its replay once for all tests."""
+    return functools.cache(lambda name: load_twice(places.PAGES / name, places.cache(), silent))
 
 
 def archived(recording: Recording, folder: Path) -> Archive:
