@@ -232,8 +232,7 @@ def test_a_store_may_be_elsewhere(store: str, elsewhere: bool) -> None:
     assert not is_store_elsewhere({})
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="ssh")
+@pytest.mark.nightly
 @pytest.mark.parametrize("address", ["s3://bucket/x", "ssh://127.0.0.1/x"])
 def test_a_store_elsewhere_takes_packages_that_are_named(address: str, tmp_path: Path) -> None:
     """The start goes on with a run's own packages, and the verb says what they lack."""

@@ -190,9 +190,19 @@ NIGHTLY = {
         "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
     "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
-        "test_tests_of_the_source_have_equal_verdicts_twice",
+        "test_without_packetdrill_the_others_run",
+    "test_tests_of_the_source_have_equal_verdicts_twice":
+        "test_without_packetdrill_the_others_run",
     "test_memory_that_leaks_fails_a_test_of_a_debug_kernel":
         "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
+    "test_the_level_of_the_processor_changes_nothing":
+        "test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace",
+    "test_twice_the_loads_of_a_condition_take_a_little_more_memory":
+        "test_a_report_makes_as_many_calls_as_there_are_loads",
+    "test_what_one_machine_measured_no_other_measures": "test_two_at_once_write_what_one_writes",
+    "test_a_store_elsewhere_takes_packages_that_are_named": "test_a_store_may_be_elsewhere",
+    "test_a_halved_backlog_is_found_in_every_overload_experiment":
+        "test_a_halved_backlog_is_found",
     "test_all_boots_are_equal":
         "test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted",
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
@@ -205,13 +215,21 @@ NIGHTLY = {
         "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_each_mistake_of_fast_open_breaks_a_promise": "test_each_scenario_fails_with_its_fault",
     "test_a_students_work_stays_and_what_was_removed_comes_back":
-        "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page",
+        "test_a_sheet_has_questions_and_blanks",
+    "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page":
+        "test_a_sheet_has_questions_and_blanks",
     "test_a_scheduler_that_is_killed": "test_a_worker_that_is_killed_in_a_load",
     "test_a_machine_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
     "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
     "test_snakemake": "test_parallel",
+    "test_the_steps_of_github": "test_parallel",
     "test_each_root_draws_other_load_times_of_the_same_distribution":
-        "test_a_server_that_answers_later_is_beyond_the_spread",
+        "test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain",
+    "test_a_server_that_answers_later_is_beyond_the_spread":
+        "test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain",
+    "test_both_implementations_say_the_same": "test_what_is_on_the_wire_is_as_promised",
+    "test_a_page_is_spread_and_keeps_its_parents":
+        "test_what_is_referred_to_is_found_and_spread",
     "test_a_teacher_grades_with_the_tools_own_commands":
         "test_its_solutions_pass_and_wrong_answers_do_not",
     "test_a_page_that_is_busy_for_ever_is_kept":

@@ -50,8 +50,7 @@ def test_each_root_draws_other_load_times_of_the_same_distribution(
     assert "1 within the spread of draws" in said
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^wikipedia$")
+@pytest.mark.nightly
 def test_a_server_that_answers_later_is_beyond_the_spread(
     house: House, page: str, ensembles: dict[str, Ran]
 ) -> None:

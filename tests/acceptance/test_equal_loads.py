@@ -92,8 +92,7 @@ def plain(house: House, client: str) -> Loads:
     return load(house, client)
 
 
-@pytest.mark.thorough(but="graph")
-@pytest.mark.nightly(but="graph|chromium")
+@pytest.mark.nightly(but="graph")
 def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     house: House, plant: Plant, plain: Loads, client: str
 ) -> None:
@@ -105,8 +104,7 @@ def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     assert load(house, client) == plain
 
 
-@pytest.mark.thorough(but="graph")
-@pytest.mark.nightly(but="graph|chromium")
+@pytest.mark.nightly(but="graph")
 def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
     house: House, plain: Loads, client: str
 ) -> None:
@@ -114,8 +112,7 @@ def test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted(
     assert load(house, client, rtt_ms=[20, 50, RTT_MS]) == plain
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="v2.*graph|graph.*v2")
+@pytest.mark.nightly
 @pytest.mark.parametrize("without", [("x86-64-v4",), ("x86-64-v4", "x86-64-v3")], ids=["v3", "v2"])
 def test_the_level_of_the_processor_changes_nothing(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str,

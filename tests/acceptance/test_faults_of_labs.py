@@ -247,6 +247,7 @@ DURING = """
     client = """
 
 
+@pytest.mark.nightly(but="^(rate|computed|rmem_max)")
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [pytest.param("kinds/workspace.py", "condition, tag = trial.linked, site.tag",

@@ -184,6 +184,7 @@ def test_a_command_and_a_load_are_held_against_the_same_checks(
 TRACED = '\n[link]\ntrace_down = "lte-drive-down"\n'
 
 
+@pytest.mark.nightly(but="37")
 @pytest.mark.parametrize("asked", [f'page = "{PAGE}"\nclient = "graph"', COMMAND], ids=len)
 def test_a_trace_at_another_time(house: House, asked: str, tmp_path: Path) -> None:
     """By the lab's own word its trace began a second later than packets show."""
@@ -233,6 +234,7 @@ STOPPED = """\
         self.feed.begin("""
 
 
+@pytest.mark.nightly(but="^(MSS|server that thinks)")
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [

@@ -177,6 +177,7 @@ def test_what_a_browser_says(
 VISIT = "client/chromium/visit.py"
 
 
+@pytest.mark.nightly(but="^one visit less$")
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [pytest.param(VISIT, "while len(visits) < errand.visits:",

@@ -139,8 +139,7 @@ def ran(house: House, said: dict[str, str]) -> Ran:
     return house.run(page=list(said), rtt_ms=RTT_MS)
 
 
-@pytest.mark.thorough(but="^worker$")
-@pytest.mark.nightly(but="^(worker|sockets)$")
+@pytest.mark.nightly(but="^worker$")
 @pytest.mark.parametrize("name", PAGES)
 def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, name: str) -> None:
     record = ran.one(page=name)

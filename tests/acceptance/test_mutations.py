@@ -38,11 +38,6 @@ class Mutation:
         return f"{self.file}: {' '.join(self.old.split())}"
 
     @property
-    def room(self) -> Path:
-        """The folder of its tests."""
-        return Path(self.tests[0]).parent
-
-    @property
     def text(self) -> str:
         """The whole file with the mutation."""
         text = (ROOT / self.file).read_text()
@@ -55,18 +50,11 @@ class Mutation:
 
 
 MUTATIONS = [Mutation(**each) for each in tomllib.loads(LIST.read_text())["mutation"]]
-FIRST = {each.room: each for each in reversed(MUTATIONS)}
 ONE = MUTATIONS[:1]
-
-
-def tiers(mutation: Mutation) -> list[pytest.MarkDecorator]:
-    """`make test` has one, and `make test-all` the first of each room."""
-    rooms = [*FIRST.values()]
-    left_out = [pytest.mark.thorough] if mutation not in ONE else []
-    return left_out + ([pytest.mark.nightly] if mutation not in rooms else [])
-
-
-CASES = [pytest.param(each, marks=tiers(each), id=str(each)) for each in MUTATIONS]
+CASES = [
+    pytest.param(each, marks=[] if each in ONE else [pytest.mark.nightly], id=str(each))
+    for each in MUTATIONS
+]
 
 
 def link_tree(tree: Path, files: set[str]) -> None:

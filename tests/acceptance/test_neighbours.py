@@ -138,6 +138,7 @@ def test_hosts_of_neighbours_are_read_back(ran: Ran) -> None:
     assert not [name for name in alone.knobs if name.startswith(("neighbour.", "remote."))]
 
 
+@pytest.mark.nightly(but="^bulk")
 @pytest.mark.parametrize("text", [CALL_UP, FETCHES, SECOND])
 def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text: str) -> None:
     again = house.run(**LINE, traffic=text).records[0]
@@ -146,12 +147,14 @@ def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text
         assert again.artefacts[name] == first.artefacts[name]
 
 
+@pytest.mark.nightly(but="^(False-wget2|True-chromium)$")
 @pytest.mark.parametrize("client", ["wget2", "chromium"])
 @pytest.mark.parametrize("tfo", [False, True])
 def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> None:
     assert_ok(house.run(**LINE | {"client": client}, tfo=tfo, traffic=CALL_UP).one())
 
 
+@pytest.mark.nightly(but="corrupt")
 @pytest.mark.parametrize("knob", ["link.corrupt_pct", "link.duplicate_pct"])
 def test_neighbours_on_a_line_that_damages_or_doubles(house: House, knob: str) -> None:
     """What is counted of such packets is all of them, whoever sent them."""
@@ -231,6 +234,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly(but="^(late|another rate|numbers left out|a late video|a late web)$")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str) -> None:
     text, old, new, told = FAULTS[fault]
@@ -255,6 +259,7 @@ SECOND_FAULTS: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly(but="^late$")
 @pytest.mark.parametrize("fault", SECOND_FAULTS)
 def test_a_second_page_that_is_otherwise(house: House, plant: Plant, fault: str) -> None:
     old, new, told = SECOND_FAULTS[fault]
@@ -276,6 +281,7 @@ def test_a_neighbour_of_whom_nobody_knows(house: House, plant: Plant) -> None:
     assert_refused(ran, "unproven", "packets at the neighbours are of none of them")
 
 
+@pytest.mark.nightly(but="^tc")
 @pytest.mark.parametrize(
     ("words", "told"),
     [("tc qdisc add dev h0 root netem delay 5ms", "neighbour: a discipline changed"),

@@ -31,6 +31,7 @@ def one(ran: Ran) -> Record:
     return record
 
 
+@pytest.mark.nightly(but="^1000000$")
 @pytest.mark.parametrize("kbit", [1_000_000, 10_000_000])
 def test_a_fast_line_is_measured_to_the_packet(house: House, kbit: int) -> None:
     record = one(run(house, rtt_ms=0.2, down_kbit=kbit, up_kbit=kbit, buffer_bytes=500_000))
@@ -55,6 +56,7 @@ HOLE = {"path_mtu_bytes": 1400, "path_mtu_discovery": "black-hole"}
 PROBING = {"tcp.sysctl.tcp_mtu_probing": 1}
 
 
+@pytest.mark.nightly(but="^link0$")
 @pytest.mark.parametrize("link", [ICMP, {"path_mtu_bytes": 600}, {**HOLE, **PROBING}])
 def test_a_narrow_path_is_proven_and_the_same_again(house: House, link: dict[str, Any]) -> None:
     record = one(run(house, **link))
@@ -66,6 +68,7 @@ def test_a_narrow_path_is_proven_and_the_same_again(house: House, link: dict[str
     assert again.lab == record.lab
 
 
+@pytest.mark.nightly(but="^wget2$")
 @pytest.mark.parametrize("client", ["chromium", "wget2"])
 @pytest.mark.browser
 def test_a_narrow_path_with_other_clients(house: House, client: str) -> None:
@@ -114,6 +117,7 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[tuple[str, str], ...], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly(but="^(another path MTU|nothing counted)$")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str) -> None:
     link, changes, says = FAULTS[name]
@@ -169,6 +173,7 @@ def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
 ACTS, DEVICES = "mechanisms/offload/lab.py", "lab/offloads.py"
 
 
+@pytest.mark.nightly(but="wanted_offloads")
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [

@@ -23,7 +23,7 @@ def page(house: House) -> None:
     house.take(PAGE, SEVERAL_HOSTS)
 
 
-@pytest.mark.thorough(but="True")
+@pytest.mark.nightly(but="True")
 @pytest.mark.parametrize("tfo", [False, True])
 @pytest.mark.parametrize(
     ("old", "new", "told"),
@@ -55,7 +55,7 @@ def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
     assert_refused(house.run(**KNOBS), "unproven", "response heads were not sent as recorded")
 
 
-@pytest.mark.thorough(but="graph")
+@pytest.mark.nightly(but="graph")
 @pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
 @pytest.mark.parametrize(
     ("which", "size", "told"),
@@ -83,7 +83,7 @@ def _served(content: str, condition: str) -> str:
     )
 
 
-@pytest.mark.thorough(but="graph")
+@pytest.mark.nightly(but="graph")
 @pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
 def test_names_from_a_file(house: House, plant: Plant, client: str) -> None:
     """All but one, so that there is a question on the link."""
@@ -97,7 +97,7 @@ def test_names_from_a_file(house: House, plant: Plant, client: str) -> None:
     assert_refused(ran, "unproven", "hosts were gone to without a question on the link: ")
 
 
-@pytest.mark.thorough(but="^(graph-2|wget2-1)$")
+@pytest.mark.nightly(but="^(graph-2|wget2-1)$")
 @pytest.mark.parametrize("limit", [1, 2, 100])
 @pytest.mark.parametrize("client", ["graph", "wget2"])
 def test_limits_that_are_kept_are_proven(house: House, page: None, client: str, limit: int) -> None:

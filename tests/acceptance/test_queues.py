@@ -72,18 +72,14 @@ QUEUES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def all_of_them(house: House, page: str) -> Ran:
-    """One queue up and another down, so that each is in both directions once."""
-    queues = {"link.qdisc_down": list(QUEUES), "link.qdisc_up": "fq_codel target 47ms"}
-    return house.run(page=page, client="graph", **queues)
-
-
-@pytest.mark.thorough(but="^(codel|bfifo)")
-@pytest.mark.nightly(but="^(codel|pie|cake unl|sfq perturb|dualpi2|bfifo)")
+@pytest.mark.nightly(but="^(codel|bfifo)")
 @pytest.mark.parametrize("text", QUEUES)
-def test_each_queue_of_the_kernel_holds_in_its_direction(all_of_them: Ran, text: str) -> None:
-    (record,) = (r for r in all_of_them.records if r.trial.linked.link.qdisc_down == text)
+def test_each_queue_of_the_kernel_holds_in_its_direction(
+    house: House, page: str, text: str
+) -> None:
+    """And another in the other direction."""
+    queues = {"link.qdisc_down": text, "link.qdisc_up": "fq_codel target 47ms"}
+    record = house.run(page=page, client="graph", **queues).one()
     assert_ok(record)
     assert record.lab is not None
     told = record.lab.knobs["down.qdisc"]
@@ -130,6 +126,7 @@ def test_a_seed_gives_the_same_bits_with_a_queue(house: House, page: str, ran: R
     assert again.artefacts[CAPTURE_FILE] == first.artefacts[CAPTURE_FILE]
 
 
+@pytest.mark.nightly(but="^(fq_codel targt|no_such)")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -159,6 +156,7 @@ def test_what_cannot_be_a_queue_is_refused_before_a_run(house: House, text: str)
     assert f'wrong.toml:4: link.qdisc: "{text}" is not "fifo", or what follows `tc' in said
 
 
+@pytest.mark.nightly(but="^pfifo")
 @pytest.mark.parametrize(
     ("change", "told"),
     [("fq_codel limit 7", "was 'fq_codel "), ("pfifo limit 7", "and is 'pfifo "),
@@ -181,6 +179,7 @@ def test_a_queue_that_changes_during_the_load(
                    "far: discipline of f0 10001 was ", told)  # fmt: skip
 
 
+@pytest.mark.nightly(but="^link/queue")
 @pytest.mark.parametrize(
     ("module", "change", "told"),
     [
@@ -222,6 +221,7 @@ def test_statistics_of_the_other_direction(
     assert_refused(house.run(page=page, client="graph", **knobs), "unproven", told)
 
 
+@pytest.mark.nightly(but="lo")
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [("taken.bind((device, ", 'taken.bind(("lo", ', "the server's end recorded none of "),

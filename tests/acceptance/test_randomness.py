@@ -72,7 +72,7 @@ def ran(house: House) -> Ran:
     return house.run(page=["pinned", "free"], rtt_ms=RTTS_MS)
 
 
-@pytest.mark.thorough(but="^20.0$")
+@pytest.mark.nightly(but="^20.0$")
 @pytest.mark.parametrize("rtt_ms", RTTS_MS)
 def test_pinned_all_are_exact(house: House, ran: Ran, rtt_ms: float) -> None:
     record = ran.one(page="pinned", rtt_ms=rtt_ms)

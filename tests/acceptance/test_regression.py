@@ -61,6 +61,7 @@ def test_the_same_twice_is_the_same_to_the_bit(house: House, base: Ran) -> None:
     assert all(pair.same and pair.same_capture for pair in pairs)
 
 
+@pytest.mark.nightly(but="^initcwnd")
 @pytest.mark.parametrize(
     ("knob", "value", "least_ms"),
     [

@@ -110,6 +110,7 @@ def test_a_seed_draws_where_the_load_starts(house: House, ran: Ran) -> None:
     assert len(starts) == 2
 
 
+@pytest.mark.nightly(but="^fq_codel$")
 @pytest.mark.parametrize("qdisc", ["fq_codel", "pfifo limit 20"])
 def test_queues_work_behind_a_trace(house: House, qdisc: str) -> None:
     assert_ok(run(house, **{"link.qdisc": qdisc}).one())
@@ -133,6 +134,7 @@ IMPAIRED: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly(but="^all$")
 @pytest.mark.parametrize("name", IMPAIRED)
 def test_impairments_work_behind_a_trace(house: House, name: str) -> None:
     knobs = {"link.trace_down": "wifi-contention-down", "link.trace_up": "5g-blockage-up"}
@@ -254,6 +256,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
 }  # fmt: skip
 
 
+@pytest.mark.nightly(but="^(another trace|begun 1 ms later, and not told|up without)$")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str) -> None:
     changes, knobs, says = FAULTS[name]

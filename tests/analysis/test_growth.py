@@ -90,7 +90,7 @@ def test_a_report_reads_the_requests_of_few_loads(
     assert 0 < counts[1] <= counts[0] < SIZES[1] * SEEDS
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_twice_the_loads_of_a_condition_take_a_little_more_memory(tmp_path: Path) -> None:
     folders = [write_many(tmp_path / str(seeds), sweep(20, seeds)) for seeds in (10, 20)]
     write_reports(folders[0])  # what is imported and worked out once

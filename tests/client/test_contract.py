@@ -89,7 +89,7 @@ def test_reports_what_the_archive_does_not_hold(site: Site, serve: Serve, load: 
     assert (loaded.missing, loaded.extra, loaded.failed) == ((), (unlisted,), ())
 
 
-@pytest.mark.thorough(but="graph")
+@pytest.mark.nightly(but="graph")
 def test_a_stalled_server_is_a_timeout(name: str, site: Site, serve: Serve, load: Load) -> None:
     replay = serve(site)
     replay.stalled.add("http://img.page.test/2.png")

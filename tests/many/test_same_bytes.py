@@ -128,8 +128,7 @@ def from_a_store(folder: Path, dask: Dask) -> None:
     assert (stored.trials, stored.again) == (TRIALS, 1)
 
 
-@pytest.mark.thorough(but="at_once")
-@pytest.mark.nightly(but="at_once|on_a_cluster")
+@pytest.mark.nightly(but="at_once")
 @pytest.mark.parametrize("how", [at_once, in_parts, on_a_cluster, resumed, from_a_store])
 def test_the_same_bytes(
     how: Callable[[Path, Dask], None], tmp_path: Path, alone: Path, dask: Dask

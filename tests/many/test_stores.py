@@ -36,7 +36,7 @@ def run(place: StorePlace, folder: Path, *words: str) -> str:
     return done.stderr
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_what_one_machine_measured_no_other_measures(place: StorePlace, tmp_path: Path) -> None:
     first = run(place, tmp_path / "first")
     assert "from the store" not in first

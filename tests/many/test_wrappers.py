@@ -73,7 +73,7 @@ def test_parallel(hosts: Hosts, alone: Path, tmp_path: Path) -> None:
     assert_same(tmp_path / "out", alone)
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 def test_the_steps_of_github(tree: Path, alone: Path, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_waterfalls_are_drawn(sample: Path, tmp_path: Path) -> None:
     assert "with Fast Open: load complete after 1584.6 ms, 62 requests" in falls
 
 
-@pytest.mark.thorough(but="360")
+@pytest.mark.nightly(but="360")
 @pytest.mark.parametrize("width", [360, 390, 768, 1400])
 @pytest.mark.parametrize("content", ["table 1", "over tls", "sweep"])
 def test_the_page_never_scrolls_sideways(

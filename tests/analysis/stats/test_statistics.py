@@ -79,7 +79,7 @@ def test_humps_are_further_apart_than_half_of_all(values: list[float], lower: in
     assert two_humps(reversed(values)) == expected
 
 
-@pytest.mark.thorough(but="^6$")
+@pytest.mark.nightly(but="^6$")
 @pytest.mark.parametrize("n", [6, 10, pytest.param(21, marks=pytest.mark.slow)])
 def test_intervals_of_medians_hold_as_often_as_they_promise(n: int) -> None:
     found = [describe(row.tolist()).median.interval for row in skewed(n, SIMULATIONS, n)]

@@ -180,7 +180,7 @@ def test_idle_time_is_skipped(guests: Guests) -> None:
     assert abs(guests.observe(program)["slept_ns"] - 3600 * 10**9) < 1_000_000
 
 
-@pytest.mark.thorough(but="jail")
+@pytest.mark.nightly(but="jail")
 @pytest.mark.guest
 @pytest.mark.parametrize("confinement", [JAIL, NONE])
 def test_a_busy_loop_is_a_timeout(guests: Guests, confinement: str) -> None:

@@ -24,10 +24,16 @@ MIN_RANK_CORRELATION = 0.8
 
 MORE_LOADS = 2
 """On a busy machine a document comes in pieces, and its parts are found in another order."""
+FEW = ("file-10k", "nytimes-fit2011", "wikipedia")
+"""One of each kind of page, which `make test-all` loads."""
 _loads: dict[str, Replay] = {}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[] if name in FEW else [pytest.mark.nightly]) for name in NAMES
+    ]
+)
 def loaded(request: pytest.FixtureRequest, built: Built) -> tuple[Archive, Replay]:
     """A page and one load of it; each page is loaded once for all tests."""
     archive = built(request.param)

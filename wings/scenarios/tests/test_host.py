@@ -52,7 +52,7 @@ def perform(kernel: HostKernel, name: str, out: Path, monkeypatch: pytest.Monkey
     return conclude(asked, kernel.run(asked, None, out, 0, threading.Event()), out, "e", 1)
 
 
-@pytest.mark.thorough(but="^(cached-cookie|plain-connect)$")
+@pytest.mark.nightly(but="^(cached-cookie|plain-connect)$")
 @pytest.mark.parametrize("name", UNHURRIED)
 def test_promises_of_this_machine_s_kernel(
     kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -154,8 +154,7 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
     assert (found.failed_pct, found.prices_ns) == (0.0, {})
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="overload-termination")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "only"),
     [("overload-termination", "mechanism=default,ending=rst"),

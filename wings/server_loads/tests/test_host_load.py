@@ -87,7 +87,7 @@ def run_enclosed(
     return conclude(trial, kernel.run(trial, None, out, 0, threading.Event()), out, "e", 1)
 
 
-@pytest.mark.thorough(but="True$")
+@pytest.mark.nightly(but="True$")
 @pytest.mark.parametrize("fast_open", [False, True])
 @pytest.mark.parametrize("program", get_args(Program))
 def test_all_are_answered_and_all_is_proven(
@@ -101,8 +101,7 @@ def test_all_are_answered_and_all_is_proven(
     require_measured(record, fast_open)
 
 
-@pytest.mark.thorough(but="^default$")
-@pytest.mark.nightly(but="^(default|abort rst-syn rst-fin)$")
+@pytest.mark.nightly(but="^default$")
 @pytest.mark.parametrize(
     "mechanism", ["default", "abort", "abort rst-syn", "abort rst-syn rst-fin", "no-syn-drop"]
 )

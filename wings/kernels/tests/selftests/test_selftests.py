@@ -24,8 +24,7 @@ def run(out: Path, *words: str) -> int:
     return main(["kernel", "selftests", *words, "-o", str(out)], services)
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^7.3$")
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["7.3", "6.1"])

@@ -6,8 +6,7 @@ Packages come from their registries once and stay in the user's cache, as they d
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,20 +60,9 @@ def test_each_page_has_both_forms() -> None:
 
 
 @pytest.fixture(scope="module")
-def loads() -> Iterator[Callable[[str], Loads]]:
-    """Loads the page of a name and its replay once for all tests, both forms at the same time."""
-    with ThreadPoolExecutor(2) as pool:
-
-        @functools.cache
-        def start(name: str) -> Future[Loads]:
-            return pool.submit(load_twice, places.PAGES / name, places.cache(), silent)
-
-        def loaded(name: str) -> Loads:
-            plain = name.removesuffix("-h2")
-            forms = {form: start(form) for form in (plain, f"{plain}-h2")}
-            return forms[name].result()
-
-        yield loaded
+def loads() -> Callable[[str], Loads]:
+    """Loads the page of a name and its replay once for all tests."""
+    return functools.cache(lambda name: load_twice(places.PAGES / name, places.cache(), silent))
 
 
 def archived(recording: Recording, folder: Path) -> Archive:
@@ -83,7 +71,7 @@ def archived(recording: Recording, folder: Path) -> Archive:
     return read_archive(folder)
 
 
-@pytest.mark.nightly(but="^agency(-h2)?$")
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
 def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
     comparison = compare(folder.name, *loads(folder.name))
@@ -105,6 +93,7 @@ def agency(
     return folder, build_recipe(folder, tmp_path, silent)
 
 
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("name", ["agency", "agency-h2"])
 def test_a_page_is_the_same_on_every_build(
     tmp_path: Path, loads: Callable[[str], Loads], name: str
@@ -148,7 +137,7 @@ def test_what_recording_takes_is_set_up_before_anything_is_fetched(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_page_is_spread_and_keeps_its_parents(
     tmp_path: Path, loads: Callable[[str], Loads]
 ) -> None:
@@ -181,8 +170,7 @@ def test_what_a_script_asks_for_must_be_there(tmp_path: Path) -> None:
     assert not (tmp_path / "pages").exists()
 
 
-@pytest.mark.thorough(but="^agency$")
-@pytest.mark.nightly(but="^(agency|flag-icons)$")
+@pytest.mark.nightly(but="^agency$")
 @pytest.mark.parametrize("folder", PLAIN, ids=names(PLAIN))
 def test_nothing_leads_outside(folder: Path) -> None:
     recipe = read_recipe(folder)

@@ -202,7 +202,7 @@ Promise.all(ends).then(() => fetch('/done'));
 SERVICE = "fetch('http://127.0.0.1:{port}/service', {{mode: 'no-cors'}}).catch(() => 0)"
 
 
-@pytest.mark.thorough(but="False")
+@pytest.mark.nightly(but="False")
 @pytest.mark.browser
 @pytest.mark.parametrize("allowed", [False, True])
 def test_a_page_on_loopback_reaches_no_other_service_there(

@@ -77,8 +77,7 @@ def test_it_is_short_and_ends_with_questions(path: Path) -> None:
     assert cells[-1].source.startswith("## Questions")
 
 
-@pytest.mark.thorough(but="^00")
-@pytest.mark.nightly(but="^0[01]")
+@pytest.mark.nightly(but="^00")
 @by_name
 def test_it_runs_on_the_samples_and_shows_charts_and_tables(
     path: Path, jupyter: Path, tmp_path: Path

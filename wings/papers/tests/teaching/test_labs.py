@@ -182,8 +182,7 @@ def in_notebooks(*argv: str) -> str:
     return proc.run(command, cwd=places.ROOT, env=dict(os.environ), timeout_s=1500).stdout
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^5-buffer$")
+@pytest.mark.nightly
 @pytest.mark.slow
 @by_lab
 def test_students_get_it_without_solutions_and_with_a_sheet_of_one_page(

@@ -37,8 +37,7 @@ def object_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_program(tmp_path_factory.mktemp("program"))
 
 
-@pytest.mark.thorough(but="^(default|abort rst-syn rst-fin)$")
-@pytest.mark.nightly(but="^(default|reserv|abort rst-syn rst-fin)$")
+@pytest.mark.nightly(but="^(default|abort rst-syn rst-fin)$")
 @pytest.mark.parametrize("words", MECHANISMS)
 def test_what_is_on_the_wire_is_as_promised(words: str, object_file: Path, tmp_path: Path) -> None:
     seen = scenario.observe(TAG, words, SMALL, tmp_path, object_file)
@@ -64,8 +63,7 @@ def test_every_connection_of_a_flood_is_accounted_for(words: str, object_file: P
     assert tuple(scenario.flood(TAG, words, object_file).values()) == FLOODED[words]
 
 
-@pytest.mark.thorough(but="^default$")
-@pytest.mark.nightly(but="^(default|reserv)$")
+@pytest.mark.nightly(but="^default$")
 @pytest.mark.parametrize("words", ["default", "abort", "abort rst-syn", "reserv"])
 def test_the_kernels_own_limits_are_kept_where_the_queues_are_equal(
     words: str, object_file: Path, tmp_path: Path

@@ -74,7 +74,7 @@ def test_other_queues(guests: Guests) -> None:
     assert young["conversations"][str(scenario.MORE)][: len(FORGOTTEN)] == FORGOTTEN
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 @pytest.mark.machine
 @pytest.mark.root
 @pytest.mark.slow
