@@ -31,11 +31,11 @@ test: ## Run the tests, linters among them (PYTEST_ARGS='-k wire' for some, '-n 
 	$(call run_tests,-m 'not thorough and not nightly' $$left_out)
 
 .PHONY: test-all
-test-all: ## Run what continuous integration does: further cases, and those of all wings.
+test-all: ## Run what continuous integration does: further tests, and those of all wings.
 	@$(call run_tests,-m 'not nightly')
 
 .PHONY: test-nightly
-test-nightly: ## Run all tests: other kernels, the image and every recipe as well.
+test-nightly: ## Run all tests: other kernels, the image and all cases of real loads as well.
 	@$(call run_tests,)
 
 .PHONY: durations

@@ -159,6 +159,7 @@ def test_what_cannot_be_is_refused_at_once(house: House) -> None:
     assert "pieces prove nothing" in house.refused(page + fragments)
 
 
+@pytest.mark.nightly
 def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
     """TCP hands large segments to the stack either way, and no two packets come at once."""
     plain = one(run(house))
