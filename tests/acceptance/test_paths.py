@@ -174,7 +174,7 @@ def test_offloads_of_the_ends_change_no_packet(house: House) -> None:
 ACTS, DEVICES = "mechanisms/offload/lab.py", "lab/offloads.py"
 
 
-@pytest.mark.nightly(but="wanted_offloads")
+@pytest.mark.nightly(but="_wanted")
 @pytest.mark.parametrize(
     ("module", "old", "new", "says"),
     [
