@@ -241,8 +241,8 @@ def largest(services: Services, /, as_json: bool) -> int:
 VERB_LINES: tuple[Change, ...] = (
     (
         "firstflight/cli/main.py",
-        '    "pack": "pack",\n',
-        '    "largest": "largest",\n    "pack": "pack",\n',
+        '    "plan": "run",\n',
+        '    "largest": "largest",\n    "plan": "run",\n',
     ),
     ("pyproject.toml", "| links | machine |", "| links | largest | machine |"),
 )
