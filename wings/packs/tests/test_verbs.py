@@ -1,4 +1,4 @@
-"""``pack`` and ``unpack``: what they say and refuse; that a re-run is the same is in acceptance."""
+"""``pack`` and ``unpack``: what they say and refuse; ``test_rerun`` shows that re-runs agree."""
 
 from __future__ import annotations
 
