@@ -27,12 +27,13 @@ CAPTURED_MOST = 250_000
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
-def snap_bytes(condition: Linked) -> int:
+def snap_bytes(condition: Linked, *, tls: bool = False) -> int:
     """Return how much of each packet a proof needs.
 
-    That is all, if checksums tell which are damaged, or if there are keys to read it with.
+    That is all, if checksums tell which are damaged, if there are keys to read it with, or if it
+    may hold the beginning of a record of TLS.
     """
-    whole = condition.link.corrupt_pct or opening_of(condition).keys
+    whole = tls or condition.link.corrupt_pct or opening_of(condition).keys
     return WHOLE_BYTES if whole else SNAP_BYTES
 
 

@@ -29,14 +29,17 @@ _MORE = 20
 class Transit(NamedTuple):
     """A packet of the link: when it was sent, when it came (``None``: it did not), and how.
 
-    ``far_port`` is its port at the server's end; 0: it has none.
+    ``far_port`` is its port at the server's end; 0: it has none.  ``sent`` and ``came`` are the
+    packet in the captures of both ends.
     """
 
     sent_ns: int
     came_ns: int | None
     ip_bytes: int
     marked: bool
-    far_port: int = 0
+    far_port: int
+    sent: Packet
+    came: Packet | None
 
 
 Transits = dict[str, list[Transit]]
@@ -69,7 +72,9 @@ def _match(sent: Sequence[Packet], came: Sequence[Packet], *, up: bool) -> list[
         marked = there is not None and _is_marked(there) and not _is_marked(packet)
         at_ns = None if there is None else there.at_ns
         far_port = packet.target_port if up else packet.source_port
-        transits.append(Transit(packet.at_ns, at_ns, packet.ip_bytes, marked, far_port))
+        transits.append(
+            Transit(packet.at_ns, at_ns, packet.ip_bytes, marked, far_port, packet, there)
+        )
     return transits
 
 

@@ -13,20 +13,22 @@ from testbed.mechanisms.initial_window.proof import check_first_flights
 from testbed.mechanisms.initial_window.quic import check_quic_windows
 from testbed.mechanisms.ip.proof import check_ip
 from testbed.mechanisms.knobs import check_settings_shown
-from testbed.mechanisms.names.proof import check_lookups
+from testbed.mechanisms.names.proof import check_answers, check_lookups, check_questions
 from testbed.mechanisms.neighbours.proof import check_neighbours
 from testbed.mechanisms.offload.proof import check_sizes
 from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_requests, check_reuse
+from testbed.mechanisms.sending.packing import check_records, check_segments
+from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_service
 from testbed.mechanisms.tls.proof import check_handshakes, check_version
 from testbed.mechanisms.visits.proof import check_visits
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
-from testbed.proof.openings import check_mss, check_openings
+from testbed.proof.openings import check_mss, check_openings, check_windows
 
 CHECKS = (
     # The captures have all that crossed the link.
@@ -38,6 +40,7 @@ CHECKS = (
     check_sizes,
     check_mss,
     check_openings,
+    check_windows,
     check_ip,
     check_line,
     check_queueing,
@@ -57,7 +60,12 @@ CHECKS = (
     check_version,
     check_handshakes,
     check_lookups,
+    check_questions,
+    check_answers,
     check_service,
+    check_sending,
+    check_segments,
+    check_records,
     # The load is the one that its client tells of.
     check_visits,
     check_load_time,

@@ -2,7 +2,7 @@
 
 What the lab sets, it sets for each connection of an end, so a handshake with another MSS, window
 or window scale than the others' is of a socket that was treated apart (RFC 9293 section 3.2,
-RFC 7323).  The MSS of all of them follows from the MTU.
+RFC 7323).  The MSS of all of them follows from the MTU, windows from the receive buffers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ from testbed.proof.evidence import Evidence
 
 HEADERS_BYTES = {"4": 40, "6": 60}
 """Of IP and TCP, which an MSS leaves out of an MTU (RFC 9293 section 3.7.1, RFC 8200)."""
+RECEIVE_BYTES, MOST_RECEIVE_BYTES = 131_072, 6_291_456
+"""Of a socket at first, and in the end: the lab's tcp_rmem (tcp(7))."""
+WIDEST = 65_535
+"""The window of a SYN is not scaled (RFC 7323 section 2.2)."""
+_BITS = MOST_RECEIVE_BYTES.bit_length() - 16
+"""By how much the largest window is scaled to fit into 16 bits."""
+_TIMESTAMP_BYTES = 12
 VALUES, FLAGS = (MSS, WINDOW_SCALE), (SACK_PERMITTED, TIMESTAMPS)
 """Options of which the value counts, and of which the presence does."""
 
@@ -64,6 +71,45 @@ def check_openings(seen: Evidence) -> Iterator[str]:
                 f"{apart} of {len(packets)} connections were opened by the {side} with other TCP "
                 "options or another window than the rest"
             )
+
+
+@check("windows", "own_client", "own_server", "flows", "tcp", source="tcp(7): tcp_rmem")
+def check_windows(seen: Evidence) -> Iterator[str]:
+    """Each end opens connections with the window and the window scale of the lab's receive buffers.
+
+    A kernel of one's own, sysctls and routes that are asked for may make them others.
+    """
+    if not seen.trial.kernel_version[:1].isdigit():
+        return
+    for side, packets in _sides(seen.flows):
+        if of_end(seen.tcp.sysctl, side) or of_end(seen.tcp.route, side):
+            continue
+        other = [p for p in packets if (p.window, _scale(p)) != _due_window(p)]
+        if other:
+            window, scale = _due_window(other[0])
+            yield (
+                f"{len(other)} of {len(packets)} connections were opened by the {side} with a "
+                f"window of {other[0].window} bytes scaled by {_scale(other[0])}, its receive "
+                f"buffer gives {window} scaled by {scale}"
+            )
+
+
+def _scale(packet: Packet) -> int | None:
+    option = find_option(packet, WINDOW_SCALE)
+    return option[0] if option else None
+
+
+def _due_window(packet: Packet) -> tuple[int, int | None]:
+    """Return the window and its scale (tcp_select_initial_window in net/ipv4/tcp_output.c).
+
+    Half of the buffer is for data, in whole segments.  A SYN-ACK's scale answers the SYN's.
+    """
+    mss = _mss(packet) or 536
+    if not packet.opens and find_option(packet, TIMESTAMPS) is not None:
+        mss -= _TIMESTAMP_BYTES
+    space = RECEIVE_BYTES // 2
+    scale = None if _scale(packet) is None and not packet.opens else _BITS
+    return min(space // mss * mss, WIDEST), scale
 
 
 def _sides(flows: Flows) -> Iterator[tuple[str, list[Packet]]]:

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.capture.flows import read_flows
 from testbed.capture.packets import Capture as Captured
-from testbed.capture.packets import read_capture
+from testbed.capture.packets import Packet, read_capture
 from testbed.capture.routers import count_first_flights
 from testbed.capture.transits import Transit
 from testbed.mechanisms.path_mtu.proof import check_path_mtu
@@ -58,7 +58,13 @@ def said(
     capture = captured(folder, sizes, messages)
     transits = [
         Transit(
-            START_NS + round(ms * 1e6), START_NS if passed or size <= 1400 else None, size, False
+            START_NS + round(ms * 1e6),
+            START_NS if passed or size <= 1400 else None,
+            size,
+            False,
+            0,
+            Packet(0, b"", size, "IP"),
+            None,
         )
         for ms, size in sizes.items()
     ]

@@ -1,14 +1,21 @@
-"""Look-ups of names: each host was asked for on the link, or none was (knob ``dns``; RFC 1035)."""
+"""Look-ups of names: who was asked for, once, and answered at once (knob ``dns``; RFC 1035)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
-from testbed.capture.lookups import read_lookups
+from testbed.capture.lookups import DNS_PORT, parse_question, read_lookups
+from testbed.capture.packets import Packet
+from testbed.mechanisms.sending.tcp import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
 SHOWN = 3
+LIVES_S = 3600
+"""For how long an answer of the lab's name server holds."""
+TIMES = {"graph": 1, "chromium": 1, "wget2": 2}
+"""How often a client asks for a name while it knows the answer: wget2 for its list, and to load."""
 
 
 @check("names", "capture", "load", "hosts", source="RFC 1035")
@@ -27,3 +34,42 @@ def check_lookups(seen: Evidence) -> Iterator[str]:
             "were gone to without a question on the link: "
             f"{', '.join(lookups.unasked[:SHOWN])}{more}"
         )
+
+
+@check("questions", "virtual_time", "capture", "load", "hosts", source="RFC 1035")
+def check_questions(seen: Evidence) -> Iterator[str]:
+    """Only the page's hosts were asked for, and those once while an answer holds."""
+    hosts = {host.lower().rstrip(".") for host in seen.hosts.values()}
+    most = TIMES.get(seen.load.client)
+    answered: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for packet in seen.capture.packets:
+        asked = parse_question(packet.payload) if _is_lookup(packet) else None
+        if asked is None:
+            continue
+        if packet.source_port == DNS_PORT:
+            answered[asked].append(packet.at_ns)
+        elif asked[0] not in hosts:
+            yield f"the client asked for the name {asked[0]}, which is no host of the page"
+        elif most is not None:
+            since_ns = packet.at_ns - LIVES_S * 1_000_000_000
+            if sum(at_ns > since_ns for at_ns in answered[asked]) >= most:
+                yield f"the client asked for the name {asked[0]} again, which was answered"
+
+
+@check("answers", "virtual_time", "at_server", "load", "hosts", source="RFC 1035")
+def check_answers(seen: Evidence) -> Iterator[str]:
+    """The name server answered each question at once."""
+    waiting: dict[tuple[bytes, int, bytes], int] = {}
+    late = 0.0
+    for packet in filter(_is_lookup, seen.at_server.packets):
+        if packet.target_port == DNS_PORT:
+            waiting[packet.source, packet.source_port, packet.payload[:2]] = packet.at_ns
+        else:
+            asked_ns = waiting.pop((packet.target, packet.target_port, packet.payload[:2]), None)
+            late = max(late, 0.0 if asked_ns is None else (packet.at_ns - asked_ns) / 1e6)
+    if late > NEAR_NS / 1e6:
+        yield f"the name server took up to {late:.3f} ms for an answer"
+
+
+def _is_lookup(packet: Packet) -> bool:
+    return packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)

@@ -1,0 +1,54 @@
+"""Silence of servers: none waited while it had bytes to send and room to send them in.
+
+Both ends' captures say when a request came, what was acknowledged, and what room windows left, so
+whatever else holds a response back shows: a rate limit, a small buffer, a stopped process, a think
+time that nobody asked for.  It is the server's own capture that counts: no link lies before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.mechanisms.sending import quic, tcp
+from testbed.mechanisms.sending.tcp import NEAR_NS, Silence
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+
+KNOWN = ("cubic", "reno")
+"""Congestion controls whose window only losses shrink."""
+TIMER_MS = 1.0
+"""The grain of nginx's timers, by which it thinks."""
+OWN_PACE_ROUNDS = 2
+"""For so many round trips a sender may be silent whose window is not known: one that paces, a
+kernel of one's own, one whose settings were changed."""
+
+
+@check("sending", "virtual_time", "load", "condition", "at_server", "transits", source="RFC 5681")
+def check_sending(seen: Evidence) -> Iterator[str]:
+    """No server was silent while it had bytes to send and room for them, but for its think time."""
+    think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
+    most_ms = NEAR_NS / 1e6 + (think_ms + TIMER_MS if think_ms else 0.0)
+    own_ms = most_ms + OWN_PACE_ROUNDS * seen.link.rtt_ms
+    of_tcp = tcp.find_silences(seen.at_server.packets, seen.clients, seen.tcp.initcwnd_segments)
+    late = [each for each in of_tcp if each.ms > (most_ms if _is_known(seen) else own_ms)]
+    paced = seen.condition.web_server == "aioquic"
+    late += [each for each in _of_quic(seen) if each.ms > (own_ms if paced else most_ms)]
+    if late:
+        worst = max(late, key=lambda each: each.ms)
+        yield (
+            f"servers were silent {len(late)} times with bytes to send and room for them, the one "
+            f"of {worst.connection} for {worst.ms:.3f} ms, when {worst.why}"
+        )
+
+
+def _of_quic(seen: Evidence) -> Iterator[Silence]:
+    for connection in seen.quic:
+        there = quic.at_server(connection, seen.transits, seen.capture.packets)
+        yield from quic.find_silences(connection, there)
+
+
+def _is_known(seen: Evidence) -> bool:
+    """Whether the server's kernel is one of ours, with a known control and its own settings."""
+    ours = seen.trial.kernel_version[:1].isdigit()
+    plain = not seen.tcp.sysctl and not seen.tcp.route
+    return ours and plain and seen.tcp.congestion_control in KNOWN

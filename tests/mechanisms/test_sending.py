@@ -1,0 +1,161 @@
+"""Silence of servers in captures made by hand: who may wait, and who may not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from testbed.capture.packets import ACK, FIN, SYN, Packet
+from testbed.mechanisms.sending.tcp import NEAR_NS, Silence, find_silences
+
+CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x0a\x00\x01"
+MSS, RTT_NS, REQUEST = 1460, 100_000_000, b"GET / HTTP/1.1\r\n\r\n"
+OPTIONS = b"\x02\x04\x05\xb4\x03\x03\x07\x01"
+SACK = b"\x01\x01\x05\x0a" + bytes(8)
+
+
+@dataclass
+class Server:
+    """The server's end of one connection, which sends as it is told."""
+
+    window: int = 500
+    packets: list[Packet] = field(default_factory=list)
+    sent: int = 1
+    now: int = 0
+
+    def __post_init__(self) -> None:
+        self._up(SYN, seq=0, options=OPTIONS)
+        self._down(SYN | ACK, b"", seq=0, options=OPTIONS)
+        self.now += RTT_NS
+        self._up(ACK, seq=1, ack=1)
+        self._up(ACK, seq=1, ack=1, payload=REQUEST)
+
+    def send(self, segments: int, after_ns: int = 1_000) -> None:
+        """Send new segments, the first so long after what happened last."""
+        self.now += after_ns
+        for _ in range(segments):
+            self._down(ACK, bytes(MSS), seq=self.sent)
+            self.sent += MSS
+
+    def take(self, segments: int, *, options: bytes = b"") -> None:
+        """Take an acknowledgement of all but the last ``segments``."""
+        self._up(ACK, 1 + len(REQUEST), self.sent - segments * MSS, options=options)
+
+    def silences(self, window: int = 10) -> list[Silence]:
+        found = find_silences(self.packets, (CLIENT,), window)
+        return [each for each in found if each.until_ns - each.since_ns > NEAR_NS]
+
+    def _up(
+        self, flags: int, seq: int, ack: int = 0, payload: bytes = b"", *, options: bytes = b"",
+    ) -> None:  # fmt: skip
+        self.packets.append(Packet(
+            self.now, b"", 0, "TCP", CLIENT, SERVER, 40 + len(payload), 0, 1024, 80, payload,
+            len(payload), seq, ack, flags, self.window, options,
+        ))  # fmt: skip
+
+    def _down(self, flags: int, payload: bytes, seq: int, options: bytes = b"") -> None:
+        self.packets.append(Packet(
+            self.now, b"", 0, "TCP", SERVER, CLIENT, 40 + len(payload), 0, 80, 1024, payload,
+            len(payload), seq, 1, flags, 500, options,
+        ))  # fmt: skip
+
+
+def test_who_fills_its_window_is_not_silent() -> None:
+    server = Server()
+    server.send(10)
+    for flight in (10, 20, 40):
+        server.now += RTT_NS
+        server.take(0)
+        server.send(2 * flight)
+    assert server.silences() == []
+
+
+def test_a_first_flight_that_stops_short() -> None:
+    server = Server()
+    server.send(7)
+    server.now += RTT_NS
+    server.take(0)
+    server.send(14)
+    (silence,) = server.silences()
+    assert silence.ms == pytest.approx(100.001)
+    assert silence.why == "0 of at least 17 segments were under way"
+
+
+def test_a_small_send_buffer() -> None:
+    """Each acknowledgement lets as much out as it covers, and the window never grows."""
+    server = Server()
+    server.send(10)
+    for _ in range(3):
+        server.now += RTT_NS
+        server.take(0)
+        server.send(10)
+    assert [round(each.ms) for each in server.silences()] == [100, 100]
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_timer_between_two_acknowledgements(share: float) -> None:
+    server = Server()
+    server.send(10)
+    server.now += RTT_NS
+    server.take(0)
+    server.send(10, after_ns=1_000)
+    server.send(10, after_ns=round(share * 40_000_000))
+    (*_, last) = server.silences()
+    assert last.ms == pytest.approx(share * 40)
+
+
+def test_a_think_time_counts_from_the_request() -> None:
+    server = Server()
+    server.send(1, after_ns=7_000_000)
+    (silence,) = server.silences()
+    assert silence.ms == pytest.approx(7.0)
+
+
+def test_what_a_closed_window_holds_back() -> None:
+    server = Server(window=114)
+    server.send(9)
+    server.now += RTT_NS
+    server.take(0)
+    server.send(9)
+    assert server.silences() == []
+    server.take(4)
+    server.send(4, after_ns=9_000_000)
+    assert [round(each.ms) for each in server.silences()] == [9]
+
+
+def test_a_loss_leaves_the_window_unknown_until_it_is_over() -> None:
+    server = Server()
+    server.send(10)
+    server.now += RTT_NS
+    server.take(5, options=SACK)
+    server.send(1, after_ns=30_000_000)
+    assert server.silences() == []
+    server.now += RTT_NS
+    server.take(0)
+    server.send(1, after_ns=50_000_000)
+    assert [round(each.ms) for each in server.silences()] == [50]
+
+
+def test_last_words_of_an_idle_connection() -> None:
+    server = Server()
+    server.send(3)
+    server.now += RTT_NS
+    server.take(0)
+    server.now += 60_000_000_000
+    server._down(ACK, bytes(24), seq=server.sent)
+    words = list(server.packets)
+    server._down(ACK | FIN, b"", seq=server.sent + 24)
+    assert server.silences() == []
+    server.packets = words
+    assert [round(each.ms) for each in server.silences()] == [60_100]
+
+
+@pytest.mark.parametrize(("asked", "silent"), [(5, False), (10, True)])
+def test_the_first_window_is_the_one_asked_for(asked: int, silent: bool) -> None:
+    server = Server()
+    server.send(5)
+    server.now += RTT_NS
+    server.take(0)
+    server.send(10)
+    assert bool(server.silences(asked)) is silent
