@@ -61,7 +61,7 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LoadAccount:
     """The stretches of a load in their order, each beginning where the one before it ended."""
 
     stretches: tuple[Stretch, ...]
@@ -166,7 +166,7 @@ class _Way:
         return packet.protocol == "TCP" and bool(carries)
 
 
-def account_of(transits: Transits, link: LinkSpec, began_ns: int, ended_ns: int) -> Account:
+def account_of(transits: Transits, link: LinkSpec, began_ns: int, ended_ns: int) -> LoadAccount:
     """Return the account of a load between two moments of the client's capture.
 
     Raises:
@@ -175,7 +175,7 @@ def account_of(transits: Transits, link: LinkSpec, began_ns: int, ended_ns: int)
     up, down = (_Way(transits[name], link, name) for name in ("up", "down"))
     stretches = [s for s in _back(up, down, began_ns, ended_ns) if s.until_ns > began_ns]
     cut = (s._replace(since_ns=max(s.since_ns, began_ns)) for s in reversed(stretches))
-    return Account(tuple(s for s in cut if s.until_ns > s.since_ns))
+    return LoadAccount(tuple(s for s in cut if s.until_ns > s.since_ns))
 
 
 def _back(up: _Way, down: _Way, began_ns: int, ended_ns: int) -> Iterator[Stretch]:
