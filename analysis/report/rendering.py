@@ -33,7 +33,7 @@ MAX_PLACES = 6
 
 @functools.cache
 def open_templates(*folders: Path) -> Environment:
-    """Return the templates, compiled once: all is escaped, nothing undefined, JSON the same for equal values.
+    """Return the templates, compiled once: all is escaped, nothing undefined, equal JSON for equal.
 
     ``folders`` have further ones; kinds of trial have ``KIND/report.html.jinja`` and its parts.
     """

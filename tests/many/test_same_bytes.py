@@ -189,7 +189,7 @@ def test_a_scheduler_that_is_killed(
     assert_equal(out, alone)
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_run_that_is_interrupted_goes_on(tmp_path: Path, alone: Path, dask: Dask) -> None:
     out = tmp_path / "out"
     argv = on_dask(out, dask)
