@@ -238,7 +238,14 @@ NIGHTLY = {
         "test_every_answered_request_is_there_and_no_other",
     "test_a_page_that_never_gets_quiet_is_told":
         "test_every_answered_request_is_there_and_no_other",
-    "test_slurm": "test_an_array_runs",
+    "test_slurm": "test_parallel",
+    "test_an_array_runs": "test_parallel",
+    "test_a_run_that_is_interrupted_goes_on": "test_a_worker_that_is_killed_in_a_load",
+    "test_over_http_2_as_well": "test_all_of_it_is_asked_for_and_answered_exactly",
+    "test_work_is_free_without_a_price": "test_nginx_serves_there_where_its_work_is_free",
+    "test_user_data_is_of_cloud_inits_schema": "test_the_script_of_the_cloud_machine_is_clean",
+    "test_the_same_holds_for_invented_loads":
+        "test_recorded_loads_are_hardly_ever_called_different_from_themselves",
 }  # fmt: skip
 """What `make test-all` leaves out whole, but for the image, and the cheap case that it has."""
 
