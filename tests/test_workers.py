@@ -187,7 +187,9 @@ NIGHTLY = {
     "test_older_kernels_have_neighbours":
         "test_a_pinned_source_takes_its_patches_and_its_configuration",
     "test_an_older_kernel_sends_other_packets":
-        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+        "test_the_terminal_shows_the_first_packet_that_differs",
+    "test_a_millisecond_for_each_segment_is_seen_in_every_cell":
+        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
         "test_without_packetdrill_the_others_run",
@@ -210,7 +212,7 @@ NIGHTLY = {
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
         "test_what_is_built_in_steps_is_what_is_built_at_once",
     "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":
-        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what":
         "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_what_a_patch_adds_and_does_not_turn_on_is_said":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
-from testbed.model import CAPTURE_FILE, HAR_FILE, KEYS_FILE, Proof, Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, KEYS_FILE, Condition, Proof, Record
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
 
@@ -90,7 +90,7 @@ def test_another_boot_gives_the_same_bytes(house: House, load: Load) -> None:
     again = house.run(page=PAGE, protocol=["as-recorded", "h2"], tfo=True, rtt_ms=RTT_MS)
     assert len(again.records) == 2
     for second in again.records:
-        ran = load(second.trial.linked.protocol)
+        ran = load(second.trial.condition_as(Condition).protocol)
         (first,) = (r for r in ran.records if r.trial_id == second.trial_id)
         for name in (CAPTURE_FILE, HAR_FILE):
             files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]

@@ -146,7 +146,7 @@ def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(at_home: House, tmp_p
     assert not plain.binary.exists() and patched.binary.exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
     at_home: House, tmp_path: Path
 ) -> None:
