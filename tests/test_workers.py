@@ -245,6 +245,12 @@ NIGHTLY = {
     "test_a_run_that_is_interrupted_goes_on": "test_a_worker_that_is_killed_in_a_load",
     "test_over_http_2_as_well": "test_all_of_it_is_asked_for_and_answered_exactly",
     "test_work_is_free_without_a_price": "test_nginx_serves_there_where_its_work_is_free",
+    "test_a_saturation_is_found_where_the_prices_put_it":
+        "test_a_search_encloses_the_saturation",
+    "test_a_list_of_proportions_has_the_capacity_of_the_model":
+        "test_clients_that_wait_for_each_other_get_its_capacity_to_the_connection",
+    "test_clients_send_as_many_syns_as_they_are_asked_to":
+        "test_a_syn_is_sent_again_when_the_asked_time_is_over",
     "test_user_data_is_of_cloud_inits_schema": "test_the_script_of_the_cloud_machine_is_clean",
     "test_the_same_holds_for_invented_loads":
         "test_recorded_loads_are_hardly_ever_called_different_from_themselves",

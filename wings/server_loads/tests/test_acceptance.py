@@ -181,6 +181,7 @@ def test_a_halved_backlog_is_found_in_every_overload_experiment(
     assert "faster" in said
 
 
+@pytest.mark.nightly
 def test_clients_send_as_many_syns_as_they_are_asked_to(house: House) -> None:
     """Kernels since 6.5 send four more, which is another knob."""
     rate = f"rate_per_s={round(CAPACITY * 1.5)}"
@@ -200,6 +201,7 @@ def test_a_syn_is_sent_again_when_the_asked_time_is_over(house: House) -> None:
     assert {round(both[1]) for both in gaps if len(both) == 2} == {6}
 
 
+@pytest.mark.nightly
 def test_a_list_of_proportions_has_the_capacity_of_the_model(house: House) -> None:
     sets = ("loop=closed", "clients=40", "listen_backlog=128", "duration_s=8")
     found = one(house, "calibrated", *sets, "prices=shukla-2006")
@@ -213,7 +215,7 @@ def test_response_times_are_kept_as_a_histogram_s_log(house: House) -> None:
     assert log.startswith("#[") and "Tag=response," in log
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_saturation_is_found_where_the_prices_put_it(house: House) -> None:
     config = house.folder / "load.toml"
     config.write_text(LOAD)
