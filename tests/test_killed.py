@@ -91,6 +91,7 @@ def test_kill_9_loses_and_repeats_no_record(tmp_path: Path, seed: int) -> None:
     assert sorted(p.name for p in (tmp_path / "out" / "trials").iterdir()) == sorted(planned)
 
 
+@pytest.mark.nightly(but="^2$")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

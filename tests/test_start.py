@@ -82,6 +82,7 @@ def mirror(archive: Path) -> Iterator[str]:
         yield f"{address}/debian"
 
 
+@pytest.mark.nightly(but="^(curl|bash)$")
 @pytest.mark.parametrize("downloader", DOWNLOADERS)
 def test_a_bare_machine_answers(tmp_path: Path, mirror: str, downloader: str) -> None:
     unpacker = () if downloader == "python3" else ("xz",)

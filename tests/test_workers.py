@@ -187,7 +187,9 @@ NIGHTLY = {
     "test_older_kernels_have_neighbours":
         "test_a_pinned_source_takes_its_patches_and_its_configuration",
     "test_an_older_kernel_sends_other_packets":
-        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+        "test_the_terminal_shows_the_first_packet_that_differs",
+    "test_a_millisecond_for_each_segment_is_seen_in_every_cell":
+        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
         "test_without_packetdrill_the_others_run",
@@ -210,7 +212,7 @@ NIGHTLY = {
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
         "test_what_is_built_in_steps_is_what_is_built_at_once",
     "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":
-        "test_a_millisecond_for_each_segment_is_seen_in_every_cell",
+        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
     "test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what":
         "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_what_a_patch_adds_and_does_not_turn_on_is_said":
@@ -238,7 +240,20 @@ NIGHTLY = {
         "test_every_answered_request_is_there_and_no_other",
     "test_a_page_that_never_gets_quiet_is_told":
         "test_every_answered_request_is_there_and_no_other",
-    "test_slurm": "test_an_array_runs",
+    "test_slurm": "test_parallel",
+    "test_an_array_runs": "test_parallel",
+    "test_a_run_that_is_interrupted_goes_on": "test_a_worker_that_is_killed_in_a_load",
+    "test_over_http_2_as_well": "test_all_of_it_is_asked_for_and_answered_exactly",
+    "test_work_is_free_without_a_price": "test_nginx_serves_there_where_its_work_is_free",
+    "test_a_saturation_is_found_where_the_prices_put_it":
+        "test_a_search_encloses_the_saturation",
+    "test_a_list_of_proportions_has_the_capacity_of_the_model":
+        "test_clients_that_wait_for_each_other_get_its_capacity_to_the_connection",
+    "test_clients_send_as_many_syns_as_they_are_asked_to":
+        "test_a_syn_is_sent_again_when_the_asked_time_is_over",
+    "test_user_data_is_of_cloud_inits_schema": "test_the_script_of_the_cloud_machine_is_clean",
+    "test_the_same_holds_for_invented_loads":
+        "test_recorded_loads_are_hardly_ever_called_different_from_themselves",
 }  # fmt: skip
 """What `make test-all` leaves out whole, but for the image, and the cheap case that it has."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ DIGITS = 5
 MAX_PLACES = 6
 
 
+@functools.cache
 def open_templates(*folders: Path) -> Environment:
-    """Return the templates: all is escaped, nothing undefined, JSON the same for equal values.
+    """Return the templates, compiled once: all is escaped, nothing undefined, equal JSON for equal.
 
     ``folders`` have further ones; kinds of trial have ``KIND/report.html.jinja`` and its parts.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable
@@ -32,10 +33,13 @@ def imported_sources(*modules: str, at_once: bool = False) -> tuple[Path, ...]:
     for module in modules:
         if _source(module) is None:
             raise ValueError(f"there is no module {module}")
-    sources: set[Path] = set()
+    sources, seen = set[Path](), set[str]()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
         file = _source(name)
         if file is not None and file not in sources:
             sources.add(file)
@@ -61,8 +65,9 @@ def _source(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _imported(text: str, at_once: bool) -> list[str]:
-    """Return the names that may be modules of ours, out of the source ``text``."""
+@functools.cache
+def _imported(text: str, at_once: bool) -> tuple[str, ...]:
+    """Return the names that may be modules of ours, out of the source ``text``, each once."""
     modules: list[str] = []
     pattern = _IMPORTED_AT_ONCE if at_once else _IMPORTED
     for reference in pattern.finditer(_FOR_TYPES.sub("", text)):
@@ -72,4 +77,4 @@ def _imported(text: str, at_once: bool) -> list[str]:
             modules += [package, *(f"{package}.{name}" for name in names)]
         else:
             modules.append(reference["module"] or reference["text"])
-    return modules
+    return tuple(dict.fromkeys(modules))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from testbed.base.exits import exit_code_of
@@ -21,7 +22,7 @@ from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from testbed.setup.machine_packages import ensure_packages as ensure_machine_packages
 from testbed.setup.machine_packages import read_list
-from testbed.setup.python_packages import MANY, ensure_packages
+from testbed.setup.python_packages import MANY, Progress, ensure_packages
 
 TESTS, NOTEBOOKS, ARTIFACT = "requirements-dev", "requirements-notebooks", "requirements-artifact"
 PACKAGES = ROOT / "bootstrap" / "packages-development.txt"
@@ -63,23 +64,31 @@ def set_up(needs: Needs) -> dict[str, str]:
     Raises:
         TestbedError: a part cannot be had.
     """
-    with repeating(_say) as progress:
-        environment = dict(os.environ) | {"PYTHONPATH": str(ROOT)}
+    with repeating(_say) as progress, ThreadPoolExecutor(1) as beside:
         if needs.lock == TESTS:
             ensure_machine_packages(read_list(PACKAGES), "development", progress)
-            artifact = ensure_packages(ARTIFACT, cache(), progress)
-            environment["FIRSTFLIGHT_ARTIFACT"] = str(artifact)
         ensure_machine_packages(needs.packages, "labs", progress)
-        packages = ensure_packages(needs.lock, cache(), progress)
-        ensure_native(cache(), progress)
-        ensure_named(DEFAULT_ROOT, cache(), progress)
+        ensure_native(cache(), progress)  # and the toolchain, which the kernel takes, too
+        packages = beside.submit(_install, needs.lock, progress)
         if needs.kernel:
             cores = len(os.sched_getaffinity(0))
             # What is compiled is kept for tests of kernels of one's own.
             keep = needs.lock == TESTS
             ensure_kernel(read_pin(DEFAULT_VERSION), cache(), cores, progress, keep_objects=keep)
-    environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return environment
+        return dict(os.environ) | {"PYTHONPATH": str(ROOT)} | packages.result()
+
+
+def _install(lock: str, progress: Progress) -> dict[str, str]:
+    """Install Python packages and the root, and return what names them in an environment.
+
+    Downloads wait for servers, and pip for itself: meanwhile a kernel is compiled.
+    """
+    named = {}
+    if lock == TESTS:
+        named["FIRSTFLIGHT_ARTIFACT"] = str(ensure_packages(ARTIFACT, cache(), progress))
+    programs = ensure_packages(lock, cache(), progress) / "bin"
+    ensure_named(DEFAULT_ROOT, cache(), progress)
+    return named | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
 def _say(message: str) -> None:

@@ -16,12 +16,12 @@ from tests.copies import copy_code
 
 @pytest.fixture(scope="session")
 def acceptance_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An XDG_CACHE_HOME with the kernels, C programs, roots and packages of the real one alone."""
+    """An XDG_CACHE_HOME with kernels, C programs, driver, roots and packages of the real one."""
     if find_kernel(read_pin("7.3"), places.cache()) is None:
         pytest.skip("the virtual kernel is not built; run `make kernel`")
     home = tmp_path_factory.mktemp("cache")
     (home / "firstflight").mkdir()
-    for part in ("kernels", "native", "packages", "roots"):
+    for part in ("js", "kernels", "native", "packages", "roots"):
         (places.cache() / part).mkdir(exist_ok=True)
         (home / "firstflight" / part).symlink_to(places.cache() / part)
     return home

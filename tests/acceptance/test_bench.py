@@ -16,6 +16,7 @@ from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 
+@pytest.mark.nightly(but="^(image|server)$")
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_guest_stops_after_its_stage(tmp_path: Path, stage: str) -> None:
     work = Work(tmp_path, Machine(2, 0.0), quick=True)

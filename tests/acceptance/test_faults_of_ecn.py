@@ -180,6 +180,7 @@ def test_another_value_read_back(
     assert_bad(record, f"{knob} was read back as '{value}'", "lab_mismatch")
 
 
+@pytest.mark.nightly(but="^3$")
 @pytest.mark.parametrize("loss_pct", [0.3, 3])
 def test_a_larger_window_on_a_lossy_link(house: House, plant: Plant, loss_pct: float) -> None:
     """The server sends one segment more, and what is read back of it says as asked."""

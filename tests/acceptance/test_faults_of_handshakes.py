@@ -329,7 +329,7 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.nightly(but="^(h2: tickets off|h3: early data off)$")
+@pytest.mark.nightly(but="^h3: early data off$")
 @pytest.mark.parametrize(
     ("protocol", "knobs", "module", "change", "says"),
     [pytest.param(p, *fault, id=f"{p}: {name}") for p, name, *fault in PLANTED],

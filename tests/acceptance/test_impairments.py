@@ -39,7 +39,7 @@ def one(ran: Ran) -> Record:
     return record
 
 
-@pytest.mark.nightly(but="^(loss up|all)$")
+@pytest.mark.nightly(but="^all$")
 @pytest.mark.parametrize("name", IMPAIRMENTS)
 def test_an_impairment_is_measured_proven_and_the_same_again(house: House, name: str) -> None:
     record = one(run(house, **IMPAIRMENTS[name]))
@@ -135,7 +135,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.nightly(but="^(another loss|a change 1 ms late)$")
+@pytest.mark.nightly(but="^a change 1 ms late$")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_prints_no_number(house: House, plant: Plant, name: str) -> None:
     link, module, old, new, says = FAULTS[name]

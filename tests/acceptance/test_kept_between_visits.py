@@ -50,6 +50,7 @@ def urls(ran: Ran) -> list[list[str]]:
     return [[each["request"]["url"] for each in har["log"]["entries"]] for har in hars]
 
 
+@pytest.mark.nightly(but="^h2$")
 @pytest.mark.parametrize(
     "knobs",
     [{}, {"page": SECURE, "protocol": "h2", "tls_resumption": True, "web_server": "nginx-quic"}],

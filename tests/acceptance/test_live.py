@@ -154,8 +154,7 @@ def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, nam
         assert_exact(record, house.archive(name))
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^worker$")
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PAGES)
 def test_over_http_2_as_well(house: House, over_h2: Ran, name: str) -> None:
     assert_ok(over_h2.one(page=name))
@@ -206,17 +205,20 @@ def test_a_client_without_a_cache_can_ask_again_too(house: House, said: dict[str
     assert_ok(ran.one(client="wget2"))
 
 
-def test_sockets_are_refused_and_told_once(said: dict[str, str], ran: Ran, over_h2: Ran) -> None:
+@pytest.mark.nightly(but="^ran$")
+@pytest.mark.parametrize("loads", ["ran", "over_h2"])
+def test_sockets_are_refused_and_told_once(
+    said: dict[str, str], loads: str, request: pytest.FixtureRequest
+) -> None:
+    some: Ran = request.getfixturevalue(loads)
     for name, scheme in (("sockets", "wss"), ("plain-sockets", "ws")):
         told = f"a replay refuses: what it carries is no HTTP: {scheme}://{HOST}/socket,"
         assert told in said[name]
-        for some in (ran, over_h2):
-            replay = some.one(page=name).replay
-            assert replay is not None
-            assert replay.sockets == (f"{scheme}://{HOST}/socket",)
-    for some in (ran, over_h2):
-        assert some.said.count("2 WebSockets refused") == 1
-        assert "2 WebSockets refused" in (some.folder / "report.html").read_text()
+        replay = some.one(page=name).replay
+        assert replay is not None
+        assert replay.sockets == (f"{scheme}://{HOST}/socket",)
+    assert some.said.count("2 WebSockets refused") == 1
+    assert "2 WebSockets refused" in (some.folder / "report.html").read_text()
 
 
 def test_a_stream_is_asked_for_again_when_it_ends(house: House, ran: Ran) -> None:

@@ -147,7 +147,7 @@ def test_a_seed_gives_the_same_bits_with_neighbours(house: House, ran: Ran, text
         assert again.artefacts[name] == first.artefacts[name]
 
 
-@pytest.mark.nightly(but="^(False-wget2|True-chromium)$")
+@pytest.mark.nightly(but="^False-wget2$")
 @pytest.mark.parametrize("client", ["wget2", "chromium"])
 @pytest.mark.parametrize("tfo", [False, True])
 def test_neighbours_of_other_clients(house: House, client: str, tfo: bool) -> None:
@@ -234,7 +234,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.nightly(but="^(late|another rate|numbers left out|a late video|a late web)$")
+@pytest.mark.nightly(but="^(late|another rate|a late web)$")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_neighbour_that_does_otherwise(house: House, plant: Plant, fault: str) -> None:
     text, old, new, told = FAULTS[fault]

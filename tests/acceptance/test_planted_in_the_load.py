@@ -23,7 +23,7 @@ def page(house: House) -> None:
     house.take(PAGE, SEVERAL_HOSTS)
 
 
-@pytest.mark.nightly(but="True")
+@pytest.mark.nightly(but="by itself-True")
 @pytest.mark.parametrize("tfo", [False, True])
 @pytest.mark.parametrize(
     ("old", "new", "told"),
@@ -55,12 +55,13 @@ def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
     assert_refused(house.run(**KNOBS), "unproven", "response heads were not sent as recorded")
 
 
-@pytest.mark.nightly(but="graph")
+@pytest.mark.nightly(but="^one-graph$")
 @pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
 @pytest.mark.parametrize(
     ("which", "size", "told"),
     [("answer", "len(data) - len(data) // 100", "6 bodies were not sent as recorded"),
      ("answer == 3", "len(data) // 2", "1 bodies were not sent as recorded")],
+    ids=["all", "one"],
 )  # fmt: skip
 def test_shorter_bodies(
     house: House, plant: Plant, client: str, which: str, size: str, told: str
@@ -97,7 +98,7 @@ def test_names_from_a_file(house: House, plant: Plant, client: str) -> None:
     assert_refused(ran, "unproven", "hosts were gone to without a question on the link: ")
 
 
-@pytest.mark.nightly(but="^(graph-2|wget2-1)$")
+@pytest.mark.nightly(but="^graph-2$")
 @pytest.mark.parametrize("limit", [1, 2, 100])
 @pytest.mark.parametrize("client", ["graph", "wget2"])
 def test_limits_that_are_kept_are_proven(house: House, page: None, client: str, limit: int) -> None:

@@ -72,7 +72,7 @@ QUEUES = {
 }  # fmt: skip
 
 
-@pytest.mark.nightly(but="^(codel|bfifo)")
+@pytest.mark.nightly(but="^codel")
 @pytest.mark.parametrize("text", QUEUES)
 def test_each_queue_of_the_kernel_holds_in_its_direction(
     house: House, page: str, text: str

@@ -84,7 +84,7 @@ def test_a_page_without_tls_has_no_secrets_to_keep(house: House) -> None:
     assert_ok(house.run(page="wikipedia", client="graph", web_server="nginx-quic").one())
 
 
-@pytest.mark.nightly(but="^(window, unsaid|early everywhere)$")
+@pytest.mark.nightly(but="^window, unsaid$")
 @pytest.mark.parametrize(
     ("more", "changes", "says"),
     [pytest.param({}, [SET], "initcwnd_packets = 64 instead of 10", id="window"),

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -18,7 +20,7 @@ from tests.acceptance.house import House, Ran, assert_ok
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 LINE = {"rtt_ms": 100, "down_kbit": 20_000, "up_kbit": 5_000, "buffer_bytes": 262_144}
-MANY = "flag-icons-h2"
+MANY = "agency-h2"
 RECIPES = [
     folder.name
     for folder in list_pages(places.ROOT / "pages")
@@ -28,16 +30,25 @@ AT_ONCE = 6
 """What Chromium asks a server for at once that it takes for one of HTTP/1.1."""
 
 
-def load(house: House, page: str, protocol: str) -> Ran:
-    house.take(page.removesuffix("-h2"), page)
-    return house.run(page=page, protocol=protocol, web_server="nginx-quic", **LINE)
+Load = Callable[[str, str], Ran]
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^flag-icons-h2$")
+@pytest.fixture(scope="module")
+def load(house: House) -> Load:
+    """Loads a page over a protocol, once for all tests."""
+
+    @functools.cache
+    def run(page: str, protocol: str) -> Ran:
+        house.take(page.removesuffix("-h2"), page)
+        return house.run(page=page, protocol=protocol, web_server="nginx-quic", **LINE)
+
+    return run
+
+
+@pytest.mark.nightly(but=f"^{MANY}$")
 @pytest.mark.parametrize("page", RECIPES)
-def test_all_that_was_recorded_is_asked_for(house: House, page: str) -> None:
-    (record,) = load(house, page, "h3").records
+def test_all_that_was_recorded_is_asked_for(load: Load, page: str) -> None:
+    (record,) = load(page, "h3").records
     assert_ok(record)
     assert record.replay is not None and record.proof is not None
     assert (record.replay.inexact, record.replay.missed) == ((), ())
@@ -46,9 +57,10 @@ def test_all_that_was_recorded_is_asked_for(house: House, page: str) -> None:
     assert visit.tcp == 0 < visit.quic
 
 
+@pytest.mark.nightly(but="^h3$")
 @pytest.mark.parametrize("protocol", ["h2", "h3"])
-def test_a_server_is_asked_for_many_things_at_once(house: House, protocol: str) -> None:
-    ran = load(house, MANY, protocol)
+def test_a_server_is_asked_for_many_things_at_once(load: Load, protocol: str) -> None:
+    ran = load(MANY, protocol)
     (record,) = ran.records
     steps: list[tuple[float, int, str]] = []
     for entry in ran.har(record):

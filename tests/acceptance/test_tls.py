@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
-from testbed.model import CAPTURE_FILE, HAR_FILE, KEYS_FILE, Proof, Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, KEYS_FILE, Condition, Proof, Record
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.measured import load_of
 
@@ -38,9 +40,14 @@ def page(house: House) -> str:
     return house.import_table(TABLE, PAGE, "https://www.small.test/")
 
 
+Load = Callable[[str], Ran]
+
+
 @pytest.fixture(scope="module")
-def ran(house: House, page: str) -> Ran:
-    return house.run(page=page, protocol=PROTOCOLS, tls_version=VERSIONS, tfo=TFO, rtt_ms=RTT_MS)
+def load(house: House, page: str) -> Load:
+    """Loads the page over a protocol in all other combinations, once for all tests."""
+    knobs = {"page": page, "tls_version": VERSIONS, "tfo": TFO, "rtt_ms": RTT_MS}
+    return functools.cache(lambda protocol: house.run(protocol=protocol, **knobs))
 
 
 def proof_of(record: Record) -> Proof:
@@ -48,11 +55,12 @@ def proof_of(record: Record) -> Proof:
     return record.proof
 
 
+@pytest.mark.nightly(but="^(as-recorded|h2)-")
 @pytest.mark.parametrize(("protocol", "version", "tfo"), COMBINATIONS)
 def test_what_was_asked_for_happened(
-    house: House, ran: Ran, protocol: str, version: str, tfo: bool
+    house: House, load: Load, protocol: str, version: str, tfo: bool
 ) -> None:
-    record = ran.one(protocol=protocol, tls_version=version, tfo=tfo)
+    record = load(protocol).one(protocol=protocol, tls_version=version, tfo=tfo)
     assert_exact(record, house.archive(PAGE))
     everywhere = {"h1": "http/1.1", "h2": "h2"}
     expected = {
@@ -67,20 +75,22 @@ def test_what_was_asked_for_happened(
     assert proof.syns_with_payload == (proof.connections if tfo else 0)
 
 
+@pytest.mark.nightly(but="^(as-recorded|h2)-")
 @pytest.mark.parametrize(("protocol", "version", "tfo"), COMBINATIONS)
 def test_how_much_of_the_hello_rode_in_the_syn(
-    ran: Ran, protocol: str, version: str, tfo: bool
+    load: Load, protocol: str, version: str, tfo: bool
 ) -> None:
-    proof = proof_of(ran.one(protocol=protocol, tls_version=version, tfo=tfo))
+    proof = proof_of(load(protocol).one(protocol=protocol, tls_version=version, tfo=tfo))
     assert proof.hello_bytes > BROWSER_HELLO * proof.tls_connections
     assert proof.syn_hello_bytes == proof.syn_payload_bytes
     assert proof.syn_hello_bytes == (SYN_PAYLOAD * proof.connections if tfo else 0)
 
 
-def test_another_boot_gives_the_same_bytes(house: House, ran: Ran) -> None:
-    again = house.run(page=PAGE, protocol=["h1", "h2"], tfo=True, rtt_ms=RTT_MS)
+def test_another_boot_gives_the_same_bytes(house: House, load: Load) -> None:
+    again = house.run(page=PAGE, protocol=["as-recorded", "h2"], tfo=True, rtt_ms=RTT_MS)
     assert len(again.records) == 2
     for second in again.records:
+        ran = load(second.trial.condition_as(Condition).protocol)
         (first,) = (r for r in ran.records if r.trial_id == second.trial_id)
         for name in (CAPTURE_FILE, HAR_FILE):
             files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]

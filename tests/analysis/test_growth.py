@@ -59,6 +59,7 @@ def test_a_report_makes_as_many_calls_as_there_are_loads(tmp_path: Path) -> None
     assert pages[2] < 1.2 * pages[1]
 
 
+@pytest.mark.nightly(but="^other$")
 @pytest.mark.parametrize("another", ["", "other"])
 def test_so_does_a_comparison(tmp_path: Path, another: str) -> None:
     pairs = [

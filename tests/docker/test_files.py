@@ -109,6 +109,7 @@ def cloud_schema(tmp_path_factory: pytest.TempPathFactory) -> jsonschema.Draft4V
     return jsonschema.Draft4Validator(json.loads(schema))
 
 
+@pytest.mark.nightly
 def test_user_data_is_of_cloud_inits_schema(cloud_schema: jsonschema.Draft4Validator) -> None:
     assert USER_DATA.read_text().startswith("#cloud-config\n")
     data = read_yaml(USER_DATA)

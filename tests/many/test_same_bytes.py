@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -29,6 +30,7 @@ pytestmark = [
 PLAN = ("run", QUICK, "-n", "4")
 TRIALS = 8
 DEADLINE_S = 120
+Cluster = Callable[[], Dask]
 ANOTHER_YEAR = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -50,6 +52,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone") / "out"
     run(folder)
     return folder
+
+
+@pytest.fixture
+def ready(request: pytest.FixtureRequest) -> Cluster:
+    """Starts a cluster for who needs one."""
+    return lambda: cast("Dask", request.getfixturevalue("dask"))
 
 
 def run(folder: Path, *words: str, **environment: str) -> str:
@@ -91,11 +99,11 @@ def count_parts(folder: Path) -> list[int]:
     return [count(folder.with_name(f"{folder.name}.parts") / part) for part in "12"]
 
 
-def at_once(folder: Path, dask: Dask) -> None:
+def at_once(folder: Path, cluster: Cluster) -> None:
     run(folder, "--jobs", "1")
 
 
-def in_parts(folder: Path, dask: Dask) -> None:
+def in_parts(folder: Path, cluster: Cluster) -> None:
     parts = [folder.with_name(f"part{number}") for number in (1, 2, 3)]
     for number, part in enumerate(parts, 1):
         run(part, "--shard", f"{number}/3", "--overlap", "20%")
@@ -104,7 +112,8 @@ def in_parts(folder: Path, dask: Dask) -> None:
     assert "in more than one of them, equal to the bit" in done.stderr
 
 
-def on_a_cluster(folder: Path, dask: Dask) -> None:
+def on_a_cluster(folder: Path, cluster: Cluster) -> None:
+    dask = cluster()
     done = proc.run(
         on_dask(folder, dask, "--overlap", "20%"), cwd=places.ROOT, env=dask.environment,
         timeout_s=RUN_S,
@@ -113,13 +122,13 @@ def on_a_cluster(folder: Path, dask: Dask) -> None:
     assert {record.cost is None for record in read_records(folder)} == {False}
 
 
-def resumed(folder: Path, dask: Dask) -> None:
+def resumed(folder: Path, cluster: Cluster) -> None:
     kill_amid(folder)
     done = start("run", "--resume", str(folder))
     assert done.returncode == 0, done.stderr
 
 
-def from_a_store(folder: Path, dask: Dask) -> None:
+def from_a_store(folder: Path, cluster: Cluster) -> None:
     store = str(folder.with_name("store"))
     run(folder.with_name("first"), FIRSTFLIGHT_STORE=store)
     run(folder, "--verify", "10%", FIRSTFLIGHT_STORE=store)
@@ -131,9 +140,9 @@ def from_a_store(folder: Path, dask: Dask) -> None:
 @pytest.mark.nightly(but="at_once")
 @pytest.mark.parametrize("how", [at_once, in_parts, on_a_cluster, resumed, from_a_store])
 def test_the_same_bytes(
-    how: Callable[[Path, Dask], None], tmp_path: Path, alone: Path, dask: Dask
+    how: Callable[[Path, Cluster], None], tmp_path: Path, alone: Path, ready: Cluster
 ) -> None:
-    how(tmp_path / "out", dask)
+    how(tmp_path / "out", ready)
     assert_equal(tmp_path / "out", alone)
 
 
@@ -189,7 +198,7 @@ def test_a_scheduler_that_is_killed(
     assert_equal(out, alone)
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_run_that_is_interrupted_goes_on(tmp_path: Path, alone: Path, dask: Dask) -> None:
     out = tmp_path / "out"
     argv = on_dask(out, dask)

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_an_array_runs(slurm: Slurm, tmp_path: Path) -> None:
     job = "#!/bin/sh\necho part $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT on $SLURMD_NODENAME\n"
     (tmp_path / "job.sh").write_text(job)

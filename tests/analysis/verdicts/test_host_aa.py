@@ -107,6 +107,7 @@ def test_a_shift_in_recorded_loads_is_found_where_it_is(tmp_path: Path) -> None:
     assert others <= FLAGGED_AT_MOST
 
 
+@pytest.mark.nightly
 def test_the_same_holds_for_invented_loads(tmp_path: Path) -> None:
     folder = invented(tmp_path / "invented")
     assert count_flagged(folder, tmp_path / "aa", 40) <= 2

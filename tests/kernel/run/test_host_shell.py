@@ -152,6 +152,7 @@ net.stop()
 @pytest.mark.machine
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.nightly(but=r'^{"rtt_ms": (40}|-1)')
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [

@@ -91,6 +91,7 @@ def require_proven(record: Record) -> None:
     assert {"steal_pct", "others_pct", "load_1min", "cpu_s", "stray_packets"} < set(record.machine)
 
 
+@pytest.mark.nightly(but="^(graph|chromium)$")
 @pytest.mark.parametrize(
     "client", ["graph", "wget2", pytest.param("chromium", marks=pytest.mark.browser)]
 )

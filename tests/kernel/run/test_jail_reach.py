@@ -285,6 +285,7 @@ print(json.dumps(reported))
 """
 
 
+@pytest.mark.nightly(but="^(this user|another user) without")
 def test_how_much_it_can_take(jailer: Jailer) -> None:
     assert json.loads(jailer.run("-c", HOG)["said"]) == {
         "a large file": "EFBIG", "private memory": "ENOMEM", "processes": "EAGAIN",

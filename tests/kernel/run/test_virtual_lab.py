@@ -122,6 +122,7 @@ def test_the_link_is_as_asked(guests: Guests, link: dict[str, Any]) -> None:
 
 
 @pytest.mark.guest
+@pytest.mark.nightly(but="^100.0-")
 @pytest.mark.parametrize("framing", [0, 14])
 @pytest.mark.parametrize("tfo", [False, True])
 @pytest.mark.parametrize("rtt_ms", [20.0, 100.0, 200.0])

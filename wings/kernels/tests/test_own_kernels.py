@@ -146,14 +146,15 @@ def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(at_home: House, tmp_p
     assert not plain.binary.exists() and patched.binary.exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
     at_home: House, tmp_path: Path
 ) -> None:
     mail = tmp_path / "mail.md"
     sleeps = patch_file(tmp_path, SLEEPS)
-    code, said = at_home.command("kernel", "try", sleeps, *CELLS, "--markdown", str(mail))
-    assert code == EXIT_OUT_OF_TOLERANCE
+    words = ("kernel", "try", sleeps, *CELLS, "-n", "1", "--markdown", str(mail))
+    code, said = at_home.command(*words)
+    assert code == EXIT_OUT_OF_TOLERANCE, said
     assert "Flagged: 2 of 2 cells are slower, or broken." in said
     assert "requests lay at the server" in said  # so long that nobody would call them proven
     assert max(map(len, mail.read_text().splitlines())) <= 76

@@ -29,6 +29,7 @@ LEFT_OUT = {
 """The recommendations that a pack does not follow; of the requirements it meets all."""
 
 
+@pytest.mark.nightly(but="^True$")
 @pytest.mark.parametrize("lanes", [False, True])
 def test_the_validator_of_ro_crate_finds_nothing_that_was_not_left_out_on_purpose(
     tmp_path: Path, lanes: bool

@@ -26,7 +26,6 @@ from wings.pages.tests.recordings import (
 from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
 STYLE_URL = "https://www.example.com/a.css?v=1&b="
-OLD_URL = "http://img.example.com:8080/old"
 
 
 def write(folder: Path, *more: PageExchange) -> Path:

@@ -58,6 +58,7 @@ def test_no_table_of_results_is_written_by_hand() -> None:
     assert outside(f"{TEXT}\n```\npage    off s\n------  -----\nwsj     1.0\n```\n")
 
 
+@pytest.mark.nightly(but="^README-paper-table1$")
 @pytest.mark.parametrize(("page", "name"), SHOWN, ids=lambda of: getattr(of, "stem", of))
 def test_another_number_is_found_on_either_side(page: Path, name: str, tmp_path: Path) -> None:
     text, root = page.read_text(encoding="utf-8"), copy_committed(tmp_path, page)

@@ -87,7 +87,7 @@ def run_enclosed(
     return conclude(trial, kernel.run(trial, None, out, 0, threading.Event()), out, "e", 1)
 
 
-@pytest.mark.nightly(but="True$")
+@pytest.mark.nightly(but="^event-server-True$")
 @pytest.mark.parametrize("fast_open", [False, True])
 @pytest.mark.parametrize("program", get_args(Program))
 def test_all_are_answered_and_all_is_proven(

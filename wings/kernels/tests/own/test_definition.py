@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +33,6 @@ SEVEN_TO_NINE = """\
 +int main(void) { return 9; }
 """
 NINE_TO_SIX = SEVEN_TO_NINE.replace("return 9", "return 6").replace("return 7", "return 9")
-Define = Callable[..., OwnKernel]
 
 
 @pytest.fixture

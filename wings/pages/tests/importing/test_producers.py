@@ -22,7 +22,6 @@ from wings.pages.tests.importing.site import ROOT, SITE, playwright
 from wings.pages.verify import verify_archive
 
 BODILESS = (producers.phantomjs,)
-UNORDERED = (producers.insomnia, producers.burp)
 
 
 def imported(data: bytes, folder: Path) -> Recording:

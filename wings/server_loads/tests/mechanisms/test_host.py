@@ -37,7 +37,7 @@ def object_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_program(tmp_path_factory.mktemp("program"))
 
 
-@pytest.mark.nightly(but="^(default|abort rst-syn rst-fin)$")
+@pytest.mark.nightly(but="^abort rst-syn rst-fin$")
 @pytest.mark.parametrize("words", MECHANISMS)
 def test_what_is_on_the_wire_is_as_promised(words: str, object_file: Path, tmp_path: Path) -> None:
     seen = scenario.observe(TAG, words, SMALL, tmp_path, object_file)
