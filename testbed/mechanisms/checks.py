@@ -21,9 +21,10 @@ from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_requests, check_reuse
 from testbed.mechanisms.think.proof import check_service
-from testbed.mechanisms.tls.proof import check_handshakes, check_version
+from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
 from testbed.mechanisms.visits.proof import check_visits
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.draws import check_computing, check_start
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
 from testbed.proof.openings import check_mss, check_openings
@@ -55,10 +56,13 @@ CHECKS = (
     check_requests,
     check_reuse,
     check_version,
+    check_sessions,
     check_handshakes,
     check_lookups,
     check_service,
     # The load is the one that its client tells of.
+    check_start,
+    check_computing,
     check_visits,
     check_load_time,
     check_counts,
