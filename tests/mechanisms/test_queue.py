@@ -239,3 +239,12 @@ def test_the_recorder_has_every_packet_and_its_headers(tmp_path: Path) -> None:
     came = [p for p in packets if p.target == socket.inet_aton(RIGHT_ADDRESS)]
     assert [p.payload_bytes for p in came] == [20, 900]
     assert [len(p.frame) for p in came] == [62, RECORDED_BYTES]
+
+
+@pytest.mark.parametrize("counted", [0, 1, 2])
+def test_each_mark_is_one_that_the_queue_counts(tmp_path: Path, counted: int) -> None:
+    link = Link()
+    for place in range(2):
+        link.cross(10 * place, 0, marked=True)
+    said = [f"down: 2 packets got a congestion mark, the queue counts {counted}"]
+    assert link.said(tmp_path, down_marked=counted) == (said if counted < 2 else [])
