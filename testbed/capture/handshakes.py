@@ -128,7 +128,9 @@ def read_old_sessions(flows: Flows) -> tuple[OldSession, ...]:
         given = second == NEW_TICKET or (HANDSHAKE_RECORD, bytes((NEW_TICKET,))) in begins
         refused = any(kind == CHANGE_CIPHER_SPEC for kind, _ in begins) and not given
         ends = flow.syn.sender, flow.syn.receiver, flow.syn.at_ns
-        found.append(OldSession(*ends, second != CERTIFICATE, given, refused and hello.takes_tickets))
+        found.append(
+            OldSession(*ends, second != CERTIFICATE, given, refused and hello.takes_tickets)
+        )
     return tuple(found)
 
 
@@ -185,7 +187,8 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
         tickets=_places(records) if early else (),
         hello_ns=_sent_ns(flow, record_bytes(sent) - 1),
         syn_bytes=min(flow.syn.payload_bytes, record_bytes(sent)),
-        given=None if asked is None or f"SERVER_{APPLICATION}" not in known
+        given=None
+        if asked is None or f"SERVER_{APPLICATION}" not in known
         else count_tickets(b"".join(record.content for record in records)),
     )
 

@@ -46,4 +46,6 @@ def check_computing(seen: Evidence) -> Iterator[str]:
     seed, jitter, told_ns = seen.trial.seed, seen.condition.jitter, seen.observed.call_ns
     drawn_ns = system_call_ns(seed) if jitter == "computing" else 0
     if told_ns != drawn_ns:
-        yield f"jitter = {jitter}: a system call took {told_ns} ns, the seed {seed} draws {drawn_ns}"
+        yield (
+            f"jitter = {jitter}: a system call took {told_ns} ns, the seed {seed} draws {drawn_ns}"
+        )

@@ -1,4 +1,4 @@
-"""Agreement of two records of a trial: all that they say of it counts, and nothing of the machine."""
+"""Agreement of two records of a trial: all that they say of it counts, not what ran it."""
 
 from __future__ import annotations
 

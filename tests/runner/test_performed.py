@@ -115,6 +115,9 @@ def test_what_is_drawn_is_read_back_with_its_seed_where_a_kernel_tells_it() -> N
     knobs = knobs_of(TRIAL)
     for text, wrong in ((told, 0), (without, 0), (describe_drawn(drawn.link, 8), 2), ({}, 2)):
         assert len([*check_knobs(knobs | text, drawn, 7)]) == wrong
+    for version, wrong in (("6.1", 0), ("6.5.13", 0), ("6.6", 2), ("6.12", 2), ("7.3", 2)):
+        assert len([*check_knobs(knobs | without, drawn, 7, version)]) == wrong
+        assert [*check_knobs(knobs | told, drawn, 7, version)] == []
 
 
 STEPS = tuple(

@@ -1,9 +1,9 @@
 """Handshakes held against what was asked of them: tickets, early data, key shares, protocols.
 
 A client may open a connection and close it again before anything is said, so only what was answered
-is judged.  What TLS 1.2 does not hide is read without keys.  Tickets are used once (RFC 8446 appendix C.4), and a page may open
-more connections to an origin than it has tickets: that one be taken is asked of the first of each
-later visit.
+is judged.  What TLS 1.2 does not hide is read without keys.  Tickets are used once (RFC 8446
+appendix C.4), and a page may open more connections to an origin than it has tickets: that one be
+taken is asked of the first of each later visit.
 """
 
 from __future__ import annotations
