@@ -32,11 +32,12 @@ def check_start(seen: Evidence) -> Iterator[str]:
     if seen.neighbour_account is None and condition.client not in ITS_PROCESS:
         least_ns, most_ns = FORGOTTEN_NS, FORGOTTEN_MOST_NS
     drawn_ns = start_offset_ns(seen.trial.seed, condition.start_spread_ms)
-    since_ns = (first_ns - drawn_ns - least_ns) % ALIGN_NS
-    if since_ns > most_ns - least_ns + (FIRST_MS + held_ms(seen)) * 1e6:
+    half_ns = ALIGN_NS // 2
+    late_ns = (first_ns - drawn_ns - least_ns + half_ns) % ALIGN_NS - half_ns
+    if not 0 <= late_ns <= most_ns - least_ns + (FIRST_MS + held_ms(seen)) * 1e6:
         yield (
             f"start_spread_ms = {condition.start_spread_ms:g}: the first packet left "
-            f"{since_ns / 1e6:.3f} ms after the moment that the seed {seen.trial.seed} draws"
+            f"{late_ns / 1e6:.3f} ms after the moment that the seed {seen.trial.seed} draws"
         )
 
 
