@@ -103,7 +103,57 @@ def test_key_shares(share: KeyShare) -> None:
     assert ("the server chose x25519 on" in told) is (share != "x25519")
 
 
+@pytest.mark.parametrize(("share", "offered", "chosen", "says"), [
+    ("x25519", ("x25519",), "x25519", None),
+    ("x25519", ("secp256r1",), "secp256r1", "has more"),
+    ("x25519", (), "x25519", "has more"),
+    ("x25519mlkem768", ("x25519mlkem768", "x25519"), "x25519mlkem768", None),
+    ("x25519mlkem768", ("x25519",), "x25519", "does not have it"),
+    ("browser", ("x25519mlkem768", "x25519"), "x25519", None),
+    ("browser", ("secp256r1",), "x25519", "the server chose x25519 on"),
+])  # fmt: skip
+def test_groups_that_are_offered_and_chosen(
+    share: KeyShare, offered: tuple[str, ...], chosen: str, says: str | None
+) -> None:
+    made = replace(FIRST, hellos=(replace(HELLO, groups=offered),),
+                   answer=replace(ANSWER, groups=(chosen,)))  # fmt: skip
+    told = complain(made, asked=replace(ASKED, key_share=share))
+    assert any(says in each for each in told) if says else told == []
+
+
+def test_early_data_of_the_other_origins_alone() -> None:
+    asked = replace(ASKED, early_data_at="others")
+    known = replace(FIRST, server=OTHER, client="10.0.0.2:5005")
+    elsewhere = replace(AGAIN, server=OTHER)
+    assert complain(known, elsewhere, asked=asked) == []
+    assert any("not asked for there" in each for each in complain(FIRST, AGAIN, asked=asked))
+    silent = replace(elsewhere, early_bytes=0)
+    assert any("sent none" in each for each in complain(known, silent, asked=asked))
+
+
+def test_early_bytes_that_no_hello_offers() -> None:
+    hello = replace(HELLO, ticket=True)
+    plain = replace(ASKED, early_data=False)
+    (said,) = complain(FIRST, replace(AGAIN, hellos=(hello,)), asked=plain)
+    assert said.endswith("offered early data, which was not asked for there")
+
+
+@pytest.mark.parametrize(("quic", "accepted", "logged", "says"), [
+    (False, True, 2, None), (False, True, 0, None),
+    (False, False, 1, "early data of"), (True, False, 1, "early data of"),
+    (True, False, 0, None), (True, True, 3, None), (True, True, 2, "how many early requests"),
+])  # fmt: skip
+def test_early_requests_by_log_and_capture(
+    quic: bool, accepted: bool, logged: int, says: str | None
+) -> None:
+    seen = replace(AGAIN, quic=quic, accepted=accepted, early_requests=3)
+    log = ServedConnection(AGAIN.client, SERVER, 3, early=logged, resumed=True, group="X25519")
+    differ = [each for each in complain(FIRST, seen, served=(log,)) if " differ in " in each]
+    assert [says in each for each in differ] == [True] if says else differ == []
+
+
 def test_certificates_are_counted() -> None:
+    assert complain(replace(FIRST, certificates=None)) == []
     assert any(
         "certificates = 4" in each for each in complain(FIRST, asked=replace(ASKED, certificates=4))
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ PRICES_NS = [115, 6, 29]
 """By the seeds from 0 (SHA-256 of "0 computing")."""
 
 
-def started(client: str, at_ms: float, folder: Path, **shown: object) -> list[str]:
+def started(client: str, at_ms: float, folder: Path, **shown: Any) -> list[str]:
     capture = Capture()
     capture.add((CLIENT, 2000), (SERVER, 80), ACK, 1, 1, b"", b"", ROUND_MS + at_ms)
     asked = Condition("p", client, start_spread_ms=100.0)

@@ -27,7 +27,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.proof.captures import check_strangers
-from testbed.proof.load_time import check_counts, check_load_time
+from testbed.proof.load_time import check_counts, check_load_time, new_bytes
 from testbed.proof.openings import check_openings
 from testbed.proof.visits import split_visits
 from tests.capture.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, START_NS, Capture, Visit
@@ -348,3 +348,35 @@ def test_each_option_of_an_opening_counts(tmp_path: Path, other: bytes) -> None:
     capture.add((CLIENT, 2003), (SERVER, 80), 2, 1, 0, b"", other)
     (said,) = found(check_openings, LINK, flows=capture.flows(tmp_path))
     assert said.startswith("1 of 4 connections were opened by the client with other TCP options")
+
+
+@pytest.mark.parametrize(
+    ("client", "early_ms", "late_ms"),
+    [("graph", 0.1, 0.1), ("wget2", 1.1, 3.0), ("chromium", 1.0, 5.0)],
+)
+def test_each_client_s_slack(tmp_path: Path, client: str, early_ms: float, late_ms: float) -> None:
+    """As docs/accuracy.md has it: a larger one would let another load time be printed."""
+    capture, _ = a_load()
+    more: dict[str, Any] = {"browser": {"task_s": 0.1}} if client == "chromium" else {}
+    for off_ms, wrong in (
+        (-early_ms - 0.01, True), (0.01 - early_ms, False),
+        (late_ms - 0.01, False), (late_ms + 0.01, True),
+    ):  # fmt: skip
+        end_ms = 40 + off_ms
+        told = load(end_ms, end_ms, client=client, **more)
+        assert bool(problems(capture, told, tmp_path)) is wrong
+    late = load(40 + late_ms + 5.01, 40.0, client="chromium", **more)
+    assert problems(capture, late, tmp_path) != []
+
+
+def test_what_a_ticket_occupies_is_no_answer_and_what_is_around_it_is(tmp_path: Path) -> None:
+    capture, _ = a_load()
+    (flow,) = capture.flows(tmp_path).flows
+    first, last = new_bytes(flow)
+    assert (last - first) / 1e6 == pytest.approx(8)
+    size = len(DATA)
+    for place, left in (
+        ((0, size), [last]), ((size, 2 * size), [first]), ((0, 2 * size), []),
+        ((1, 2 * size), [first]), ((0, 2 * size - 1), [last]),
+    ):  # fmt: skip
+        assert list(new_bytes(flow, [place])) == left
