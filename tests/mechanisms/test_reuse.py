@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.capture.application import Application
-from testbed.mechanisms.reuse.proof import check_requests, check_reuse
-from testbed.model import KEPT_ALIVE_S, LinkSpec, Replay, ServedConnection, TcpSpec
+from testbed.mechanisms.reuse.proof import check_reuse
+from testbed.model import KEPT_ALIVE_S, ServedConnection, TcpSpec
 from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 from tests.evidence import found
 
@@ -173,21 +171,3 @@ def test_bytes_of_the_client_begin_the_idle_time_anew(visit: Visit, tmp_path: Pa
     visit.capture.add(*UP, ACK, seq, 5017, REQUEST, b"", 200_000.0)
     visit.capture.add(*DOWN, FIN | ACK, 5017, seq + SIZE, b"", b"", late_ms)
     assert check(visit, tmp_path, served(2))[0].startswith(SHUT)
-
-
-@pytest.mark.parametrize(
-    ("limit", "logged", "in_clear", "link", "says"),
-    [(6, 6, 6, LinkSpec(), None), (6, 7, 7, LinkSpec(), "carried 7 requests, asked was 6"),
-     (None, 70, 70, LinkSpec(), None), (6, 5, 6, LinkSpec(), "shows 6 requests on a connection"),
-     (6, 5, 6, LinkSpec(loss_pct=1.0), None),
-     (6, 5, 6, LinkSpec(changes="at 1 s: rtt_ms 20"), None)],
-)  # fmt: skip
-def test_requests_of_a_connection(
-    limit: int | None, logged: int, in_clear: int, link: LinkSpec, says: str | None
-) -> None:
-    carried = Application(requests=Counter({(b"c", 1, b"s", 80): in_clear, (b"c", 2, b"s", 80): 1}))
-    told = found(
-        check_requests, link, TcpSpec(requests_per_connection=limit), application=carried,
-        replay=Replay(9, most_per_connection=logged),
-    )  # fmt: skip
-    assert [says in each for each in told] == [True] if says else told == []
