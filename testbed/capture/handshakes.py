@@ -19,16 +19,20 @@ from testbed.capture.quic_keys import APPLICATION, EARLY, HANDSHAKE, candidates
 from testbed.capture.tls import (
     APPLICATION_DATA,
     CERTIFICATE,
+    CHANGE_CIPHER_SPEC,
     EARLY_DATA,
     ENCRYPTED_EXTENSIONS,
+    NEW_TICKET,
     RECORD_HEADER_BYTES,
     Hello,
     count_certificates,
+    count_tickets,
     read_alpn,
     read_extensions,
     read_hello_record,
     read_messages,
     read_records,
+    read_second,
     record_bytes,
 )
 from testbed.capture.tls import HANDSHAKE as HANDSHAKE_RECORD
@@ -47,7 +51,8 @@ class Handshake:
     ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
     are the requests in it.  ``asked_ns`` is when the first request left, and ``hello_ns`` when the
     first hello had, of which a SYN carried ``syn_bytes``.  ``tickets`` are the places, first byte
-    and end, of what the server told behind early data: tickets, no answer.
+    and end, of what the server told behind early data: tickets, no answer.  ``given`` is how many
+    tickets it gave; ``None``: the connection carried no request, or that cannot be told.
     """
 
     client: str
@@ -65,6 +70,7 @@ class Handshake:
     tickets: tuple[tuple[int, int], ...] = ()
     hello_ns: int | None = None
     syn_bytes: int = 0
+    given: int | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +94,46 @@ class Handshake:
         return any(hello.early_data for hello in self.hellos)
 
 
+class OldSession(NamedTuple):
+    """How a connection over TLS 1.2 began, by what is in clear (RFC 5246 section 7.3, RFC 5077).
+
+    ``resumed``: the server sent no certificate behind its hello.  ``given``: it gave a ticket, and
+    ``refused``: it finished without one that the client would take.
+    """
+
+    client: str
+    server: str
+    began_ns: int
+    resumed: bool
+    given: bool
+    refused: bool
+
+    @property
+    def name(self) -> str:
+        """The connection's name in sentences."""
+        return f"TCP {self.client} to {self.server}"
+
+
+def read_old_sessions(flows: Flows) -> tuple[OldSession, ...]:
+    """Return the connections over TLS 1.2 whose handshake came to the second message."""
+    found = []
+    for flow in flows.flows:
+        sent, told = (_start_of(flow, by_client=by_client) for by_client in (True, False))
+        hello, answer, second = read_hello_record(sent), read_hello_record(told), read_second(told)
+        if hello is None or answer is None or answer.version != "1.2" or second is None:
+            continue
+        # Frames may be cut: what follows the client's finish begins a segment of its own.
+        begins = {(p.payload[0], p.payload[RECORD_HEADER_BYTES : RECORD_HEADER_BYTES + 1])
+                  for _, p in payloads(flow, by_client=False) if p.payload}  # fmt: skip
+        given = second == NEW_TICKET or (HANDSHAKE_RECORD, bytes((NEW_TICKET,))) in begins
+        refused = any(kind == CHANGE_CIPHER_SPEC for kind, _ in begins) and not given
+        ends = flow.syn.sender, flow.syn.receiver, flow.syn.at_ns
+        found.append(
+            OldSession(*ends, second != CERTIFICATE, given, refused and hello.takes_tickets)
+        )
+    return tuple(found)
+
+
 def read_handshakes(
     flows: Flows,
     connections: Sequence[QuicConnection],
@@ -102,14 +148,16 @@ def read_handshakes(
 def _of_quic(connection: QuicConnection) -> Handshake:
     early = [p for p in connection.packets if p.kind == ZERO_RTT]
     requests = {f.stream for packet in early for f in packet.requests if f.offset == 0}
+    asked_ns = next(connection.asked_ns(), None)
     return Handshake(
         *(connection.client, connection.server, True, connection.began_ns),
         *(tuple(connection.hellos), connection.answer),
         **_told(connection.told),
         early_bytes=sum(packet.size for packet in early),
         early_requests=len(requests),
-        asked_ns=next(connection.asked_ns(), None),
+        asked_ns=asked_ns,
         hello_ns=connection.hello_ns,
+        given=None if asked_ns is None else connection.tickets,
     )
 
 
@@ -129,15 +177,19 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
     # The first request is early data, or the first data behind the handshake.
     data = early or _open_records(sent, known.get(f"CLIENT_{APPLICATION}"))
     asked = next((record.begin for record in data), None)
+    records = _told_behind(flow, known.get(f"SERVER_{APPLICATION}"), whole=bool(early))
     return Handshake(
         *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
         **_told(read_messages(b"".join(record.content for record in told))),
         early_bytes=sum(record.end - record.begin for record in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
-        tickets=_find_tickets(flow, known.get(f"SERVER_{APPLICATION}")) if early else (),
+        tickets=_places(records) if early else (),
         hello_ns=_sent_ns(flow, record_bytes(sent) - 1),
         syn_bytes=min(flow.syn.payload_bytes, record_bytes(sent)),
+        given=None
+        if asked is None or f"SERVER_{APPLICATION}" not in known
+        else count_tickets(b"".join(record.content for record in records)),
     )
 
 
@@ -194,14 +246,23 @@ def _open_records(stream: bytes, secret: bytes | None) -> Iterator[_Record]:
             return
 
 
-def _find_tickets(flow: Flow, secret: bytes | None) -> tuple[tuple[int, int], ...]:
-    """Where the server's messages are that ``secret`` opens: each run's first byte and end."""
-    stream = _start_of(flow, by_client=False, most=sys.maxsize)
+def _told_behind(flow: Flow, secret: bytes | None, *, whole: bool) -> list[_Record]:
+    """What the server told behind its handshake, up to its first answer or in the ``whole`` flow.
+
+    An answer to early data comes before its tickets.
+    """
+    most = sys.maxsize if whole else _START_BYTES
+    records = _open_records(_start_of(flow, by_client=False, most=most), secret)
+    first = records if whole else takewhile(lambda each: each.kind == HANDSHAKE_RECORD, records)
+    return [record for record in first if record.kind == HANDSHAKE_RECORD]
+
+
+def _places(records: Sequence[_Record]) -> tuple[tuple[int, int], ...]:
+    """Where each run of ``records`` begins and ends."""
     found: list[tuple[int, int]] = []
-    for record in _open_records(stream, secret):
-        if record.kind == HANDSHAKE_RECORD:
-            joins = bool(found) and found[-1][1] == record.begin
-            found.append((found.pop()[0] if joins else record.begin, record.end))
+    for record in records:
+        joins = bool(found) and found[-1][1] == record.begin
+        found.append((found.pop()[0] if joins else record.begin, record.end))
     return tuple(found)
 
 

@@ -17,8 +17,10 @@ MESSAGE_HEADER_BYTES = 4
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
 ALERT_RECORD_BYTES = 2 + 1 + 16
 """An alert in a record of TLS 1.3: two bytes, its hidden type, and the tag of all its ciphers."""
-CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2, 8, 11
-ALPN, PRE_SHARED_KEY, EARLY_DATA, SUPPORTED_VERSIONS, KEY_SHARE = 16, 41, 42, 43, 51
+CLIENT_HELLO, SERVER_HELLO, NEW_TICKET, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2, 4, 8, 11
+ALPN, SESSION_TICKET, PRE_SHARED_KEY, EARLY_DATA, SUPPORTED_VERSIONS, KEY_SHARE = (
+    *(16, 35, 41, 42, 43, 51),
+)
 VERSIONS: dict[bytes, TlsVersion] = {b"\x03\x04": "1.3", b"\x03\x03": "1.2"}
 GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x1D: "x25519", 0x11EC: "x25519mlkem768"}
 """Names of groups as the knob ``key_share`` has them; another is named by its number."""
@@ -49,6 +51,8 @@ class Hello:
     alpn: tuple[str, ...]
     retry: bool
     whole: bool
+    takes_tickets: bool = False
+    """Of TLS 1.2 (RFC 5077 section 3.2)."""
 
 
 def record_bytes(payload: bytes) -> int:
@@ -93,6 +97,24 @@ def read_hello_record(stream: bytes) -> Hello | None:
     return read_hello(message)
 
 
+def read_second(stream: bytes) -> int | None:
+    """Return the type of the message behind the hello with which ``stream`` begins.
+
+    It is that of a record that is no handshake's, as ``CHANGE_CIPHER_SPEC``; ``None``: none came.
+    """
+    message = b""
+    for kind, size, content in read_records(stream):
+        if kind != HANDSHAKE:
+            return kind if message else None
+        message += content
+        first = message_bytes(message)
+        if len(message) > first:
+            return message[first]
+        if len(content) < size:
+            return None
+    return None
+
+
 def message_bytes(messages: bytes) -> int:
     """Bytes of the message that ``messages`` begin with, header included."""
     return MESSAGE_HEADER_BYTES + int.from_bytes(messages[1:MESSAGE_HEADER_BYTES], "big")
@@ -123,6 +145,7 @@ def read_hello(message: bytes) -> Hello | None:
         alpn=read_alpn(found),
         retry=random == _RETRY_RANDOM and not by_client,
         whole=whole,
+        takes_tickets=SESSION_TICKET in found,
     )
 
 
@@ -157,6 +180,15 @@ def read_messages(messages: bytes) -> dict[int, bytes]:
         found[messages[0]] = messages[MESSAGE_HEADER_BYTES:end]
         messages = messages[end:]
     return found
+
+
+def count_tickets(messages: bytes) -> int:
+    """Return how many NewSessionTickets there are among whole messages (section 4.6.1)."""
+    count = 0
+    while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
+        count += messages[0] == NEW_TICKET
+        messages = messages[message_bytes(messages) :]
+    return count
 
 
 def count_certificates(body: bytes) -> int:

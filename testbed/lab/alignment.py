@@ -8,6 +8,7 @@ milliseconds more before them change no packet of the load (docs/decisions/virtu
 from __future__ import annotations
 
 import fcntl
+import os
 import socket
 import time
 from dataclasses import dataclass
@@ -21,8 +22,15 @@ ALIGN_NS = 10_000_000_000
 LAUNCH_NS = 10_000_000_000
 AGE_NS = 100_000_000_000
 """A client that was launched early loads at a multiple of this age, however long labs take."""
+CALLS = 1000
+"""More than the price of one in ns, so that the clock's own call does not count."""
 READY_NS = 1_000_000_000  # for what comes before: until then it may take more or less time
 RNDCLEARPOOL = 0x5206
+FORGOTTEN_NS, FORGOTTEN_MOST_NS = 1_000_000_000, 1_066_000_000
+"""How long ``forget`` takes: a second, up to the next multiple of 64 ms (kernel/time/timer.c: what
+waits for 512 to 4095 jiffies ends at a multiple of 64; of them there are 1000 a second), and on to
+a whole ms.
+"""
 RESTART_NS = 2_000_000_000
 """More than ``forget`` takes."""
 
@@ -102,6 +110,17 @@ def _end_a_thread() -> None:
     thread = Thread(target=bool)
     thread.start()
     thread.join()
+
+
+def read_call_ns() -> int:
+    """Return what a system call costs here, in whole ns, by how long a thousand of them take."""
+    taken_ns = []
+    for _ in range(3):  # whatever else runs in one of them takes longer
+        began_ns = time.monotonic_ns()
+        for _ in range(CALLS):
+            os.getppid()
+        taken_ns.append(time.monotonic_ns() - began_ns)
+    return min(taken_ns) // CALLS
 
 
 def draw_secrets() -> None:

@@ -23,9 +23,10 @@ from testbed.mechanisms.reuse.proof import check_requests, check_reuse
 from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_service
-from testbed.mechanisms.tls.proof import check_handshakes, check_version
+from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
 from testbed.mechanisms.visits.proof import check_visits
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.draws import check_computing, check_start
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
 from testbed.proof.openings import check_mss, check_openings, check_windows
@@ -58,6 +59,7 @@ CHECKS = (
     check_requests,
     check_reuse,
     check_version,
+    check_sessions,
     check_handshakes,
     check_lookups,
     check_questions,
@@ -67,6 +69,8 @@ CHECKS = (
     check_segments,
     check_records,
     # The load is the one that its client tells of.
+    check_start,
+    check_computing,
     check_visits,
     check_load_time,
     check_counts,

@@ -51,8 +51,9 @@ SHOWN: Mapping[str, str] = {
     **_all("think time", "server_think_ms", "think_spread_pct"),
     "web_server": "the server's own account of its stack",
     **_all("output kept", "command", "peer", "at"),
-    **_all(NOTHING, "think_time", "randomness", "allow_misses", "start_spread_ms", "jitter",
-           "between"),
+    "start_spread_ms": "start",
+    "jitter": "price of computing",
+    **_all(NOTHING, "think_time", "randomness", "allow_misses", "between"),
 }  # fmt: skip
 
 

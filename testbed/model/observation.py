@@ -23,7 +23,7 @@ class Observation:
 
     ``load`` is a page's, ``hosts`` are the page's by their addresses in the lab, ``connections``
     its servers' account, ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these
-    expected the start.
+    expected the start.  ``call_ns`` is what a system call cost behind the load, in virtual time.
     """
 
     lab: LabReading | None = None
@@ -41,6 +41,7 @@ class Observation:
     connections: tuple[ServedConnection, ...] | None = None
     neighbours: tuple[ToldConnection, ...] = ()
     load_ns: int = 0
+    call_ns: int | None = None
 
     def running_traces(self, link: LinkSpec) -> dict[str, RunningTrace]:
         """Return the traces of ``link`` by direction, as its lab says that they ran.

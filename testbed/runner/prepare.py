@@ -46,7 +46,7 @@ from testbed.server.listeners import list_plain
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, digest_own, find_programs, list_own
-from testbed.traces.catalogue import read_all
+from testbed.traces.catalogue import read_again, read_all
 
 _log = log.logger(__name__)
 
@@ -135,8 +135,9 @@ def prepare(
     misses = read_misses(kernel.binary.parent) if isinstance(kernel, VirtualKernel) else ()
     facts |= {"kernel_misses": "; ".join(misses)} if misses else {}
     facts = environment.facts | facts
+    judged = read_again(traces, trace_home(experiment, home))
     setup = RunSetup(
-        *(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,), traces)
+        *(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,), judged)
     )
     return setup, replace(environment, facts=facts)
 

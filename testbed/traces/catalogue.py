@@ -5,7 +5,8 @@ A name with a dot is a file's; one without is that of a model and a direction, a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from array import array
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
@@ -63,3 +64,16 @@ def read_all(names: Collection[str], folder: Path | None, home: Path) -> dict[st
     if problems:
         raise ConfigurationError(problems)
     return found
+
+
+def read_again(traces: Mapping[str, Trace], folder: Path | None) -> dict[str, Trace]:
+    """Return ``traces`` for who judges links by them: the user's by their files' own lines.
+
+    What an importer makes of a file the link has, so that its fault would not be seen by that.
+    """
+    return {
+        name: Trace(array("I", map(int, ((folder or Path()) / name).read_bytes().split())))
+        if is_own(name)
+        else trace
+        for name, trace in traces.items()
+    }

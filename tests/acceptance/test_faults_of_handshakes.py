@@ -309,6 +309,8 @@ DROPPING = (
 PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h2", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
     ("h3", "tickets off", {}, NGINX, TICKETS, "did not take the ticket of"),
+    ("h2", "one ticket", {}, NGINX, ("NumTickets 2", "NumTickets 1"), "other tickets than 2"),
+    ("h3", "one ticket", {}, NGINX, ("NumTickets 2", "NumTickets 1"), "other tickets than 2"),
     ("h2", "early data off", {}, NGINX, EARLY, "early_data = true, but "),
     ("h3", "early data off", {}, NGINX, EARLY, "early_data = true, but "),
     ("h2", "tickets unasked", WITHOUT, NGINX, (NO_TICKETS, GIVEN), "tls_resumption = false"),

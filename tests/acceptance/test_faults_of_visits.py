@@ -187,6 +187,8 @@ VISIT = "client/chromium/visit.py"
                   id="no rest"),
      pytest.param("lab/alignment.py", "round(idle_s * 1e9)", "round(idle_s * 0.9e9)",
                   "s of rest, asked was 60 s", id="a shorter rest"),
+     pytest.param("lab/alignment.py", "round(idle_s * 1e9)", "round(idle_s * 2e9)",
+                  "s of rest, asked was 60 s", id="a longer rest"),
      pytest.param("server/nginx.py", "kept_alive_s=KEPT_ALIVE_S", "kept_alive_s=15",
                   "the server ended ", id="connections that end sooner")],
 )  # fmt: skip

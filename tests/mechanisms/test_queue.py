@@ -239,3 +239,24 @@ def test_the_recorder_has_every_packet_and_its_headers(tmp_path: Path) -> None:
     came = [p for p in packets if p.target == socket.inet_aton(RIGHT_ADDRESS)]
     assert [p.payload_bytes for p in came] == [20, 900]
     assert [len(p.frame) for p in came] == [62, RECORDED_BYTES]
+
+
+@pytest.mark.parametrize("counted", [0, 1, 2])
+def test_each_mark_is_one_that_the_queue_counts(tmp_path: Path, counted: int) -> None:
+    link = Link()
+    for place in range(2):
+        link.cross(10 * place, 0, marked=True)
+    said = [f"down: 2 packets got a congestion mark, the queue counts {counted}"]
+    assert link.said(tmp_path, down_marked=counted) == (said if counted < 2 else [])
+
+
+@pytest.mark.parametrize(("off_ms", "wrong"), [(0.0, 0), (0.009, 0), (0.013, 1), (-0.013, 1)])
+def test_each_wait_of_a_fifo_to_its_slack(tmp_path: Path, off_ms: float, wrong: int) -> None:
+    """Ten microseconds, and one for each packet that is waited for."""
+    link = Link()
+    for began_ms in (0, 10):  # one alone may be a late timer's
+        for sent_ms, waited_ms in ((0, 0), (0, 1), (1.5, 0.5 + off_ms), (4, 0)):
+            link.cross(began_ms + sent_ms, waited_ms)
+    assert len(link.said(tmp_path)) == wrong
+    jitter = replace(LINK, delay_jitter_ms=1.0)  # which leaves nothing to hold a time against
+    assert link.said(tmp_path, jitter) == []

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.capture.quic import HANDSHAKES, ONE_RTT, QuicConnection, QuicPacket
 from testbed.capture.quic_frames import ACK, CRYPTO, STREAM, Frame
+from testbed.capture.transits import Transit
 from testbed.mechanisms.initial_window.quic import check_quic_windows, least_window
 from testbed.model import Condition, LinkSpec, QuicSpec
 from tests.evidence import found
@@ -83,3 +84,56 @@ def test_more_than_the_window_and_two_probes_is_said(packets: int | None, said: 
 def test_where_packets_may_be_faster_than_the_link_nothing_is(link: LinkSpec) -> None:
     asked = Condition("page", "chromium", link, quic=QuicSpec(2))
     assert not found(check_quic_windows, condition=asked, quic=(connection(*flight(0, 20)),))
+
+
+def response(*sent_ms: tuple[int, int, int], acked_ms: int, fin: bool = False) -> list[QuicPacket]:
+    """Packets of one response, from which number, how many and when, and one acknowledgement."""
+    frame = Frame(STREAM, 0, 0, b"x", fin)
+    made = [
+        QuicPacket(at_ms * 10**6, False, ONE_RTT, 1200, number, (frame,))
+        for first, count, at_ms in sent_ms
+        for number in range(first, first + count)
+    ]
+    return [QuicPacket(50 * 10**6, True, HANDSHAKES, 90, 0, ()), *made, ack(acked_ms, (0, 0))]
+
+
+def transit_of(packets: list[QuicPacket]) -> dict[str, list[Transit]]:
+    """They cross the link in half of a round trip."""
+    half = RTT_NS // 2
+    return {
+        "down": [Transit(p.at_ns - half, p.at_ns, 1228, False) for p in packets if not p.by_client],
+        "up": [Transit(p.at_ns, p.at_ns + half, 90, False) for p in packets if p.by_client],
+    }
+
+
+@pytest.mark.parametrize(
+    ("packets", "first", "said"),
+    [(4, 4, 0), (5, 4, 0), (6, 4, 1), (20, 4, 1), (20, 18, 1), (20, 19, 0), (20, 20, 0),
+     (100, 49, 1), (100, 50, 0)],
+)  # fmt: skip
+def test_a_server_that_waits_before_its_window_is_full(packets: int, first: int, said: int) -> None:
+    """It has no more than 60,000 bytes ready."""
+    asked = Condition("page", "chromium", LinkSpec(100.0), quic=QuicSpec(packets))
+    sent = response((0, first, 100), (first, 1, 200), acked_ms=100)
+    told = found(
+        check_quic_windows, condition=asked, transits=transit_of(sent),
+        quic=(connection(*sent),),
+    )  # fmt: skip
+    words = f"waited for an acknowledgement with {1200 * first} bytes under way"
+    assert [words in each for each in told] == [True] * said
+
+
+@pytest.mark.parametrize(
+    ("sent", "counted"),
+    [(response((0, 4, 100), (4, 1, 120), acked_ms=20), {}),  # not long enough
+     (response((0, 4, 100), (4, 1, 250), acked_ms=100), {}),  # not what it waited for
+     (response((0, 4, 100), (4, 1, 200), acked_ms=100, fin=True), {}),  # another response
+     (response((0, 4, 100), (4, 1, 200), acked_ms=100)[1:], {}),  # of an address not known yet
+     (response((0, 4, 100), (4, 1, 200), acked_ms=100), {"down.dropped": 1})],
+)  # fmt: skip
+def test_a_server_that_waits_for_another_reason(
+    sent: list[QuicPacket], counted: dict[str, int]
+) -> None:
+    asked = Condition("page", "chromium", LinkSpec(100.0), quic=QuicSpec(20))
+    seen = {"transits": transit_of(sent), "quic": (connection(*sent),), "counted": counted}
+    assert found(check_quic_windows, condition=asked, **seen) == []

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from testbed.capture.handshakes import Handshake
+from testbed.capture.packets import Capture
 from testbed.capture.tls import Hello
-from testbed.mechanisms.tls.proof import check_handshakes
+from testbed.mechanisms.tls.proof import check_handshakes, check_sessions
+from testbed.mechanisms.visits.proof import describe_visits
 from testbed.model import Condition, PageLoad, Replay, RequestTiming, ServedConnection
 from testbed.model.asked import KeyShare
 from testbed.proof.visits import split_visits
-from tests.evidence import found
+from tests.capture.packets import CLIENT as CLIENT_IP
+from tests.capture.packets import SERVER as IP
+from tests.capture.packets import START_NS, server_hello, tls_record
+from tests.capture.packets import Capture as Packets
+from tests.capture.packets import Visit as Conversation
+from tests.capture.quic import hello
+from tests.evidence import evidence, found
 
 HELLO = Hello(
     True, 300, b"", None, ("x25519mlkem768", "x25519"), False, False, ("h2",), False, True
@@ -86,15 +95,51 @@ def test_early_data_of_the_page_s_own_origin_alone() -> None:
     assert any("not asked for there" in each for each in complain(known, elsewhere, asked=asked))
 
 
-@pytest.mark.parametrize("share", ["x25519", "x25519mlkem768"])
-def test_key_shares(share: KeyShare) -> None:
-    asked = replace(ASKED, key_share=share)
-    told = " ".join(complain(FIRST, asked=asked))
-    assert ("has more" in told) is (share == "x25519")
-    assert ("the server chose x25519 on" in told) is (share != "x25519")
+@pytest.mark.parametrize(("share", "offered", "chosen", "says"), [
+    ("x25519", ("x25519",), "x25519", None),
+    ("x25519", HELLO.groups, "x25519", "has more"),
+    ("x25519mlkem768", HELLO.groups, "x25519", "the server chose x25519 on"),
+    ("x25519", (), "x25519", "has more"),
+    ("x25519mlkem768", ("x25519mlkem768", "x25519"), "x25519mlkem768", None),
+    ("x25519mlkem768", ("x25519",), "x25519", "does not have it"),
+    ("browser", ("x25519mlkem768", "x25519"), "x25519", None),
+    ("browser", ("secp256r1",), "x25519", "the server chose x25519 on"),
+])  # fmt: skip
+def test_groups_that_are_offered_and_chosen(
+    share: KeyShare, offered: tuple[str, ...], chosen: str, says: str | None
+) -> None:
+    made = replace(FIRST, hellos=(replace(HELLO, groups=offered),),
+                   answer=replace(ANSWER, groups=(chosen,)))  # fmt: skip
+    told = complain(made, asked=replace(ASKED, key_share=share))
+    assert any(says in each for each in told) if says else told == []
+
+
+def test_early_data_of_the_other_origins_alone() -> None:
+    asked = replace(ASKED, early_data_at="others")
+    known = replace(FIRST, server=OTHER, client="10.0.0.2:5005")
+    elsewhere = replace(AGAIN, server=OTHER)
+    assert complain(known, elsewhere, asked=asked) == []
+    assert any("not asked for there" in each for each in complain(FIRST, AGAIN, asked=asked))
+    silent = replace(elsewhere, early_bytes=0)
+    assert any("sent none" in each for each in complain(known, silent, asked=asked))
+
+
+@pytest.mark.parametrize(("quic", "accepted", "logged", "says"), [
+    (False, True, 2, None), (False, True, 0, None),
+    (False, False, 1, "early data of"), (True, False, 1, "early data of"),
+    (True, False, 0, None), (True, True, 3, None), (True, True, 2, "how many early requests"),
+])  # fmt: skip
+def test_early_requests_by_log_and_capture(
+    quic: bool, accepted: bool, logged: int, says: str | None
+) -> None:
+    seen = replace(AGAIN, quic=quic, accepted=accepted, early_requests=3)
+    log = ServedConnection(AGAIN.client, SERVER, 3, early=logged, resumed=True, group="X25519")
+    differ = [each for each in complain(FIRST, seen, served=(log,)) if " differ in " in each]
+    assert [says in each for each in differ] == [True] if says else differ == []
 
 
 def test_certificates_are_counted() -> None:
+    assert complain(replace(FIRST, certificates=None)) == []
     assert any(
         "certificates = 4" in each for each in complain(FIRST, asked=replace(ASKED, certificates=4))
     )
@@ -115,6 +160,89 @@ def test_the_log_agrees(changed: dict[str, object], says: str) -> None:
     assert any("early data of" in each for each in complain(FIRST, unsent, served=(log,)))
     sealed = replace(AGAIN, accepted=None)
     assert any("do not open" in each for each in complain(FIRST, sealed, served=(log,)))
+
+
+@pytest.mark.parametrize(("given", "again", "wrong"), [
+    (2, 1, 0), (None, None, 0), (1, 1, 1), (2, 2, 1), (2, 0, 1), (3, 2, 2), (0, 0, 2),
+])  # fmt: skip
+def test_tickets_are_counted(given: int | None, again: int | None, wrong: int) -> None:
+    told = complain(replace(FIRST, given=given), replace(AGAIN, given=again))
+    names = [each for each in told if "other tickets than 2, or 1 again, on TCP" in each]
+    assert len(told) == len(names) == bool(wrong)
+    assert sum(each.count(" to ") for each in names) == wrong
+    plain = replace(ASKED, tls_resumption=False, early_data=False)
+    (said,) = complain(replace(FIRST, given=1), asked=plain)
+    assert said.startswith("tls_resumption = false, but the server gave tickets on TCP ")
+    assert complain(replace(FIRST, given=0), asked=plain) == []
+
+
+def test_only_what_sent_early_data_had_it_accepted() -> None:
+    """A server may say that it takes what a client then does not send."""
+    (window,) = split_visits(PageLoad("chromium", "1", 1.0, ()))
+    told = [
+        next(describe_visits(evidence(
+            condition=ASKED, handshakes=(replace(AGAIN, early_bytes=size),), visits=(window,),
+            capture=Capture(Path(), ()), served=(), hosts=HOSTS,
+        )))
+        for size in (0, 500)
+    ]  # fmt: skip
+    assert [(each.early, each.accepted, each.resumed) for each in told] == [(0, 0, 1), (1, 1, 1)]
+
+
+OFFER = tls_record(1, hello((35, b""))[4:])
+"""A hello of a client that takes tickets."""
+OLD = server_hello()
+"""Of TLS 1.2, the one without extensions."""
+RECORD = b"\x16\x03\x03"
+CERTIFICATE, TICKET = (RECORD + b"\0\x05" + bytes((kind, 0, 0, 1, 0)) for kind in (11, 4))
+CHANGE = b"\x14\x03\x03\0\x01\x01"
+
+
+@pytest.mark.parametrize(("answers", "resumption", "says"), [
+    ((OLD + CERTIFICATE, CHANGE), False, None),
+    ((OLD + CERTIFICATE, TICKET + CHANGE), False, "but the server gave a ticket on TCP"),
+    ((OLD + CHANGE,), False, "resumed a session"),
+    ((OLD + TICKET + CHANGE,), False, "resumed a session"),
+    ((OLD + CERTIFICATE, TICKET + CHANGE), True, None),
+    ((OLD + CERTIFICATE, CHANGE), True, "but the server gave no ticket on TCP"),
+    ((OLD + CERTIFICATE,), True, None),  # which its client gave up
+    ((OLD + CHANGE,), True, None),
+])  # fmt: skip
+def test_sessions_of_an_older_version(
+    answers: tuple[bytes, ...], resumption: bool, says: str | None, tmp_path: Path
+) -> None:
+    capture = Packets()
+    visit = Conversation(capture, 2000)
+    visit.open()
+    visit.send(0, OFFER)
+    place = visit.server_isn + 1
+    for each in answers:
+        capture.add((IP, 80), (CLIENT_IP, 2000), 16, place, visit.isn + 1, each, b"")
+        place += len(each)
+    asked = replace(ASKED, tls_version="1.2", tls_resumption=resumption, early_data=False)
+    load = PageLoad("chromium", "1", 1.0, ())
+    told = found(
+        check_sessions, condition=asked, visits=split_visits(load), load=load,
+        flows=capture.flows(tmp_path),
+    )  # fmt: skip
+    assert any(says in each for each in told) if says else told == []
+
+
+def test_a_later_visit_over_an_older_version_that_began_anew(tmp_path: Path) -> None:
+    capture = Packets()
+    for port, at_ms in ((2000, 0.0), (2001, 1000.0)):
+        visit = Conversation(capture, port)
+        visit.open(at_ms=at_ms)
+        visit.send(0, OFFER)
+        visit.answer(OLD + CERTIFICATE)
+    first = PageLoad("chromium", "1", 1.0, (), began_ns=START_NS)
+    last = replace(first, began_ns=START_NS + 500_000_000, earlier=(first,))
+    (said,) = found(
+        check_sessions, visits=split_visits(last), load=last, flows=capture.flows(tmp_path),
+        condition=replace(ASKED, tls_version="1.2", early_data=False),
+    )  # fmt: skip
+    assert said.startswith("visit 2 of 2: tls_resumption = true, but TCP ")
+    assert said.endswith(" began anew")
 
 
 def test_groups_that_a_client_of_another_library_sends() -> None:

@@ -74,6 +74,23 @@ def test_too_short_a_rest(tmp_path: Path) -> None:
     assert problems(load(10_000.0), tmp_path, 0.0, 10_000.0) == [said]
 
 
+@pytest.mark.parametrize(
+    ("idle_s", "began_ms", "rest_s"),
+    [(10.0, 21_065.0, None), (10.0, 21_067.0, "21.027"), (5.0, 301_000.0, "300.960"),
+     (0.0, 11_041.0, None), (0.0, 21_009.0, "20.969")],
+)  # fmt: skip
+def test_too_long_a_rest(
+    tmp_path: Path, idle_s: float, began_ms: float, rest_s: str | None
+) -> None:
+    """It ends at a round instant, every ten seconds, and forgetting takes 1.066 s at most."""
+    asked = replace(ASKED, idle_s=idle_s)
+    late = f"visit 2 of 2: it began after {rest_s} s of rest, asked was {idle_s:g} s"
+    found = problems(load(began_ms), tmp_path, 0.0, began_ms, asked=asked)
+    assert found == ([] if rest_s is None else [late])
+    slow = problems(load(began_ms), tmp_path, 0.0, began_ms, asked=asked, real=True)
+    assert bool(slow) == (rest_s in ("300.960", "20.969"))
+
+
 @pytest.mark.parametrize(("real", "said"), [(False, "6.000 ms after it began"), (True, None)])
 def test_a_first_packet_that_is_late(tmp_path: Path, real: bool, said: str | None) -> None:
     found = problems(load(), tmp_path, 0.0, SECOND_MS + 6, real=real)

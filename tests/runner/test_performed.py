@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -13,11 +15,13 @@ from testbed.kinds.page_load.judgement import LoadObservation
 from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
 from testbed.lab.link.changes import describe_phase
-from testbed.lab.link.netem import describe_drawn
+from testbed.lab.link.discipline import by_trace
+from testbed.lab.link.netem import describe_drawn, describe_room
 from testbed.lab.link.protocol import WAYS
-from testbed.model import LabReading, LinkChange, LinkSpec
+from testbed.model import Condition, LabReading, LinkChange, LinkSpec, Trial
 from testbed.model.impairments import phases
-from testbed.runner.performed import check_knobs, check_performed, check_steps
+from testbed.model.trace import Trace
+from testbed.runner.performed import check_knobs, check_performed, check_steps, check_traces
 from tests.runner.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
 
 SEEN = LoadObservation(lab=LAB, load=LOAD, trial=json.loads(json.dumps(asdict(TRIAL))),
@@ -115,6 +119,9 @@ def test_what_is_drawn_is_read_back_with_its_seed_where_a_kernel_tells_it() -> N
     knobs = knobs_of(TRIAL)
     for text, wrong in ((told, 0), (without, 0), (describe_drawn(drawn.link, 8), 2), ({}, 2)):
         assert len([*check_knobs(knobs | text, drawn, 7)]) == wrong
+    for version, wrong in (("6.1", 0), ("6.5.13", 0), ("6.6", 2), ("6.12", 2), ("7.3", 2)):
+        assert len([*check_knobs(knobs | without, drawn, 7, version)]) == wrong
+        assert [*check_knobs(knobs | told, drawn, 7, version)] == []
 
 
 STEPS = tuple(
@@ -145,3 +152,50 @@ def test_changes_of_the_link_are_performed_when_they_were_asked_for(
     said = [*check_steps(steps, link, 400.0)]
     assert says in "; ".join(said)
     assert bool(said) is bool(says)
+
+
+@pytest.mark.parametrize(
+    ("began_ms", "took_ms", "plt_ms", "wrong"),
+    [(100.0, 0.05, 400.0, 0), (100.05, 0.05, 400.0, 0), (100.051, 0.05, 400.0, 1),
+     (100.0, 0.051, 400.0, 1), (100.0, 0.0, 5000.0, 0), (100.0, 0.0, 5000.1, 1)],
+)  # fmt: skip
+def test_changes_to_their_slack(began_ms: float, took_ms: float, plt_ms: float, wrong: int) -> None:
+    link = LinkSpec(changes="at 0.1 s: down for 0.2 s; at 5 s: rtt_ms 40")
+    first = replace(STEPS[0], began_ms=began_ms, took_ms=took_ms)
+    assert len([*check_steps((first, STEPS[1]), link, plt_ms)]) == wrong
+
+
+TRACED = LinkSpec(trace_down="my.trace", trace_phase="seed")
+WORDS = "down.trace"
+
+
+@pytest.mark.parametrize(
+    ("told", "begun", "kernel", "says"),
+    [
+        ({}, True, "virtual", None),
+        ({WORDS: "none"}, True, "virtual", "down.trace was read back as"),
+        ({WORDS: "none"}, False, "virtual", "down.trace was read back as"),
+        ({f"{WORDS}_end": "once"}, True, "virtual", "down.trace_end was read back as 'once'"),
+        ({f"{WORDS}_end": "once"}, False, "virtual", None),
+        ({f"{WORDS}_origin_ns": "7000000000"}, True, "virtual", "my.trace began "),
+        ({f"{WORDS}_origin_ns": "7000000000"}, True, "host", None),
+    ],
+)
+def test_a_trace_began_where_the_seed_draws(
+    told: dict[str, str], begun: bool, kernel: str, says: str | None
+) -> None:
+    """Of a trace of 20 ms the seed 7 draws that 11 ms are over (SHA-256 of "7 trace")."""
+    traces = {"my.trace": Trace(array("I", [10, 20]))}
+    phase_ms = int.from_bytes(sha256(b"7 trace").digest()[:8]) * 20 >> 64
+    right = {
+        WORDS: by_trace(traces["my.trace"], *describe_room(TRACED, "down")).text,
+        f"{WORDS}_end": "loop",
+        f"{WORDS}_origin_ns": str(7_000_000_000 - phase_ms * 1_000_000),
+    }
+    assert phase_ms == 11
+    asked = Trial(Condition("p", "graph", TRACED), 0, 7, kernel, "7.3")
+    said = [*check_traces(right | told, asked, traces, begun=begun)]
+    assert [says in each for each in said] == [True] if says else said == []
+    assert [*check_traces(right, asked, {}, begun=begun)] == [
+        "there is no trace my.trace to hold the link against"
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,13 @@ from click.testing import CliRunner
 
 from firstflight.cli.links import links
 from testbed.base.errors import ConfigurationError
-from testbed.model import LinkSpec
+from testbed.lab.link.discipline import by_trace
+from testbed.lab.link.netem import describe_room
+from testbed.model import Condition, LinkSpec, Trial
 from testbed.model.impairments import phases
+from testbed.model.trace import Trace
+from testbed.runner.performed import check_traces
+from testbed.traces.catalogue import read_again, read_all
 from testbed.traces.delays import list_steps, read_delays
 from testbed.traces.reading import MOST_BYTES, MOST_LINES, MOST_MS, parse_text, read_text
 
@@ -55,6 +61,29 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         parse_text(b"x\n" * 1000, PATH)
     assert len(refused.value.problems) == 21
     assert refused.value.problems[-1].endswith("and more like these")
+
+
+def test_who_judges_reads_a_file_by_its_own_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that what a faulty importer gave the link is told by its kernel as another trace."""
+    (tmp_path / "my.trace").write_bytes(b"0\r\n10\r\n10\r\n20\r\n")
+    other = Trace(array("I", [0, 9, 9, 18]))
+    monkeypatch.setattr("testbed.traces.catalogue.read_text", lambda _: other)
+    given = read_all(["my.trace"], tmp_path, tmp_path)
+    judged = read_again(given | {"model-up": other}, tmp_path)
+    assert [list(judged[name].times) for name in judged] == [[0, 10, 10, 20], [0, 9, 9, 18]]
+    link = LinkSpec(trace_down="my.trace")
+    trial = Trial(Condition("p", "graph", link), 0, 0, "virtual", "7.3")
+    texts = [
+        by_trace(each["my.trace"], *describe_room(link, "down")).text for each in (given, judged)
+    ]
+    faulty, right = (
+        list(check_traces({"down.trace": text}, trial, judged, begun=False)) for text in texts
+    )
+    assert right == []
+    (said,) = faulty
+    assert said.startswith("down.trace was read back as ")
 
 
 def test_an_endless_trace_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from testbed.client.page_coverage import (
 from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
 from testbed.kinds.page_load.second_load import Loading, loaded_again, served_again
 from testbed.kinds.workspace import Site, link_numbers
-from testbed.lab.alignment import begin_stage
+from testbed.lab.alignment import begin_stage, read_call_ns
 from testbed.lab.laboratory import Lab
 from testbed.mechanisms.neighbours.sending import KernelAccount, accompanied
 from testbed.model import (
@@ -96,7 +96,7 @@ def _measure(
         quic="" if stack is None else stack.text,
     )
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
-    observation["machine"] = machine
+    observation |= {"machine": machine, "call_ns": read_call_ns() if site.aligned else None}
     observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
     protocols = check_protocols(replay, _offers(listeners))
     observation |= {"neighbours": [asdict(told) for told in met.told], "load_ns": met.load_ns}

@@ -1,27 +1,31 @@
 """Handshakes held against what was asked of them: tickets, early data, key shares, protocols.
 
 A client may open a connection and close it again before anything is said, so only what was answered
-is judged, and only TLS 1.3.  Tickets are used once (RFC 8446 appendix C.4), and a page may open
-more connections to an origin than it has tickets: that one be taken is asked of the first of each
-later visit.
+is judged.  What TLS 1.2 does not hide is read without keys.  Tickets are used once (RFC 8446
+appendix C.4), and a page may open more connections to an origin than it has tickets: that one be
+taken is asked of the first of each later visit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from testbed.capture.handshakes import Handshake
+from testbed.capture.handshakes import Handshake, OldSession, read_old_sessions
 from testbed.model import Condition, ServedConnection
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 from testbed.proof.visits import VisitWindow
 
+_Opened = TypeVar("_Opened", Handshake, OldSession)
 ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
 SPOKEN = {"h1": "HTTP/1.1", "h2": "HTTP/2.0", "h3": "HTTP/3.0"}
 """A protocol's name in a handshake (RFC 7301), and in the server's log."""
 SHOWN = 3
+TICKETS, TICKETS_AGAIN = 2, 1
+"""What OpenSSL gives behind a full handshake and a resumed one (SSL_CTX_set_num_tickets(3))."""
 
 
 @check("tls version", "own_client", "application", "condition")
@@ -37,6 +41,22 @@ def check_version(seen: Evidence) -> Iterator[str]:
             )
     if hellos and not chosen:
         yield "the capture shows no TLS version, although connections carried TLS"
+
+
+@check("tls sessions", "own_client", "flows", "visits", "condition", source="RFC 5077")
+def check_sessions(seen: Evidence) -> Iterator[str]:
+    """Sessions of TLS 1.2 are resumed, and tickets given, where that was asked for alone."""
+    sessions, asked = read_old_sessions(seen.flows), seen.condition.tls_resumption
+    words = f"tls_resumption = {str(asked).lower()}, but "
+    if not asked:
+        yield from _say(words + "{} resumed a session", [e for e in sessions if e.resumed])
+        yield from _say(words + "the server gave a ticket on {}", [e for e in sessions if e.given])
+        return
+    silent = [each for each in sessions if each.refused and not each.resumed]
+    yield from _say(words + "the server gave no ticket on {}", silent)
+    for window, first in _first_again(seen.visits, sessions):
+        for problem in _say(words + "{} began anew", [e for e in first if not e.resumed]):
+            yield window.say(problem)
 
 
 @check(
@@ -96,7 +116,17 @@ def _check_tickets(
     if not condition.tls_resumption:
         resumed = [each for each in answered if each.resumed]
         yield from _say("tls_resumption = false, but {} resumed a session", resumed)
+        given = [each for each in answered if each.given]
+        yield from _say("tls_resumption = false, but the server gave tickets on {}", given)
         return
+    other = [
+        each
+        for each in answered
+        if each.given not in (None, TICKETS_AGAIN if each.resumed else TICKETS)
+    ]
+    yield from _say(
+        f"the server gave other tickets than {TICKETS}, or {TICKETS_AGAIN} again, on {{}}", other
+    )
     refused = [e for e in answered if any(h.ticket for h in e.hellos) and not e.resumed]
     yield from _say("the server did not take the ticket of {}", refused)
     for window, first in _first_again(windows, answered):
@@ -136,12 +166,12 @@ def _early_hosts(
 
 
 def _first_again(
-    windows: Sequence[VisitWindow], answered: Sequence[Handshake]
-) -> Iterator[tuple[VisitWindow, list[Handshake]]]:
+    windows: Sequence[VisitWindow], answered: Sequence[_Opened]
+) -> Iterator[tuple[VisitWindow, list[_Opened]]]:
     """Yield, of each later visit, its first connection to each server that was known before."""
     known: set[str] = set()
     for window in windows:
-        first: dict[str, Handshake] = {}
+        first: dict[str, _Opened] = {}
         for each in answered:
             if window.holds(each.began_ns):
                 first.setdefault(each.server, each)
@@ -211,7 +241,7 @@ def _check_protocol(
         )
 
 
-def _say(text: str, wrong: Collection[Handshake]) -> Iterator[str]:
+def _say(text: str, wrong: Collection[Handshake | OldSession]) -> Iterator[str]:
     """Yield ``text`` with the names of connections, if there are any."""
     if wrong:
         names = [each.name for each in wrong][:SHOWN]

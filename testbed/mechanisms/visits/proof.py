@@ -7,10 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from testbed.capture.handshakes import Handshake
+from testbed.lab.alignment import FORGOTTEN_MOST_NS, next_round
 from testbed.model import OpenedConnection, VisitProof
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
+LEAVING_S = 3.0
+"""What may pass, beside the rest, until a page that is silent for a second has been left."""
+LEAVING_REAL_S = 15.0
+"""The same in real time, where a browser has ten seconds to answer."""
 LATE_MS = 5.0
 """How long a browser may take, in virtual time, until the first packet of its first request."""
 
@@ -27,7 +32,12 @@ def check_visits(seen: Evidence) -> Iterator[str]:
     for before, window in pairwise(windows):
         idle_s = (window.began_ns - before.settled_ns) / 1e9
         # In real time one of two clocks may be slewed (adjtimex(2)).
-        if idle_s < asked.idle_s * (1.0 if seen.virtual_time else 0.999):
+        least_s = asked.idle_s * (1.0 if seen.virtual_time else 0.999)
+        most_s = asked.idle_s / 0.999 + LEAVING_REAL_S
+        if seen.virtual_time:  # it ends at a round instant, and what forgets begins then
+            due_ns = before.settled_ns + round((asked.idle_s + LEAVING_S) * 1e9)
+            most_s = (next_round(due_ns) + FORGOTTEN_MOST_NS - before.settled_ns) / 1e9
+        if not least_s <= idle_s <= most_s:
             yield window.say(f"it began after {idle_s:.3f} s of rest, asked was {asked.idle_s:g} s")
     for window in windows:
         zero_ns = window.zero_ns(seen.capture, seen.clients)

@@ -82,8 +82,10 @@ def test_who_does_not_give_a_metric_is_named() -> None:
     (6, 0, None, "proven"),
     (6, 1, True, "6 of 7 count, 1 unproven"),
     (6, 4, True, "6 of 10 count, 4 unproven"),
+    (6, 5, True, "6 of 11 count, 5 unproven"),
     (6, 6, False, "6 of 12 count, 6 unproven, median not safe"),
     (20, 8, True, "20 of 28 count, 8 unproven"),
+    (20, 9, True, "20 of 29 count, 9 unproven"),
     (20, 10, False, "20 of 30 count, 10 unproven, median not safe"),
 ])  # fmt: skip
 def test_draws_that_were_lost(counted: int, lost: int, safe: bool | None, status: str) -> None:
@@ -93,6 +95,16 @@ def test_draws_that_were_lost(counted: int, lost: int, safe: bool | None, status
     loads += [broken(record(condition, counted + i), "unproven") for i in range(lost)]
     (cell,) = (c for c in cells(*loads) if c.records)
     assert (cell.lost, cell.is_safe, cell.status) == (lost, safe, status)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["had they been faster", "had they been slower"])
+def test_lost_draws_on_one_side_move_a_median_out(sign: float) -> None:
+    """Six of the values are one, so that on its side the median stays in the interval."""
+    (condition,) = conditions(["amazon"], [20.0], [False])
+    loads = [record(condition, seed, 1000.0 + sign * min(seed, 14)) for seed in range(20)]
+    loads += [broken(record(condition, 20 + i), "unproven") for i in range(12)]
+    (cell,) = (c for c in cells(*loads) if c.records)
+    assert (cell.lost, cell.is_safe) == (12, False)
 
 
 def test_loads_that_were_not_run_are_no_lost_draws() -> None:
