@@ -23,6 +23,7 @@ from testbed.mechanisms.reuse.proof import check_requests, check_reuse
 from testbed.mechanisms.think.proof import check_service
 from testbed.mechanisms.tls.proof import check_handshakes, check_version
 from testbed.mechanisms.visits.proof import check_visits
+from testbed.proof.both_ends import check_bytes
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
@@ -34,6 +35,7 @@ CHECKS = (
     check_both_ways,
     check_counted,
     check_strangers,
+    check_bytes,
     # The link was the one asked for.
     check_sizes,
     check_mss,

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from testbed.capture.damage import split_damaged
 from testbed.capture.packets import Capture, Packet, read_capture
+from testbed.capture.tcpdump import SNAP_BYTES
+from testbed.capture.transits import Crossings, read_crossings
 from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection, list_flows
 from testbed.proof.neighbours.datagrams import read_datagrams
@@ -25,7 +27,8 @@ from testbed.proof.neighbours.streams import read_connection
 class NeighbourAccount:
     """What neighbours of a load did: their flows, what is wrong with them, their own packets.
 
-    ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so.
+    ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so,
+    and ``crossings`` has all of them at both ends.
     """
 
     flows: tuple[NeighbourFlow, ...]
@@ -34,6 +37,7 @@ class NeighbourAccount:
     address: bytes
     apart: Capture
     damaged: tuple[Packet, ...]
+    crossings: Crossings
 
     def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
         """Return all packets on this side of the line, ``others`` included, in order of time."""
@@ -73,7 +77,8 @@ def read_account(
     here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
     damaged: tuple[Packet, ...] = ()
     if macs:
-        there, _ = split_damaged(there, addresses[1:], macs[1])
+        served = {p.source for p in there.packets if prefix and p.source.startswith(prefix)}
+        there, _ = split_damaged(there, {addresses[1], *served}, macs[1])
         here, damaged = split_damaged(here, addresses[:1], macs[0])
     flows = {flow.port: flow for flow in list_flows(neighbours)}
     seen = {port: SeenFlow() for port in flows}
@@ -93,8 +98,9 @@ def read_account(
         found += [measured] if measured is not None else []
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
     of_page = replace(here, packets=apart)
+    crossings = read_crossings(here, there, addresses[:1], SNAP_BYTES)
     return NeighbourAccount(
-        *(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged
+        *(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged, crossings
     )
 
 
