@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet
+from testbed.capture.packets import Capture, Packet
 from testbed.capture.recorder import RECORDED_BYTES
 from testbed.model import LinkSpec, Queueing
 from testbed.model.impairments import ways

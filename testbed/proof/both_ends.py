@@ -41,10 +41,10 @@ def check_bytes(seen: Evidence) -> Iterator[str]:
         damaged = seen.counted.get(f"{way}.corrupted", 0)
         if len(wrong) > damaged:
             packet, how = wrong[0]
+            ends = f" from {packet.sender} to {packet.receiver}" if packet.source else ""
             yield (
                 f"{way}: {len(wrong)} packets came otherwise than they were sent, the link damaged "
-                f"{damaged}; the first of them, {packet.protocol} from {packet.sender} to "
-                f"{packet.receiver}, {how}"
+                f"{damaged}; the first of them, {packet.protocol}{ends}, {how}"
             )
         copies = sum(len(crossing.copies) for crossing in crossings)
         doubled = seen.counted.get(f"{way}.duplicated", 0)
@@ -52,9 +52,7 @@ def check_bytes(seen: Evidence) -> Iterator[str]:
             yield f"{way}: {copies} packets came once more than sent, the link copied {doubled}"
 
 
-def _list_wrong(
-    crossing: Crossing, routers: int, *, washed: bool
-) -> Iterator[tuple[Packet, str]]:
+def _list_wrong(crossing: Crossing, routers: int, *, washed: bool) -> Iterator[tuple[Packet, str]]:
     """Yield the packets that came otherwise than they were sent, and how."""
     for packet in crossing.strange:
         if read_unreachable(packet) != TOO_LONG:

@@ -312,6 +312,7 @@ class Evidence:
             return None
         return read_account(
             *(self.out, neighbours, self.trial.seed, self.observed.neighbours, self.window),
+            self.link,
             ADDRESSES,
             REMOTE_PREFIX if second_page(neighbours) else b"",
             MACS if self.link.corrupt_pct else (),

@@ -15,8 +15,9 @@ from testbed.capture.damage import split_damaged
 from testbed.capture.packets import Capture, Packet, read_capture
 from testbed.capture.tcpdump import SNAP_BYTES
 from testbed.capture.transits import Crossings, read_crossings
-from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
+from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, LinkSpec, NeighbourFlow
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection, list_flows
+from testbed.proof.neighbours.conduct import check_class
 from testbed.proof.neighbours.datagrams import read_datagrams
 from testbed.proof.neighbours.fetches import read_fetches
 from testbed.proof.neighbours.flow import LoadWindow, SeenFlow
@@ -55,6 +56,7 @@ def read_account(
     seed: int,
     told: Iterable[ToldConnection],
     window: LoadWindow,
+    link: LinkSpec,
     addresses: tuple[bytes, bytes],
     prefix: bytes = b"",
     macs: Sequence[bytes] = (),
@@ -67,6 +69,7 @@ def read_account(
         seed: by which they drew.
         told: by the kernel, of connections.
         window: of the load.
+        link: that they shared.
         addresses: of the neighbour and of its remote end.
         prefix: what the addresses of a second page's servers begin with, if there is one.
         macs: of the devices of both, where the link damages packets.
@@ -94,7 +97,7 @@ def read_account(
     for name, group in _group(neighbours, flows):
         said = [each for each in told if each.port in {flow.port for flow in group}]
         users = [(flow, seen[flow.port]) for flow in group]
-        measured, wrong = _read_flow(users, said, window, seed)
+        measured, wrong = _read_flow(users, said, window, seed, link)
         found += [measured] if measured is not None else []
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
     of_page = replace(here, packets=apart)
@@ -123,13 +126,19 @@ def _read_flow(
     told: Sequence[ToldConnection],
     window: LoadWindow,
     seed: int,
+    link: LinkSpec,
 ) -> tuple[NeighbourFlow | None, list[str]]:
     flow, seen = users[0]
     if flow.neighbour.asks:
-        return read_fetches(users, told, window, seed)
-    if flow.neighbour.algorithm:
-        return read_connection(flow, seen, told, window)
-    return read_datagrams(flow, seen, window)
+        measured, wrong = read_fetches(users, told, window, seed, link)
+    elif flow.neighbour.algorithm:
+        measured, wrong = read_connection(flow, seen, told, window, link)
+    else:
+        measured, wrong = read_datagrams(flow, seen, window)
+    return measured, [
+        *wrong,
+        *(said for _, each in users for said in check_class(flow.neighbour, each)),
+    ]
 
 
 def _sort(
