@@ -1,4 +1,4 @@
-"""Crossings of a scenario: what each packet had to come as, by the middlebox that it was carried by.
+"""Crossings of a scenario: what each packet had to come as, by the rules of its middlebox.
 
 The middlebox knows no chance: its rules, taken up and back when the script did so, make of the
 packets that were sent those that came.
@@ -6,6 +6,7 @@ packets that were sent those that came.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.capture.packets import ETHERNET_BYTES, Packet, read_frame
@@ -16,6 +17,9 @@ from wings.scenarios.middlebox import Middlebox
 from wings.scenarios.script import Script
 from wings.scenarios.words import MIDDLEBOX
 
+_HEADER_OF_IPV4 = 0x45
+"""Its version, and its length without options, of which no host of a scenario sends any."""
+
 
 def read_script_crossings(
     script: Script, ip: str, performed: Performance, captures: Mapping[str, Sequence[Packet]]
@@ -24,6 +28,7 @@ def read_script_crossings(
 
     Raises:
         IndexError: a capture lacks a packet.
+        ValueError: one is none that a middlebox could pass on.
     """
     found: Crossings = {}
     for passage, due in _pass_on(script, ip, performed, captures):
@@ -54,7 +59,12 @@ def _pass_on(
             _, action = rules.pop(0)
             middlebox.obey(action.verb, action.words, action.options)
         sent = captures[passage.sender][passage.number]
-        copies = middlebox.pass_on(sent, passage.sender).copies
+        try:
+            copies = middlebox.pass_on(sent, passage.sender).copies
+        except struct.error as error:
+            raise ValueError(
+                f"packet {passage.number} of {passage.sender}.pcap: {error}"
+            ) from error
         frames = [sent.frame[:ETHERNET_BYTES] + data for _, data in sorted(copies, key=_later_s)]
         yield passage, [read_frame(sent.at_ns, frame, len(frame)) for frame in frames]
 
@@ -66,4 +76,7 @@ def _later_s(copy: tuple[float, bytes]) -> float:
 def is_summed(packet: Packet) -> bool:
     """Whether the checksums of a segment are right: hosts of a scenario leave none out."""
     data = packet.frame[ETHERNET_BYTES:]
-    return packet.protocol != "TCP" or with_ends(data) == data
+    if packet.protocol != "TCP":
+        return True
+    has_options = packet.ip == "4" and data[0] != _HEADER_OF_IPV4
+    return not has_options and with_ends(data) == data

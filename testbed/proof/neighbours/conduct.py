@@ -1,4 +1,4 @@
-"""Conduct of neighbours' TCP in captures: it opens, sends and reads as the lab's kernel does unasked.
+"""Conduct of neighbours' TCP in captures: it opens, sends and reads as a kernel does unasked.
 
 What nobody asked for shows in packets: another MSS, buffer or class in the openings; a rate that is
 kept by a timer, for new data leaves when an acknowledgement came unless the congestion control
@@ -40,7 +40,7 @@ PROBES, PROBED_SHARE, PACED_SHARE, PACED_LEAST = 3, 0.05, 0.1, 100
 STILL_NS, HELD_UP = 2_000_000_000, 10
 """For how long a window that holds the sender up may stay as it is, and for how many segments."""
 SPACE_BYTES, SHIFT, WIDE_BYTES = 65_536, 7, 6_291_456 // 4
-"""Of the pinned tcp_rmem: half of its default, its most in 16 bits, and what is no narrow window."""
+"""Of the pinned tcp_rmem: half of its default, the scale for its most, and what is not narrow."""
 _HEADERS_BYTES, _STAMP_BYTES = 40, 12
 
 
@@ -80,7 +80,7 @@ def check_conduct(neighbour: Neighbour, way: str, seen: SeenFlow, link: LinkSpec
 
 
 def _check_opening(packet: Packet, end: str, link: LinkSpec, stamped: int) -> Iterator[str]:
-    """Yield a sentence if an end opened otherwise than the pinned sysctls make it (tcp_output.c)."""
+    """Yield a sentence if an end opened otherwise than pinned sysctls make it (tcp_output.c)."""
     options = dict(read_options(packet.options))
     mss = int.from_bytes(options.get(MSS, b""))
     due = {mtu - _HEADERS_BYTES for mtu in (link.mtu_bytes, link.line_mtu_bytes)}
