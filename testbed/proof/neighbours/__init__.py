@@ -129,6 +129,7 @@ def _read_flow(
     link: LinkSpec,
 ) -> tuple[NeighbourFlow | None, list[str]]:
     flow, seen = users[0]
+    measured: NeighbourFlow | None
     if flow.neighbour.asks:
         measured, wrong = read_fetches(users, told, window, seed, link)
     elif flow.neighbour.algorithm:
