@@ -41,7 +41,7 @@ Transits = dict[str, list[Transit]]
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossed:
     """Packets of a direction, in the captures of both of its ends.
 
     ``transits`` are all that were sent, in order, ``pairs`` those that came, as sent and as they
@@ -55,7 +55,7 @@ class Crossing:
     strange: list[Packet]
 
 
-Crossings = dict[str, Crossing]
+Crossings = dict[str, Crossed]
 """By direction."""
 
 
@@ -108,7 +108,7 @@ def _sort(
 
 def _match(
     sent: Sequence[Packet], came: Sequence[Packet], others: Sequence[Packet], kept: int, *, up: bool
-) -> Crossing:
+) -> Crossed:
     waiting: defaultdict[bytes, deque[Packet]] = defaultdict(deque)
     for packet in came:
         waiting[_name(packet, kept)].append(packet)
@@ -125,7 +125,7 @@ def _match(
         if there is not None:
             pairs.append((packet, there))
     left = [(name in names, packet) for name, found in waiting.items() for packet in found]
-    return Crossing(
+    return Crossed(
         *(transits, pairs, [packet for known, packet in left if known]),
         [*(packet for known, packet in left if not known), *others],
     )

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from testbed.capture.packets import ETHERNET_BYTES, TOO_LONG, Packet, read_unreachable
-from testbed.capture.transits import CE, Crossing
+from testbed.capture.transits import CE, Crossed
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
@@ -52,7 +52,7 @@ def check_bytes(seen: Evidence) -> Iterator[str]:
             yield f"{way}: {copies} packets came once more than sent, the link copied {doubled}"
 
 
-def _list_wrong(crossing: Crossing, routers: int, *, washed: bool) -> Iterator[tuple[Packet, str]]:
+def _list_wrong(crossing: Crossed, routers: int, *, washed: bool) -> Iterator[tuple[Packet, str]]:
     """Yield the packets that came otherwise than they were sent, and how."""
     for packet in crossing.strange:
         if read_unreachable(packet) != TOO_LONG:
@@ -102,4 +102,5 @@ def _is_summed(packet: Packet) -> bool:
     """Whether the checksum of a header of IPv4 is right (RFC 791); none has options here."""
     if packet.ip == "6":
         return True
-    return sum(_HEADER.unpack_from(packet.frame, ETHERNET_BYTES)) % _ONES == 0
+    total: int = sum(_HEADER.unpack_from(packet.frame, ETHERNET_BYTES))
+    return total % _ONES == 0

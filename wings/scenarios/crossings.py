@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.capture.packets import ETHERNET_BYTES, Packet, read_frame
 from testbed.capture.segments import with_ends
-from testbed.capture.transits import Crossing, Crossings
+from testbed.capture.transits import Crossed, Crossings
 from wings.scenarios.measurement import Passage, Performance
 from wings.scenarios.middlebox import Middlebox
 from wings.scenarios.script import Script
@@ -32,7 +32,7 @@ def read_script_crossings(
     """
     found: Crossings = {}
     for passage, due in _pass_on(script, ip, performed, captures):
-        crossing = found.setdefault(passage.sender, Crossing([], [], [], []))
+        crossing = found.setdefault(passage.sender, Crossed([], [], [], []))
         came = [captures[each.host][each.number] for each in passage.arrivals]
         for place, packet in enumerate(came):
             if place >= len(due):

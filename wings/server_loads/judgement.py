@@ -25,7 +25,7 @@ from wings.server_loads.account import count_segments
 from wings.server_loads.management import own_sysctls
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.price_list import price_work
-from wings.server_loads.responses import Response, at_share, read_responses
+from wings.server_loads.responses import SeenResponse, at_share, read_responses
 from wings.server_loads.spec import ServerLoad
 
 SIGMAS = 6.0
@@ -81,7 +81,7 @@ class ServedEvidence(Evidence):
         return self.observed.served
 
     @cached_property
-    def responses(self) -> list[Response]:
+    def responses(self) -> list[SeenResponse]:
         """The connections of the capture, and when each was answered."""
         return read_responses(self.flows, self.asked.server.response_bytes)
 

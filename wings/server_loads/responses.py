@@ -15,14 +15,14 @@ from testbed.capture.packets import FIN, RST
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class SeenResponse:
     """A connection: when its SYN was sent first, and when its response was there, if it came."""
 
     began_ns: int
     ended_ns: int | None
 
 
-def read_responses(flows: Flows, body_bytes: int) -> list[Response]:
+def read_responses(flows: Flows, body_bytes: int) -> list[SeenResponse]:
     """Return what became of each connection, in the order of their SYNs.
 
     A response is as long as most are, which is no less than ``body_bytes``: its head need not be in
@@ -32,7 +32,7 @@ def read_responses(flows: Flows, body_bytes: int) -> list[Response]:
     sizes = Counter(steps[-1][1] for _, steps in came if steps and steps[-1][1] >= body_bytes)
     whole = max(sizes, key=sizes.__getitem__, default=None)
     return [
-        Response(began_ns, next((at for at, reached in steps if reached == whole), None))
+        SeenResponse(began_ns, next((at for at, reached in steps if reached == whole), None))
         for began_ns, steps in came
     ]
 

@@ -11,14 +11,14 @@ import pytest
 
 from testbed.model import Trial
 from wings.server_loads.judgement import ServedEvidence, ServedObservation, check_responses
-from wings.server_loads.responses import Response, at_share
+from wings.server_loads.responses import SeenResponse, at_share
 from wings.server_loads.spec import ArrivalSpec, ServerLoad
 from wings.server_loads.tests.loads import BEGAN_NS, served
 
 LOAD = ServerLoad(arrivals=ArrivalSpec(rate_per_s=100, warm_up_s=1, duration_s=2))
 TIMES_MS = [4.0 + number % 50 / 10 for number in range(300)]
 RESPONSES = [
-    Response(BEGAN_NS + number * 10_000_000, BEGAN_NS + number * 10_000_000 + round(ms * 1e6))
+    SeenResponse(BEGAN_NS + number * 10_000_000, BEGAN_NS + number * 10_000_000 + round(ms * 1e6))
     for number, ms in enumerate(TIMES_MS)
 ]
 MEASURED = sorted(TIMES_MS[100:])
@@ -29,7 +29,9 @@ TRUE = served(
 )  # fmt: skip
 
 
-def said(responses: list[Response] = RESPONSES, load: ServerLoad = LOAD, **told: Any) -> list[str]:
+def said(
+    responses: list[SeenResponse] = RESPONSES, load: ServerLoad = LOAD, **told: Any
+) -> list[str]:
     trial = Trial(load, 0, 0, "virtual", "7.3")
     observed = ServedObservation(served=replace(TRUE, **told))
     shown = {"responses": responses, "whole_capture": True}
@@ -65,7 +67,7 @@ def test_a_response_that_never_came_was_none() -> None:
 
 def test_one_that_is_tried_again_is_several() -> None:
     again = replace(LOAD, arrivals=replace(LOAD.arrivals, retries_refused=2))
-    more = [*RESPONSES, Response(RESPONSES[-1].began_ns + 1, None)]
+    more = [*RESPONSES, SeenResponse(RESPONSES[-1].began_ns + 1, None)]
     assert said(more, again) == []
     assert said(more, again, all_answered=299) != []
     assert said(more) == ["300 connections started, by the capture 301"]
