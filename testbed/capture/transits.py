@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet
+from testbed.capture.packets import Capture, Packet
 from testbed.capture.recorder import RECORDED_BYTES
 from testbed.model import LinkSpec, Queueing
 from testbed.model.impairments import ways
@@ -20,10 +21,6 @@ from testbed.model.line import line_ms
 SLICES = 64
 CE = 3
 """Congestion experienced (RFC 3168 section 5)."""
-_CHECKSUMS = {"TCP": 36, "UDP": 26}
-"""Where a checksum is, behind Ethernet's header and that of IPv4."""
-_MORE = 20
-"""By how much the header of IPv6 is longer."""
 
 
 class Transit(NamedTuple):
@@ -46,28 +43,83 @@ Transits = dict[str, list[Transit]]
 """By direction, in the order in which packets were sent."""
 
 
-def read_transits(client: Capture, server: Capture, addresses: Collection[bytes]) -> Transits:
-    """Match the packets of both ends; ``addresses`` are the client's.
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """Packets of a direction, in the captures of both of its ends.
 
-    There are none where the server's end recorded none: there were more than it can.
+    ``transits`` are all that were sent, in order, ``pairs`` those that came, as sent and as they
+    came.  ``copies`` came once more than they were sent, and ``strange`` are what nobody sent, or
+    nobody like that; what is of neither direction is of that which comes to the capture.
     """
-    if not server.packets:
+
+    transits: list[Transit]
+    pairs: list[tuple[Packet, Packet]]
+    copies: list[Packet]
+    strange: list[Packet]
+
+
+Crossings = dict[str, Crossed]
+"""By direction."""
+
+
+def read_crossings(
+    near: Capture, far: Capture, addresses: Collection[bytes], kept: int = RECORDED_BYTES
+) -> Crossings:
+    """Match the packets of both ends; ``addresses`` are those of the near end.
+
+    Of each frame ``kept`` bytes are in both.  There are none where the far end recorded none: there
+    were more than it can.
+    """
+    if not far.packets:
         return {}
     # One whose addresses were damaged on the way has neither of both, and came from nobody.
-    ups, downs = (
-        [[p for p in end.packets if (p.source if up else p.target) in addresses]
-         for end in (client, server)] for up in (True, False)
-    )  # fmt: skip
-    return {"down": _match(downs[1], downs[0], up=False), "up": _match(ups[0], ups[1], up=True)}
+    ends = {"near": _sort(near, addresses), "far": _sort(far, addresses)}
+    return {
+        "down": _match(ends["far"][1], ends["near"][1], ends["near"][2], kept, up=False),
+        "up": _match(ends["near"][0], ends["far"][0], ends["far"][2], kept, up=True),
+    }
 
 
-def _match(sent: Sequence[Packet], came: Sequence[Packet], *, up: bool) -> list[Transit]:
+def read_transits(client: Capture, server: Capture, addresses: Collection[bytes]) -> Transits:
+    """Return how the packets of both ends crossed; ``addresses`` are the client's."""
+    return transits_of(read_crossings(client, server, addresses))
+
+
+def transits_of(crossings: Crossings) -> Transits:
+    """Return how packets crossed, by direction."""
+    return {way: crossing.transits for way, crossing in crossings.items()}
+
+
+def join_transits(some: Transits, others: Transits) -> Transits:
+    """Return all transits of a line that is shared, in the order in which packets were sent."""
+    return {
+        way: sorted((*packets, *others.get(way, ())), key=lambda transit: transit.sent_ns)
+        for way, packets in some.items()
+    }
+
+
+def _sort(
+    capture: Capture, addresses: Collection[bytes]
+) -> tuple[list[Packet], list[Packet], list[Packet]]:
+    """Return the packets that go up, that go down, and that do neither."""
+    sides: tuple[list[Packet], list[Packet], list[Packet]] = ([], [], [])
+    for packet in capture.packets:
+        up, down = packet.source in addresses, packet.target in addresses
+        sides[0 if up else 1 if down else 2].append(packet)
+    return sides
+
+
+def _match(
+    sent: Sequence[Packet], came: Sequence[Packet], others: Sequence[Packet], kept: int, *, up: bool
+) -> Crossed:
     waiting: defaultdict[bytes, deque[Packet]] = defaultdict(deque)
     for packet in came:
-        waiting[_name(packet)].append(packet)
-    transits = []
+        waiting[_name(packet, kept)].append(packet)
+    transits, pairs, names = [], [], set()
     for packet in sent:
-        found = waiting[_name(packet)]
+        name = _name(packet, kept)
+        names.add(name)
+        found = waiting.get(name)
         there = found.popleft() if found else None
         marked = there is not None and _is_marked(there) and not _is_marked(packet)
         at_ns = None if there is None else there.at_ns
@@ -75,20 +127,24 @@ def _match(sent: Sequence[Packet], came: Sequence[Packet], *, up: bool) -> list[
         transits.append(
             Transit(packet.at_ns, at_ns, packet.ip_bytes, marked, far_port, packet, there)
         )
-    return transits
+        if there is not None:
+            pairs.append((packet, there))
+    left = [(name in names, packet) for name, found in waiting.items() for packet in found]
+    return Crossed(
+        *(transits, pairs, [packet for known, packet in left if known]),
+        [*(packet for known, packet in left if not known), *others],
+    )
 
 
-def _name(packet: Packet) -> bytes:
-    """What a packet is known by at both ends: all of its headers but what is changed on the way."""
-    frame = packet.frame[:RECORDED_BYTES]
-    # What is changed on the way beside checksums: hop limit, and of the traffic class its marks.
-    unchanged, begin = frame[16:22] + frame[23:24], 26
+def _name(packet: Packet, kept: int) -> bytes:
+    """What a packet is known by at both ends: all of it but what routers change (RFC 1812, 8200).
+
+    That is the hop limit, of the traffic class its marks, and in IPv4 the checksum of the header.
+    """
+    frame = packet.frame[:kept]
     if packet.ip == "6":
-        unchanged, begin = frame[16:21], 22
-    if packet.protocol not in _CHECKSUMS:
-        return unchanged + frame[begin:]
-    at = ETHERNET_BYTES + _CHECKSUMS[packet.protocol] + _MORE * (packet.ip == "6")
-    return unchanged + frame[begin:at] + frame[at + 2 :]
+        return frame[12:14] + bytes((frame[14] & 0xF0, frame[15] & 0xF)) + frame[16:21] + frame[22:]
+    return frame[12:15] + frame[16:22] + frame[23:24] + frame[26:]
 
 
 def _is_marked(packet: Packet) -> bool:

@@ -25,6 +25,7 @@ from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_service
 from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
 from testbed.mechanisms.visits.proof import check_visits
+from testbed.proof.both_ends import check_bytes
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
 from testbed.proof.draws import check_computing, check_start
 from testbed.proof.line import check_line
@@ -37,6 +38,7 @@ CHECKS = (
     check_both_ways,
     check_counted,
     check_strangers,
+    check_bytes,
     # The link was the one asked for.
     check_sizes,
     check_mss,

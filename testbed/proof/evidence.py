@@ -22,7 +22,13 @@ from testbed.capture.packets import Capture, Packet, read_capture
 from testbed.capture.quic import QuicConnection, read_quic
 from testbed.capture.quic_keys import Secrets, read_secrets
 from testbed.capture.tcpdump import CAPTURED_MOST
-from testbed.capture.transits import Transits, read_transits
+from testbed.capture.transits import (
+    Crossings,
+    Transits,
+    join_transits,
+    read_crossings,
+    transits_of,
+)
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
@@ -212,8 +218,35 @@ class Evidence:
 
     @cached_property
     def transits(self) -> Transits:
-        """The packets that both ends have, matched."""
-        return read_transits(self.capture, self.at_server, self.clients)
+        """The client's packets that both ends have, matched."""
+        return transits_of(self.own_crossings)
+
+    @cached_property
+    def all_transits(self) -> Transits:
+        """The packets of all who were on the line."""
+        account = self.neighbour_account
+        if account is None or not self.transits:
+            return self.transits
+        return join_transits(self.transits, transits_of(account.crossings))
+
+    @cached_property
+    def own_crossings(self) -> Crossings:
+        """The client's packets, as they were sent at one end and as they came at the other."""
+        return read_crossings(self.capture, self.at_server, self.clients)
+
+    @cached_property
+    def crossings(self) -> tuple[Crossings, ...]:
+        """The packets of each pair of ends that were captured at both."""
+        account = self.neighbour_account
+        return (
+            *((self.own_crossings,) if self.has("own_crossings") else ()),
+            *(() if account is None else (account.crossings,)),
+        )
+
+    @property
+    def routers(self) -> int:
+        """How many routers there are between two ends."""
+        return 4 if self.line_shared else 2
 
     @cached_property
     def connections(self) -> tuple[Connection, ...]:
@@ -279,6 +312,7 @@ class Evidence:
             return None
         return read_account(
             *(self.out, neighbours, self.trial.seed, self.observed.neighbours, self.window),
+            self.link,
             ADDRESSES,
             REMOTE_PREFIX if second_page(neighbours) else b"",
             MACS if self.link.corrupt_pct else (),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed.base.addresses import pack_address
 from testbed.capture.packets import Packet, read_capture
+from testbed.capture.transits import Crossings
 from testbed.kinds.judgement import Judgement
 from testbed.mechanisms.checks import CHECKS
 from testbed.model import Trial
@@ -18,6 +19,7 @@ from testbed.model.observation import Observation
 from testbed.proof.check import check, find_problems
 from testbed.proof.evidence import Evidence, LackingError
 from testbed.proof.summary import summarise
+from wings.scenarios.crossings import is_summed, read_script_crossings
 from wings.scenarios.matching import match_calls, match_packets, see
 from wings.scenarios.measurement import Performance, ScenarioResult
 from wings.scenarios.promise import Promise, read_promise
@@ -63,6 +65,17 @@ class ScenarioEvidence(Evidence):
         names = (*self.promise.script.hosts, ATTACKER)
         return {name: read_capture(self.out / f"{name}.pcap").packets for name in names}
 
+    @cached_property
+    def crossings(self) -> tuple[Crossings, ...]:
+        """The packets as the middlebox had to pass them on, and as they came."""
+        script, ip = self.promise.script, self.promise.ip
+        return (read_script_crossings(script, ip, self.performed, self.captures),)
+
+    @property
+    def routers(self) -> int:
+        """None takes from a packet's hop limit."""
+        return 0
+
     def read_counters(self) -> dict[str, dict[str, int]]:
         """Return what the kernels of client and server counted; a script need not have both."""
         counters = super().read_counters()
@@ -99,7 +112,7 @@ def _judge(promise: Promise, performed: Performance, captures: Captures) -> Scen
 
 @check("scenario's captures", "performed", "captures")
 def check_carried(seen: ScenarioEvidence) -> Iterator[str]:
-    """Each host's capture has all packets that it sent and got."""
+    """Each host's capture has all packets that it sent and got, with their checksums right."""
     performed, captures = seen.performed, seen.captures
     for name, packets in captures.items():
         carried = sum(passage.sender == name for passage in performed.passages) + sum(
@@ -107,6 +120,9 @@ def check_carried(seen: ScenarioEvidence) -> Iterator[str]:
         )
         if carried > len(packets):
             yield f"{name}.pcap has {len(packets)} packets, the network carried {carried}"
+        wrong = sum(not is_summed(packet) for packet in packets)
+        if wrong:
+            yield f"{wrong} packets of {name}.pcap have a checksum of other bytes"
 
 
 @check("scenario's times", "performed", "captures")

@@ -25,12 +25,19 @@ from wings.server_loads.account import count_segments
 from wings.server_loads.management import own_sysctls
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.price_list import price_work
+from wings.server_loads.responses import SeenResponse, at_share, read_responses
 from wings.server_loads.spec import ServerLoad
 
 SIGMAS = 6.0
 """How far a Poisson process may be from its mean."""
 HISTOGRAM_SHARE = 0.01
 """How exact a histogram of response times is, and a ledger in slices."""
+
+
+TIMES_SHARE, TIMES_MS = 0.002, 0.05
+"""By how much a response time may differ from its packets': by three digits, and by calls."""
+EDGE_NS, EDGE_GAPS = 1_000_000, 20
+"""How exactly a capture knows when seconds begin: of drawn arrivals within so many mean gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,11 @@ class ServedEvidence(Evidence):
         if not isinstance(self.observed, ServedObservation) or self.observed.served is None:
             raise LackingError("the load did not end")
         return self.observed.served
+
+    @cached_property
+    def responses(self) -> list[SeenResponse]:
+        """The connections of the capture, and when each was answered."""
+        return read_responses(self.flows, self.asked.server.response_bytes)
 
     @property
     def taken_later(self) -> Mapping[str, int]:
@@ -238,6 +250,53 @@ def check_asked(seen: ServedEvidence) -> Iterator[str]:
             yield f"client: {name} was read back as {knobs.get(f'client.{name}')!r}, not {value!r}"
 
 
+@check("responses", "served_load", "virtual_time", "whole_capture", "responses")
+def check_responses(seen: ServedEvidence) -> Iterator[str]:
+    """Connections, answers, throughput and response times are those of the packets.
+
+    One that is tried again is several in the capture: then only answers are held against it.
+    """
+    served, arrivals, responses = seen.served_load, seen.asked.arrivals, seen.responses
+    ended = [each.ended_ns for each in responses if each.ended_ns is not None]
+    if len(ended) != served.all_answered:
+        yield f"{served.all_answered} connections were answered, by the capture {len(ended)}"
+    if not responses:
+        return
+    drawn_ns = round(EDGE_GAPS * 1e9 / arrivals.rate_per_s)
+    slack_ns = drawn_ns if arrivals.spacing == "poisson" else EDGE_NS
+    since_ns = responses[0].began_ns + arrivals.warm_up_s * 10**9
+    until_ns = since_ns + arrivals.duration_s * 10**9
+    most, least = (
+        sum(since_ns - more <= at_ns <= until_ns + more for at_ns in ended)
+        for more in (slack_ns, -slack_ns)
+    )
+    if not least - 0.5 <= served.replies_per_s * served.seconds <= most + 0.5:
+        yield (
+            f"{served.replies_per_s:g} responses a second are told of, by the capture they are "
+            f"{least / arrivals.duration_s:g} to {most / arrivals.duration_s:g}"
+        )
+    if arrivals.retries_refused:
+        return
+    if len(responses) != served.all_started:
+        yield f"{served.all_started} connections started, by the capture {len(responses)}"
+        return
+    measured = responses[served.all_started - served.started :]
+    times_ms = sorted(
+        (each.ended_ns - each.began_ns) / 1e6 for each in measured if each.ended_ns is not None
+    )
+    if len(times_ms) != served.answered:
+        yield f"{served.answered} of the measured were answered, by the capture {len(times_ms)}"
+        return
+    for name, told_ms, found_ms in (
+        ("mean", served.response_mean_ms, sum(times_ms) / max(1, len(times_ms))),
+        ("median", served.response_p50_ms, at_share(times_ms, 0.5) if times_ms else 0.0),
+        ("p99", served.response_p99_ms, at_share(times_ms, 0.99) if times_ms else 0.0),
+    ):
+        within = math.isclose(told_ms or 0.0, found_ms, rel_tol=TIMES_SHARE, abs_tol=TIMES_MS)
+        if not within:
+            yield f"the {name} response took {told_ms} ms, by the capture {found_ms:.3f}"
+
+
 @check("prices", "served_load")
 def check_prices(seen: ServedEvidence) -> Iterator[str]:
     """The price list that was asked for was charged, and no other."""
@@ -279,6 +338,7 @@ OWN_CHECKS = (
     check_ledger,
     check_mechanism,
     check_asked,
+    check_responses,
     check_prices,
 )
 """The checks of what a load on a server alone leaves."""

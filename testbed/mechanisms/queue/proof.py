@@ -18,7 +18,7 @@ from testbed.model.line import delay_ns
 from testbed.model.trace import RunningTrace, room_bytes, trace_of
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
-from testbed.proof.line import SLACK_US, is_late_timer, slack_behind_us
+from testbed.proof.line import SHARED_SLACK_US, SLACK_US, is_late_timer, slack_behind_us
 
 _PACKET_US = 1.0
 """What clocks may add for each packet that is waited for."""
@@ -28,15 +28,15 @@ _PACKET_US = 1.0
 def check_queueing(seen: Evidence) -> Iterator[str]:
     """Packets crossed the link as it counts them, none sooner than it can, in a FIFO no later.
 
-    Times are held against the link in virtual time where nothing but losses is drawn.  A shared
-    link counts packets of others as well.  Between two visits no time is held against it.
+    Times are held against the link in virtual time where nothing but losses is drawn.  Packets of
+    neighbours cross it as well.  Between two visits no time is held against it.
     """
     traffic = seen.counted
     visits = seen.visits if seen.has("visits") and len(seen.visits) > 1 else ()
     passed = sum(traffic.get(f"{way}.delivered", 0) for way in ("down", "up"))
     if not seen.transits and passed <= MOST:
         yield f"the server's end recorded none of {passed} packets"
-    for way, packets in seen.transits.items():
+    for way, packets in seen.all_transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
         lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "too_long"))
         corrupted = traffic.get(f"{way}.corrupted", 0)
@@ -44,7 +44,7 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
         # What was too long on the other way may be told of on this one, past its queue.
         of_router = traffic.get("up.too_long" if way == "down" else "down.too_long", 0)
         # Not all damage can be seen in headers, and a copy may come of what was lost.
-        least = 0 if seen.line_shared else lost - of_router - traffic.get(f"{way}.duplicated", 0)
+        least = lost - of_router - traffic.get(f"{way}.duplicated", 0)
         if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
@@ -53,13 +53,16 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
         if marked > counted + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
         if seen.virtual_time and seen.steady:
-            alone = not (seen.line_shared or of_router)
             held = [
                 transit
                 for transit in packets
                 if not visits or any(visit.is_under_way(transit.sent_ns) for visit in visits)
             ]
-            yield from _check_times(held, seen.link, way, seen.traces.get(way), alone=alone)
+            slack_us = SHARED_SLACK_US if seen.line_shared else SLACK_US
+            if way == "up":
+                slack_us = max(slack_us, slack_behind_us(seen.link))
+            running = seen.traces.get(way)
+            yield from _check_times(held, seen.link, way, running, slack_us, alone=not of_router)
 
 
 def _check_times(
@@ -67,6 +70,7 @@ def _check_times(
     link: LinkSpec,
     way: str,
     running: RunningTrace | None,
+    slack_us: float,
     *,
     alone: bool,
 ) -> Iterator[str]:
@@ -82,7 +86,6 @@ def _check_times(
         return
     idle_us, before = 0.0, 0
     otherwise: list[float] = []
-    slack_us = slack_behind_us(link) if way == "up" else SLACK_US
     for transit in packets:
         wait_us = waited_us(transit, link, way)
         if wait_us is None:

@@ -13,8 +13,11 @@ from pathlib import Path
 
 from testbed.capture.damage import split_damaged
 from testbed.capture.packets import Capture, Packet, read_capture
-from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, NeighbourFlow
+from testbed.capture.tcpdump import SNAP_BYTES
+from testbed.capture.transits import Crossings, read_crossings
+from testbed.model import NEIGHBOUR_FILE, REMOTE_FILE, LinkSpec, NeighbourFlow
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection, list_flows
+from testbed.proof.neighbours.conduct import check_class
 from testbed.proof.neighbours.datagrams import read_datagrams
 from testbed.proof.neighbours.fetches import read_fetches
 from testbed.proof.neighbours.flow import LoadWindow, SeenFlow
@@ -25,7 +28,8 @@ from testbed.proof.neighbours.streams import read_connection
 class NeighbourAccount:
     """What neighbours of a load did: their flows, what is wrong with them, their own packets.
 
-    ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so.
+    ``apart`` has those of a second page at the neighbour, ``damaged`` are those that came down so,
+    and ``crossings`` has all of them at both ends.
     """
 
     flows: tuple[NeighbourFlow, ...]
@@ -34,6 +38,7 @@ class NeighbourAccount:
     address: bytes
     apart: Capture
     damaged: tuple[Packet, ...]
+    crossings: Crossings
 
     def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
         """Return all packets on this side of the line, ``others`` included, in order of time."""
@@ -51,6 +56,7 @@ def read_account(
     seed: int,
     told: Iterable[ToldConnection],
     window: LoadWindow,
+    link: LinkSpec,
     addresses: tuple[bytes, bytes],
     prefix: bytes = b"",
     macs: Sequence[bytes] = (),
@@ -63,6 +69,7 @@ def read_account(
         seed: by which they drew.
         told: by the kernel, of connections.
         window: of the load.
+        link: that they shared.
         addresses: of the neighbour and of its remote end.
         prefix: what the addresses of a second page's servers begin with, if there is one.
         macs: of the devices of both, where the link damages packets.
@@ -73,7 +80,8 @@ def read_account(
     here, there = (read_capture(out / name) for name in (NEIGHBOUR_FILE, REMOTE_FILE))
     damaged: tuple[Packet, ...] = ()
     if macs:
-        there, _ = split_damaged(there, addresses[1:], macs[1])
+        served = {p.source for p in there.packets if prefix and p.source.startswith(prefix)}
+        there, _ = split_damaged(there, {addresses[1], *served}, macs[1])
         here, damaged = split_damaged(here, addresses[:1], macs[0])
     flows = {flow.port: flow for flow in list_flows(neighbours)}
     seen = {port: SeenFlow() for port in flows}
@@ -89,12 +97,13 @@ def read_account(
     for name, group in _group(neighbours, flows):
         said = [each for each in told if each.port in {flow.port for flow in group}]
         users = [(flow, seen[flow.port]) for flow in group]
-        measured, wrong = _read_flow(users, said, window, seed)
+        measured, wrong = _read_flow(users, said, window, seed, link)
         found += [measured] if measured is not None else []
         problems += [f"neighbour {name}: {sentence}" for sentence in wrong]
     of_page = replace(here, packets=apart)
+    crossings = read_crossings(here, there, addresses[:1], SNAP_BYTES)
     return NeighbourAccount(
-        *(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged
+        *(tuple(found), tuple(problems), here.packets, addresses[0]), of_page, damaged, crossings
     )
 
 
@@ -117,13 +126,20 @@ def _read_flow(
     told: Sequence[ToldConnection],
     window: LoadWindow,
     seed: int,
+    link: LinkSpec,
 ) -> tuple[NeighbourFlow | None, list[str]]:
     flow, seen = users[0]
+    measured: NeighbourFlow | None
     if flow.neighbour.asks:
-        return read_fetches(users, told, window, seed)
-    if flow.neighbour.algorithm:
-        return read_connection(flow, seen, told, window)
-    return read_datagrams(flow, seen, window)
+        measured, wrong = read_fetches(users, told, window, seed, link)
+    elif flow.neighbour.algorithm:
+        measured, wrong = read_connection(flow, seen, told, window, link)
+    else:
+        measured, wrong = read_datagrams(flow, seen, window)
+    return measured, [
+        *wrong,
+        *(said for _, each in users for said in check_class(flow.neighbour, each)),
+    ]
 
 
 def _sort(

@@ -10,9 +10,10 @@ from operator import itemgetter
 from statistics import median
 
 from testbed.capture.packets import ACK, FIN, RST, Packet, behind
-from testbed.model import NeighbourFlow
+from testbed.model import LinkSpec, NeighbourFlow
 from testbed.model.fetches import REQUEST_BYTES, PlannedFetch, plan_fetches
 from testbed.model.traffic import PlannedFlow, ToldConnection
+from testbed.proof.neighbours.conduct import check_conduct
 from testbed.proof.neighbours.flow import (
     IDLE_S,
     SLACK_S,
@@ -66,6 +67,7 @@ def read_fetches(
     told: Sequence[ToldConnection],
     window: LoadWindow,
     seed: int,
+    link: LinkSpec,
 ) -> tuple[NeighbourFlow, list[str]]:
     """Return what the flows of a neighbour came to, and a sentence for each thing not as asked."""
     (flow, _), wrong, moved = users[0], [], 0
@@ -75,7 +77,12 @@ def read_fetches(
         connections = _read_connections(seen)
         account = _follow(each, connections, window, seed)
         name = f"flow {each.number}: " if len(users) > 1 else ""
-        wrong += [f"{name}{sentence}" for sentence in account.wrong]
+        conduct = (
+            sentence
+            for connection in connections.values()
+            for sentence in check_conduct(each.neighbour, "down", connection.seen, link)
+        )
+        wrong += [f"{name}{sentence}" for sentence in (*account.wrong, *dict.fromkeys(conduct))]
         if each is flow:
             began_s = window.since_s(account.began_ns)
         spans += account.spans

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from testbed.capture.packets import FIN, RST, Packet, behind
-from testbed.model import NeighbourFlow
+from testbed.model import LinkSpec, NeighbourFlow
 from testbed.model.traffic import PlannedFlow, ToldConnection
+from testbed.proof.neighbours.conduct import check_conduct
 from testbed.proof.neighbours.flow import (
     IDLE_S,
     SLACK_S,
@@ -21,7 +22,11 @@ from testbed.proof.neighbours.flow import (
 
 
 def read_connection(
-    flow: PlannedFlow, seen: SeenFlow, told: Sequence[ToldConnection], window: LoadWindow
+    flow: PlannedFlow,
+    seen: SeenFlow,
+    told: Sequence[ToldConnection],
+    window: LoadWindow,
+    link: LinkSpec,
 ) -> tuple[NeighbourFlow | None, list[str]]:
     """Return what a connection came to, and a sentence for each thing that is not as asked."""
     syn = next((packet for packet in seen.out if packet.opens), None)
@@ -34,6 +39,7 @@ def read_connection(
     if not data:
         return None, [*wrong, "it sent nothing"]
     wrong += check_algorithm(flow, told)
+    wrong += check_conduct(flow.neighbour, flow.way, seen, link)
     busy_s = sum(each.busy_s for each in told)
     if told and (idle_s := (until_ns - data[0].at_ns) / 1e9 - busy_s) > IDLE_S:
         wrong.append(f"it had nothing to send for {idle_s:.3f} s")

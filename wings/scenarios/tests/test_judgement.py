@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.capture.packets import ACK, SYN, Packet
+from testbed.capture.packets import ACK, SYN, Packet, read_frame
 from testbed.model import LabReading, Measurement, Proof, Trial
+from testbed.proof.both_ends import check_bytes
 from testbed.proof.check import Check
 from tests.capture.packets import write_frames
 from wings.scenarios.judgement import (
@@ -36,6 +37,8 @@ from wings.scenarios.spec import Scenario
 from wings.scenarios.tests.made import packet
 
 RTT_MS = 100.0
+SUMMED_FROM = 24
+"""Of a frame: what is changed before may leave no segment to sum up."""
 SENT = packet("client", "server", SYN)
 TAKEN = packet("client", "server", SYN, at_ms=50)
 ANSWERED, CAME = (packet("server", "client", SYN | ACK, at_ms=ms) for ms in (50, 100))
@@ -59,10 +62,12 @@ def found(
     captures: Captures = CAPTURES,
     lab: LabReading | None = None,
     counters: dict[str, dict[str, int]] | None = None,
+    script: str | None = None,
 ) -> list[str]:
     """What a check finds where ``SCRIPT`` was to be performed, over ``RTT_MS``."""
     observed = ScenarioObservation(lab=lab, counters=counters, performed=performed)
-    promise = replace(read_promise(PROMISE % KEPT), script=SCRIPT, rtt_ms=RTT_MS)
+    performing = SCRIPT if script is None else parse_script(script)
+    promise = replace(read_promise(PROMISE % KEPT), script=performing, rtt_ms=RTT_MS)
     asked = Trial(Scenario("a", ""), 0, 0, "virtual", "7.3")
     shown = {"captures": captures, "promise": promise}
     return [*check(ScenarioEvidence(asked, observed, Path(), shown=shown))]
@@ -87,6 +92,31 @@ def test_a_packet_that_no_capture_has() -> None:
         only(found(check_carried, captures=fewer))
         == "server.pcap has 1 packets, the network carried 2"
     )
+
+
+@pytest.mark.parametrize("at", range(14, 54))
+@pytest.mark.parametrize("name", ["client", "server"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_each_byte_of_a_packet_in_one_capture(name: str, number: int, at: int) -> None:
+    """A checksum that is right again, as of a RST that is in one of two captures, is no excuse."""
+    packets = list(CAPTURES[name])
+    changed = bytearray(packets[number].frame)
+    changed[at] ^= 4
+    packets[number] = read_frame(packets[number].at_ns, bytes(changed), len(changed))
+    flipped = CAPTURES | {name: packets}
+    assert found(check_carried, captures=flipped) or at < SUMMED_FROM
+    assert found(check_bytes, captures=flipped)
+
+
+def test_what_a_middlebox_was_to_change_came_so() -> None:
+    """Its rules hold from when the script laid them down, and make of a packet what they say."""
+    stripped = "middlebox strip mss client > server\nwait 2ms\n"
+    made = packet("client", "server", SYN, options=((2, b"\5\xb4"),))
+    calls = [Call(e.line, e.actor, e.text, -1, -1, "ok") for e in parse_script(stripped).actions]
+    for came, fits in ((TAKEN, True), (made._replace(at_ns=TAKEN.at_ns), False)):
+        captures = CAPTURES | {"client": [made, CAME], "server": [came, ANSWERED]}
+        said = found(check_bytes, Performance(tuple(calls), PASSAGES), captures, script=stripped)
+        assert (said == []) == fits
 
 
 def test_a_packet_at_another_time_than_captured() -> None:
@@ -242,7 +272,7 @@ def test_each_contradiction_is_in_the_proof(tmp_path: Path) -> None:
     )
     _, proof = judged(tmp_path, PROMISE % KEPT, seen)
     assert [problem.partition(" ")[0] for problem in proof.problems] == [
-        "its", "server.pcap", "the", "packet", "2", "the",
+        "its", "client:", "server.pcap", "the", "packet", "2", "the",
     ]  # fmt: skip
 
 

@@ -64,7 +64,8 @@ def only(found: Iterable[str]) -> str:
 
 def test_a_load_whose_numbers_agree_has_no_problem() -> None:
     good = served()
-    assert not [problem for check in judgement.OWN_CHECKS for problem in found(check, good, NEAR)]
+    checks = set(judgement.OWN_CHECKS) - {judgement.check_responses}  # there is no capture
+    assert not [problem for check in checks for problem in found(check, good, NEAR)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""Responses of a load by its capture: which connections were answered, when, and after how long.
+
+A response has come when its head and its body have, in order, before the client closed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from testbed.capture.flows import Flow, Flows, payloads
+from testbed.capture.packets import FIN, RST
+
+
+@dataclass(frozen=True, slots=True)
+class SeenResponse:
+    """A connection: when its SYN was sent first, and when its response was there, if it came."""
+
+    began_ns: int
+    ended_ns: int | None
+
+
+def read_responses(flows: Flows, body_bytes: int) -> list[SeenResponse]:
+    """Return what became of each connection, in the order of their SYNs.
+
+    A response is as long as most are, which is no less than ``body_bytes``: its head need not be in
+    the capture.
+    """
+    came = [(flow.syn.at_ns, _list_progress(flow)) for flow in flows.flows]
+    sizes = Counter(steps[-1][1] for _, steps in came if steps and steps[-1][1] >= body_bytes)
+    whole = max(sizes, key=sizes.__getitem__, default=None)
+    return [
+        SeenResponse(began_ns, next((at for at, reached in steps if reached == whole), None))
+        for began_ns, steps in came
+    ]
+
+
+def _list_progress(flow: Flow) -> list[tuple[int, int]]:
+    """Return when the server's bytes came in order, and how many, until the client closed."""
+    closed_ns = min(
+        (p.at_ns for by_client, p in flow.packets if by_client and p.flags & (FIN | RST)),
+        default=None,
+    )
+    steps: list[tuple[int, int]] = []
+    reached, waiting = 0, [(0, 0)]
+    for offset, packet in payloads(flow, by_client=False):
+        if closed_ns is not None and packet.at_ns > closed_ns:
+            break
+        heappush(waiting, (offset, offset + packet.payload_bytes))
+        while waiting and waiting[0][0] <= reached:
+            reached = max(reached, heappop(waiting)[1])
+        steps.append((packet.at_ns, reached))
+    return steps
+
+
+def at_share(ordered: Sequence[float], share: float) -> float:
+    """Return the smallest of the sorted values that this share of them does not exceed."""
+    return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]

@@ -1,0 +1,73 @@
+"""Responses by the capture: what a load is told to have been has to be what its packets were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from testbed.model import Trial
+from wings.server_loads.judgement import ServedEvidence, ServedObservation, check_responses
+from wings.server_loads.responses import SeenResponse, at_share
+from wings.server_loads.spec import ArrivalSpec, ServerLoad
+from wings.server_loads.tests.loads import BEGAN_NS, served
+
+LOAD = ServerLoad(arrivals=ArrivalSpec(rate_per_s=100, warm_up_s=1, duration_s=2))
+TIMES_MS = [4.0 + number % 50 / 10 for number in range(300)]
+RESPONSES = [
+    SeenResponse(BEGAN_NS + number * 10_000_000, BEGAN_NS + number * 10_000_000 + round(ms * 1e6))
+    for number, ms in enumerate(TIMES_MS)
+]
+MEASURED = sorted(TIMES_MS[100:])
+TRUE = served(
+    started=200, answered=200, all_started=300, all_answered=300, replies_per_s=100.0,
+    response_mean_ms=fmean(MEASURED), response_p50_ms=at_share(MEASURED, 0.5),
+    response_p99_ms=at_share(MEASURED, 0.99),
+)  # fmt: skip
+
+
+def said(
+    responses: list[SeenResponse] = RESPONSES, load: ServerLoad = LOAD, **told: Any
+) -> list[str]:
+    trial = Trial(load, 0, 0, "virtual", "7.3")
+    observed = ServedObservation(served=replace(TRUE, **told))
+    shown = {"responses": responses, "whole_capture": True}
+    return [*check_responses(ServedEvidence(trial, observed, Path(), shown=shown))]
+
+
+def test_what_the_packets_say() -> None:
+    assert said() == []
+    assert (
+        said(response_p50_ms=TRUE.response_p50_ms, response_mean_ms=fmean(MEASURED) + 0.004) == []
+    )
+
+
+@pytest.mark.parametrize("share", [0.9, 0.99, 1.02, 1.1])
+@pytest.mark.parametrize(
+    "name", ["response_mean_ms", "response_p50_ms", "response_p99_ms", "replies_per_s"]
+)
+def test_a_number_that_is_a_little_more_or_less(name: str, share: float) -> None:
+    (sentence,) = said(**{name: getattr(TRUE, name) * share})
+    assert "by the capture" in sentence
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize("name", ["all_started", "all_answered", "answered", "started"])
+def test_a_connection_more_or_less(name: str, more: int) -> None:
+    assert said(**{name: getattr(TRUE, name) + more})
+
+
+def test_a_response_that_never_came_was_none() -> None:
+    lost = [*RESPONSES[:-1], replace(RESPONSES[-1], ended_ns=None)]
+    assert said(lost)[0] == "300 connections were answered, by the capture 299"
+
+
+def test_one_that_is_tried_again_is_several() -> None:
+    again = replace(LOAD, arrivals=replace(LOAD.arrivals, retries_refused=2))
+    more = [*RESPONSES, SeenResponse(RESPONSES[-1].began_ns + 1, None)]
+    assert said(more, again) == []
+    assert said(more, again, all_answered=299) != []
+    assert said(more) == ["300 connections started, by the capture 301"]
