@@ -55,7 +55,7 @@ def program_services() -> Services:
 
 
 def _on_demand(name: str, module: str = "prepare") -> Callable[..., Any]:
-    """Return the function ``name`` of a module of `testbed.runner`; it takes a third of a second."""
+    """Return the function ``name`` of a module of `testbed.runner`, which takes long to import."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         return getattr(import_module(f"testbed.runner.{module}"), name)(*arguments, **named)

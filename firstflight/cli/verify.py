@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -24,7 +25,7 @@ from testbed.results.folder import TRACES_FOLDER
 from testbed.results.lazy import read_lazy_records
 from testbed.results.manifest import MANIFEST_FILE, load_manifest
 from testbed.results.records import RECORDS_FILE
-from testbed.results.seal import SEAL_FILE, TRIALS, is_judged_here, write_seal
+from testbed.results.seal import SEAL_FILE, TRIALS, is_judged_here, read_seal, write_seal
 
 if TYPE_CHECKING:
     from testbed.runner.verification import Verified
@@ -83,11 +84,15 @@ def _verify(services: Services, directory: Path) -> dict[str, Any]:
     records, judged = (sum(getattr(v, n) for v in found.values()) for n in ("records", "judged"))
     click.echo(f"{directory}: {judged} of {format_count(records, 'record')} judged again", err=True)
     _say(directory, problems, found)
+    if any(read_seal(folder) is None for folder in folders.values()):
+        _log.warning("%s: without %s nothing shows edits of costs, logs and facts",
+                     directory, SEAL_FILE)  # fmt: skip
     if problems and any(_is_of_another_judge(services, folder) for folder in folders.values()):
         _log.info("other code judged them: verify them by the git_revision that manifest.json has")
     unjudged = {why: names for one in found.values() for why, names in one.unjudged.items()}
-    return {"results": str(directory), "records": records, "judged": judged, "problems": problems,
-            "unjudged": unjudged, "missing": sum(one.missing for one in found.values())}  # fmt: skip
+    missing = sum(one.missing for one in found.values())
+    return {"results": str(directory), "records": records, "judged": judged,
+            "problems": problems, "unjudged": unjudged, "missing": missing}  # fmt: skip
 
 
 def _say(directory: Path, problems: Sequence[str], found: Mapping[str, Verified]) -> None:
@@ -162,6 +167,6 @@ def _first_unequal(told: bytes, made: bytes, name: str) -> str:
     number, (theirs, ours) = next(
         (number, pair) for number, pair in enumerate(lines, 1) if pair[0] != pair[1]
     )
-    begin = next((n for n, (a, b) in enumerate(zip(theirs or "", ours or "")) if a != b), 0)
-    there, here = ((line or "")[max(0, begin - 20) :][:_SHOWN] for line in (theirs, ours))
+    same = len(os.path.commonprefix([theirs or "", ours or ""]))
+    there, here = ((line or "")[max(0, same - _SHOWN // 2) :][:_SHOWN] for line in (theirs, ours))
     return f"line {number}: {there!r} and {here!r}"

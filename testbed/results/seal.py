@@ -24,7 +24,7 @@ from testbed.base import log, places
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import StorageError
 from testbed.base.whole_file import write_whole
-from testbed.model import SCHEMA_VERSION, Record, canonical
+from testbed.model import SCHEMA_VERSION, Record, digest
 from testbed.results.costs import COSTS_FILE
 from testbed.results.folder import TRACES_FOLDER
 from testbed.results.manifest import MANIFEST_FILE
@@ -49,15 +49,16 @@ class Seal:
     files: dict[str, str]
     """The SHA-256 of each file that no record has the digest of, by its path; of a trial's folder
     one for all such files of it."""
+    sha256: str = ""
+    """The SHA-256 of the rest but `mac`, as canonical JSON."""
     mac: str = ""
-    """HMAC-SHA256 of the rest by the key of the user who judged; empty where there was none."""
+    """HMAC-SHA256 of `sha256` by the key of the user who judged; empty where there was none."""
     schema: int = SCHEMA_VERSION
     """The schema of the records."""
 
-    def authenticate(self, key: bytes) -> str:
-        """Return the code that ``mac`` is, if ``key`` is the writer's."""
-        document = asdict(self) | {"mac": ""}
-        return hmac.new(key, canonical(document).encode(), hashlib.sha256).hexdigest()
+    def digest(self) -> str:
+        """Return what ``sha256`` has to be."""
+        return digest(asdict(self) | {"sha256": "", "mac": ""})
 
 
 def write_seal(folder: Path, records: Iterable[Record], judged: int) -> None:
@@ -73,7 +74,8 @@ def write_seal(folder: Path, records: Iterable[Record], judged: int) -> None:
     except OSError as error:
         raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
     seal, key = Seal(len(listed), judged, files), _read_key(make=True)
-    sealed = replace(seal, mac=seal.authenticate(key) if key else "")
+    summed = seal.digest()
+    sealed = replace(seal, sha256=summed, mac=_authenticate(summed, key) if key else "")
     text = json.dumps(asdict(sealed), indent=1, sort_keys=True) + "\n"
     write_whole(folder / SEAL_FILE, text, f"./run.sh verify {folder} writes it later")
 
@@ -106,7 +108,7 @@ def is_judged_here(folder: Path) -> bool:
         return False
     if seal is None or key is None or seal.judged < seal.records:
         return False
-    if not hmac.compare_digest(seal.authenticate(key), seal.mac):
+    if not hmac.compare_digest(_authenticate(seal.digest(), key), seal.mac):
         return False
     return not any(_broken(seal, dict(_sum_files(folder))))
 
@@ -120,8 +122,11 @@ def find_broken(folder: Path, seal: Seal | None, records: Iterable[Record]) -> I
     if (folder / TRIALS).is_dir():
         there = {path.name for path in (folder / TRIALS).iterdir()}
         yield from (f"{TRIALS}/{name} is of no record" for name in sorted(there - named))
-    if seal is not None:
-        yield from _broken(seal, files)
+    if seal is None:
+        return
+    if seal.sha256 != seal.digest() or not len(named) == seal.records >= seal.judged:
+        yield f"{SEAL_FILE} is not what was written, or is of other records"
+    yield from _broken(seal, files)
 
 
 def name_folders(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
@@ -131,6 +136,10 @@ def name_folders(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
     for record in listed:
         earlier = record.attempt != last[record.trial_id]
         yield f"{record.trial_id}{f'.attempt{record.attempt}' if earlier else ''}", record
+
+
+def _authenticate(summed: str, key: bytes) -> str:
+    return hmac.new(key, summed.encode(), hashlib.sha256).hexdigest()
 
 
 def _broken(seal: Seal, files: dict[str, str]) -> Iterator[str]:
