@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -167,6 +166,7 @@ def _first_unequal(told: bytes, made: bytes, name: str) -> str:
     number, (theirs, ours) = next(
         (number, pair) for number, pair in enumerate(lines, 1) if pair[0] != pair[1]
     )
-    same = len(os.path.commonprefix([theirs or "", ours or ""]))
+    pairs = enumerate(zip_longest(theirs or "", ours or ""))
+    same = next((place for place, (a, b) in pairs if a != b), 0)
     there, here = ((line or "")[max(0, same - _SHOWN // 2) :][:_SHOWN] for line in (theirs, ours))
     return f"line {number}: {there!r} and {here!r}"
