@@ -312,7 +312,17 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "root", "pages", "serve", "scenario", "clean", "doctor"}
     others = {"compare", "baseline", "history", "kernel", "knobs", "saturation", "exec", "shell"}
-    others |= {"completion", "import", "links", "merge", "pack", "site", "store", "unpack", "verify"}
+    others |= {
+        "completion",
+        "import",
+        "links",
+        "merge",
+        "pack",
+        "site",
+        "store",
+        "unpack",
+        "verify",
+    }
     assert verbs == ours | others
 
 

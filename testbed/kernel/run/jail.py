@@ -13,11 +13,11 @@ import ctypes
 import errno
 import grp
 import os
-import socket
 import pwd
 import resource
+import socket
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache

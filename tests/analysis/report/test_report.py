@@ -271,7 +271,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_empty_run_has_a_report(tmp_path: Path) -> None:
     write_results(tmp_path, [], experiment(1))
     write_reports(tmp_path)
-    assert "0 of 24 loads are recorded as verified by packet capture" in (tmp_path / "report.html").read_text()
+    assert (
+        "0 of 24 loads are recorded as verified by packet capture"
+        in (tmp_path / "report.html").read_text()
+    )
 
 
 def text_of(folder: Path) -> str:
