@@ -34,8 +34,10 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 ) -> None:
     assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
-    assert {p.name for p in folder.iterdir()} == {"costs.jsonl", "manifest.json", "records.jsonl",
-                                                  "report.html", "trials", "verification.json"}  # fmt: skip
+    assert {p.name for p in folder.iterdir()} == {
+        *("costs.jsonl", "manifest.json", "records.jsonl", "report.html", "trials"),
+        "verification.json",
+    }
     out, err = capsys.readouterr()
     assert out == "table of 2 records by plt_ms\n"
     assert "[2/2] ok" in err
