@@ -172,10 +172,8 @@ class Reexamination:
         names = only or [name for name in found if name not in _NOT_JUDGED]
         if only and again.measured is None:
             names = _OBSERVED
-        for difference in list_differences(
-            *({n: each[n] for n in names} for each in (told, found))
-        ):
-            yield f"{difference} by its evidence"
+        told, found = ({name: each[name] for name in names} for each in (told, found))
+        yield from (f"{each} by its evidence" for each in list_differences(told, found))
 
 
 def check_manifest(folder: Path, manifest: Manifest) -> Iterator[str]:
@@ -208,8 +206,9 @@ def check_plan(manifest: Manifest, records: Sequence[Record]) -> Iterator[str]:
         if name not in planned:
             yield f"{name}: the plan has no such trial"
         elif record.trial != planned[name]:
-            both = (asdict(each) for each in (record.trial, planned[name]))
-            yield from (f"{name}: {each} by the plan" for each in list_differences(*both, "trial"))
+            asked, trial = asdict(record.trial), asdict(planned[name])
+            differing = list_differences(asked, trial, "trial")
+            yield from (f"{name}: {each} by the plan" for each in differing)
         if record.environment != manifest.environment.id:
             yield f"{name}: environment is {record.environment}, not {manifest.environment.id}"
         if record.attempt != attempts[name]:
