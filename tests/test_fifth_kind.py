@@ -365,7 +365,7 @@ def test_it_has_a_table(shown: dict[str, Any]) -> None:
     text = shown["text"]
     assert text[0].split() == ["factor", "number", "n", "proof"]
     assert text[2].split() == ["1", "42.0", "2/2", "proven"]
-    assert "All 4 numbers are verified by packet capture." in text
+    assert "All 4 numbers are recorded as verified by packet capture." in text
     assert shown["so_far"][2].split() == text[2].split()[:-1]
 
 
