@@ -53,6 +53,7 @@ from testbed.model.knob import Knob
 from testbed.results.costs import COSTS_FILE
 from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
+from testbed.results.seal import SEAL_FILE, Seal
 
 RESULTS_REFERENCE = ROOT / "docs" / "results.md"
 UNITS = {"ns": "ns", "ms": "ms", "us": "µs", "s": "s", "pct": "%", "bytes": "B",
@@ -120,6 +121,7 @@ the records in the order of its plan. In virtual time they are equal to the byte
 | [`table.csv`](#tablecsv) | the table, a row for each condition or pair of arms |
 | [`summary.json`](#summaryjson) | every number, with its proof |
 | `report.html` | all of it for people, in one file |
+| [`{SEAL_FILE}`](#verificationjson) | who judged the records, and digests of what none has one of |
 
 `compare --json` prints [a document of its own](#compare---json), a run on several kernels has
 [one more](#kernelsjson), and each verb ends with one of the [exit codes](#exit-codes).
@@ -168,6 +170,9 @@ def render_results() -> str:
             RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends. Its "
             f"`cost` is `null`: that is in `{COSTS_FILE}`, by `trial_id` and `attempt`.",
             Record, known),
+        _document(
+            SEAL_FILE, "Written by a run, `merge` and `verify`; `verify` holds the folder against "
+            "it.", Seal, known),
         _table_csv(),
         _document(
             "summary.json", "What `table.csv` holds and more, with sorted keys.", Summary, known),

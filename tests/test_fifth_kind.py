@@ -346,7 +346,7 @@ def test_it_is_planned_performed_judged_recorded_and_read_back(run: dict[str, An
     lines = run["lines"]
     assert [line["number"] for line in lines] == [{"value": 42}, {"value": 84}] * 2
     assert all(line[name] is None for line in lines for name in ("load", "served", "executed"))
-    assert run["kept"] == [["number.txt"]] * 4
+    assert run["kept"] == [["number.txt", "observation.json"]] * 4
     assert "factor=2 seed=1  number 84" in str(run["said"])
     assert run["guest"] and run["listed"] and run["described"]
     assert '"command" or "number" (did you mean' in str(run["unknown"])
@@ -365,7 +365,7 @@ def test_it_has_a_table(shown: dict[str, Any]) -> None:
     text = shown["text"]
     assert text[0].split() == ["factor", "number", "n", "proof"]
     assert text[2].split() == ["1", "42.0", "2/2", "proven"]
-    assert "All 4 numbers are verified by packet capture." in text
+    assert "All 4 numbers are recorded as verified by packet capture." in text
     assert shown["so_far"][2].split() == text[2].split()[:-1]
 
 

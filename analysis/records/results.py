@@ -6,16 +6,18 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
-from testbed.model import Outcome, Record, canonical
-from testbed.results.lazy import read_lazy_records, whole
+from testbed.model import Outcome, Record
+from testbed.results.lazy import read_lazy_records
 from testbed.results.manifest import load_manifest, read_manifest
-from testbed.results.records import plain_record
+from testbed.results.seal import is_judged_here
+
+MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Identity:
 class Results:
     """A results folder in memory: the counted records in a fixed order, and its manifest.
 
-    ``warm_ups`` is how many trials were left out because they only warmed the machine up.
+    ``warm_ups`` is how many trials were left out because they only warmed the machine up,
+    ``judged_here`` whether this user judged all records from what their trials left.
     """
 
     folder: Path
@@ -44,6 +47,7 @@ class Results:
     manifest: dict[str, Any]
     identity: Identity
     warm_ups: int = 0
+    judged_here: bool = False
 
 
 def read_results(folder: Path) -> Results:
@@ -54,7 +58,8 @@ def read_results(folder: Path) -> Results:
         StorageError: the folder cannot be read, or its manifest is damaged.
     """
     load_manifest(folder)  # its types; what is shown of it are the plain data
-    return gather_results(folder, read_lazy_records(folder), dict(read_manifest(folder)))
+    read = gather_results(folder, read_lazy_records(folder), dict(read_manifest(folder)))
+    return replace(read, judged_here=is_judged_here(folder))
 
 
 @contextmanager
@@ -82,12 +87,22 @@ def gather_results(folder: Path, records: Iterable[Record], manifest: dict[str, 
 
 
 def settle_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Choose for each trial the last ``ok`` attempt, else the last; ordered by trial id."""
+    """Choose for each trial the last ``ok`` attempt, else the last; ordered by trial id.
+
+    Raises:
+        ConfigurationError: two records are of one attempt: no run writes that.
+    """
     chosen: dict[str, Record] = {}
+    seen: Counter[tuple[str, int]] = Counter()
     for record in records:
+        seen[record.trial_id, record.attempt] += 1
         best = chosen.get(record.trial_id)
         if best is None or _supersedes(record, best):
             chosen[record.trial_id] = record
+    twice = [f"trial {name} has {count} records of attempt {attempt}, and no run writes two"
+             for (name, attempt), count in seen.items() if count > 1]  # fmt: skip
+    if twice:
+        raise ConfigurationError(twice[:MOST_NAMED])
     return tuple(chosen[trial_id] for trial_id in sorted(chosen))
 
 
@@ -153,11 +168,7 @@ def _lack(record: Record) -> str | None:
 
 
 def _supersedes(record: Record, best: Record) -> bool:
-    places = [(r.outcome == "ok", r.attempt) for r in (record, best)]
-    if places[0] != places[1]:
-        return places[0] > places[1]
-    # Two records of one attempt: their text decides, so that their order in the file never does.
-    ours, theirs = (canonical(plain_record(whole(each))) for each in (record, best))
+    ours, theirs = ((r.outcome == "ok", r.attempt) for r in (record, best))
     return ours > theirs
 
 

@@ -85,7 +85,7 @@ def render_html(
             title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
             experiment=experiment, identity=results.identity, table=table, pages=_pages(table),
             reference=reference, rebuilt=rebuilt, figures=figures, sections=sections,
-            findings=findings(table), trials=lines,
+            findings=findings(table, judged_here=results.judged_here), trials=lines,
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
             calibrations=calibrations(results.records), hellos=hello_lines(table.cells),

@@ -55,7 +55,7 @@ def render_table(
         return "\n".join([own_text(results, room).rstrip(), *wrapped, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
-    notes = [*describe_absence(table.cells), *findings(table),
+    notes = [*describe_absence(table.cells), *findings(table, judged_here=results.judged_here),
              *(_claims(results) if metric == PLT else ()), *_reasons(table), *_complaints(results),
              *origins_of(results.manifest), _identity(results.identity, table.kind)]  # fmt: skip
     if rows > MAX_ROWS:

@@ -15,10 +15,17 @@ from testbed.kinds import KINDS
 MAX_CELLS = 6
 
 
-def findings(table: ResultTable) -> list[str]:
-    """Return short sentences about ``table``; none is said that its numbers do not bear."""
+def findings(table: ResultTable, *, judged_here: bool = False) -> list[str]:
+    """Return short sentences about ``table``; none is said that its numbers do not bear.
+
+    ``judged_here`` says that what its records say of their proof is no mere word.
+    """
     kind = report_of(table.kind)
-    said = [_proven(table, kind), *kind.findings(table), *_stacks(table)]
+    said = [
+        _proven(table, kind, "" if judged_here else "recorded as "),
+        *kind.findings(table),
+        *_stacks(table),
+    ]
     if not kind.spreads:
         return said
     return said + _lost(table) + _draws(table) + _alike_seeds(table) + _levels(table)
@@ -35,16 +42,16 @@ def _alike_seeds(table: ResultTable) -> list[str]:
     return [f"Nothing varies between seeds {where}, so there is no interval: {remedy}."]
 
 
-def _proven(table: ResultTable, kind: ReportKind) -> str:
+def _proven(table: ResultTable, kind: ReportKind, how: str) -> str:
     planned = sum(cell.planned for cell in table.cells)
     proven = sum(len(cell.proven) for cell in table.cells)
     trial = kind.trial
     if planned and proven == planned:
         all_of = f"The {trial} is" if planned == 1 else f"All {planned:,} {trial}s are"
-        return f"{all_of} verified by packet capture."
+        return f"{all_of} {how}verified by packet capture."
     verb = "is" if 1 in (proven, planned) else "are"
     return (
-        f"{proven:,} of {count(planned, trial)} {verb} verified by packet capture; "
+        f"{proven:,} of {count(planned, trial)} {verb} {how}verified by packet capture; "
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no {kind.answer} and "
         f"say{'s' * (planned - proven == 1)} why below."
     )

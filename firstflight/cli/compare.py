@@ -16,8 +16,11 @@ from analysis.verdicts.compare.sentences import render_text
 from firstflight.cli.kernel_verdicts import find_kernel_verdicts
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
+from testbed.base import log
 from testbed.base.errors import ConfigurationError
+from testbed.results.seal import is_judged_here
 
+_log = log.logger(__name__)
 _file = click.Path(path_type=Path, dir_okay=False)
 _ALPHA = 0.05
 _VERDICTS = find_kernel_verdicts()
@@ -70,6 +73,9 @@ def compare(
     if new is None:
         raise ConfigurationError(["name two results folders, BASE and NEW"])
     compared = compare_results(base, new, options)
+    for folder in (base, new):
+        if not is_judged_here(folder):
+            _log.info("%s is recorded as verified; ./run.sh verify judges it", folder)
     write_files(compared, junit, markdown, html)
     if as_json:
         click.echo(json.dumps(describe_comparison(compared), indent=2))

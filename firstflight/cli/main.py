@@ -31,6 +31,7 @@ VERBS = {
     "serve": "serve",
     "shell": "shell",
     "store": "store",
+    "verify": "verify",
 }
 """The module of each verb or group of verbs that is no wing's."""
 

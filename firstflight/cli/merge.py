@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,9 +17,12 @@ from testbed.base import log
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 from testbed.base.units import format_count
 from testbed.experiment.label import label, varying
+from testbed.results.agreement import DisagreementError
 from testbed.results.folder import refuse_explicit
+from testbed.results.lazy import read_lazy_records
 from testbed.results.manifest import load_manifest
 from testbed.results.merge import Merge, merge_folders
+from testbed.results.seal import write_seal
 
 _log = log.logger(__name__)
 _MOST_NAMED = 20
@@ -39,11 +43,12 @@ def merge(
     """Put the results in DIR... together in OUT, as one machine would have written them.
 
     They are parts of one plan (run --shard) or interrupted runs of it, in one environment.  A
-    trial in several of them must be equal to the bit.  Missing trials are listed, and
-    `run --resume OUT` runs them.
+    trial in several of them must be equal to the bit.  Each record is judged again from its trial's
+    captures and observation, as by `verify`.  Missing trials are listed, and `run --resume OUT`
+    runs them.
     """
     refuse_explicit(services.results, output)
-    merges = merge_folders(directories, output, services.now())
+    merges = merge_folders(directories, output, services.now(), partial(_judge, services))
     compared = write_reports(services, output, metric)
     if as_json:
         click.echo(json.dumps([_describe(each) for each in merges], indent=2))
@@ -56,6 +61,27 @@ def merge(
         _log.info("run what is missing with --resume %s", output)
         return EXIT_INCOMPLETE
     return EXIT_OK
+
+
+def _judge(services: Services, folder: Path) -> None:
+    """Judge what was put together: whoever measured it need not be trusted.
+
+    Raises:
+        DisagreementError: a record is not what its evidence says.
+    """
+    from testbed.runner.verification import verify
+
+    found = verify(folder, services.conclude)
+    if found.problems:
+        more = len(found.problems) - _MOST_NAMED
+        raise DisagreementError(
+            "\n".join([*found.problems[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+            + "\nmerge without the folder that has it, and run its part again"
+        )
+    for why, trials in found.unjudged.items():
+        count = format_count(len(trials), "record")
+        _log.warning("%s only recorded as verified: %s", count, why)
+    write_seal(folder, read_lazy_records(folder), found.judged)
 
 
 def _say(merged: Merge, directories: Sequence[Path]) -> None:

@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 Purpose = Literal[
-    "bench", "boot", "determinism", "doctor", "jail", "kernel", "recipe", "record", "serve", "stage"
+    "bench",
+    "boot",
+    "determinism",
+    "doctor",
+    "jail",
+    "kernel",
+    "recipe",
+    "record",
+    "serve",
+    "stage",
+    "verify",
 ]
 _NAME = re.compile(rf"firstflight-({'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}")
 

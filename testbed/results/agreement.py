@@ -36,20 +36,21 @@ def find_difference(ours: Record, theirs: Record) -> str:
 
 def first_difference(ours: Any, theirs: Any) -> str:
     """Return the first value in which two documents differ, as ``find_difference``."""
-    return next(_differences(ours, theirs, ""), "")
+    return next(list_differences(ours, theirs), "")
 
 
-def _differences(ours: Any, theirs: Any, place: str) -> Iterator[str]:
+def list_differences(ours: Any, theirs: Any, place: str = "") -> Iterator[str]:
+    """Yield each value in which two documents differ, as ``find_difference``."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         # What was measured is the reader's first question, and artefacts follow from it.
         names = sorted(ours.keys() | theirs.keys(), key=lambda name: (name == "artefacts", name))
         for name in names:
             inner = f"{place}.{name}".removeprefix(".")
-            yield from _differences(ours.get(name), theirs.get(name), inner)
+            yield from list_differences(ours.get(name), theirs.get(name), inner)
     elif isinstance(ours, list | tuple) and isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
             yield f"{place}: {len(ours)} and {len(theirs)} entries"
         for number, (our, their) in enumerate(zip(ours, theirs, strict=False)):
-            yield from _differences(our, their, f"{place}[{number}]")
+            yield from list_differences(our, their, f"{place}[{number}]")
     elif ours != theirs:
         yield f"{place}: {ours!r} and {theirs!r}"

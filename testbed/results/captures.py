@@ -18,10 +18,15 @@ def drop_captures(folder: Path, record: Record, keep: KeepCaptures) -> None:
     Raises:
         OSError: one cannot be removed.
     """
-    if keep == "all" or (keep == "fragile" and is_fragile(record)):
+    if not is_dropped(record, keep):
         return
     for path in folder.glob("*.pcap"):
         path.unlink()
+
+
+def is_dropped(record: Record, keep: KeepCaptures) -> bool:
+    """Return whether the captures of a trial are not to be kept."""
+    return keep == "none" or (keep == "fragile" and not is_fragile(record))
 
 
 def is_fragile(record: Record) -> bool:

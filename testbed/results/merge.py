@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,8 +88,12 @@ class _Source:
         return self.folder / "trials" / name
 
 
-def merge_folders(folders: Sequence[Path], out: Path, now: datetime) -> tuple[Merge, ...]:
+def merge_folders(
+    folders: Sequence[Path], out: Path, now: datetime, check: Callable[[Path], None]
+) -> tuple[Merge, ...]:
     """Put the results in ``folders`` together in the new folder ``out``; lanes by their names.
+
+    ``check`` is called with each lane when it is written, and raises if it must not be.
 
     Raises:
         ConfigurationError: they are not parts of one plan in one environment, or a file of theirs
@@ -111,6 +115,7 @@ def merge_folders(folders: Sequence[Path], out: Path, now: datetime) -> tuple[Me
         for lane, sources in zip(lanes, gathered, strict=True):
             (folder / lane).mkdir(exist_ok=True)
             merges.append(_write(sources, folder / lane, lane, now))
+            check(folder / lane)
         if names[0]:
             write_lanes(folder, names[0])
     return tuple(replace(each, folder=out / each.name) for each in merges)
@@ -148,6 +153,10 @@ def _gather(folders: Sequence[Path]) -> tuple[_Source, ...]:
                 problems.append(
                     f"{folder}: trial {trial_id} ran in environment {environment}, and not in "
                     f"{first.environment.id}"
+                )
+            if any(each.attempt == line.plain["attempt"] for each in source.lines[trial_id]):
+                problems.append(
+                    f"{folder}: trial {trial_id} has two records of attempt {line.plain['attempt']}"
                 )
             where = (number, line.start, line.size, line.plain["outcome"], line.plain["attempt"])
             source.lines[trial_id].append(_Line(*where))

@@ -323,11 +323,12 @@ def _write_note(place: Path, digest: str, newer: str, looks: str) -> None:
 
 
 def read_looks(usr: Path) -> str:
-    """Return what changes when a file in ``usr`` is touched."""
+    """Return what changes when a file in ``usr`` is touched; ctime no program sets (inode(7))."""
     lines: list[str] = []
     for folder, _, names in os.walk(usr):
         for name in names:
             path = f"{folder}/{name}"
             status = os.lstat(path)
-            lines.append(f"{path} {status.st_size} {status.st_mtime_ns} {status.st_mode}")
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+            lines.append(f"{path} {status.st_size} {times} {status.st_mode}")
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()

@@ -17,11 +17,13 @@ from testbed.base.machine import judge_machine
 from testbed.kernel.run.interface import RawResult
 from testbed.kinds import KINDS
 from testbed.kinds.judgement import Judgement
-from testbed.model import Outcome, Record, Trial
+from testbed.model import OBSERVATION_FILE, Outcome, Record, Trial
 from testbed.model.observation import Observation
 from testbed.runner.performed import check_performed
 
-ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
+ARTEFACTS = tuple(
+    dict.fromkeys((*(name for kind in KINDS.values() for name in kind.files), OBSERVATION_FILE))
+)
 """Files of a trial's folder that its record has digests of, beside other captures and visits."""
 
 

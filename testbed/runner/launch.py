@@ -20,6 +20,7 @@ from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment, Record, in_real_time
 from testbed.results.environment import Environment, differences
 from testbed.results.folder import TRACES_FOLDER, new_results, refuse_explicit
+from testbed.results.lazy import read_lazy_records
 from testbed.results.manifest import (
     KeepCaptures,
     Manifest,
@@ -30,11 +31,13 @@ from testbed.results.manifest import (
 )
 from testbed.results.progress import Display, open_display
 from testbed.results.records import read_records
+from testbed.results.seal import is_judged_here, write_seal
 from testbed.results.store import TrialStore
 from testbed.results.tally import Tally
 from testbed.runner.local import RunSetup, on_this_machine
 from testbed.runner.run import run_experiment
 from testbed.runner.stored import VERIFY_PCT, FromStore
+from testbed.runner.verification import Reexamination
 from testbed.traces.catalogue import is_own
 
 _log = log.logger(__name__)
@@ -171,10 +174,13 @@ def run_lanes(
     for lane in lanes:
         if lane.name:
             _log.info("%s", _describe(lane.manifest.experiment))
+        earlier = len(read_records(lane.folder))
+        sealed = not earlier or is_judged_here(lane.folder)
         perform = on_this_machine(lane.setup, lane.manifest.environment)
         source = None
         if store is not None and not in_real_time(lane.manifest.experiment.kernel):
-            source = FromStore(store, lane.manifest.environment.id, perform, verify_pct)
+            own = Reexamination(lane.manifest.environment, lane.setup.conclude, lane.setup.traces)
+            source = FromStore(store, own, perform, verify_pct)
         tallies.append(
             run_experiment(lane.folder, lane.manifest, source or perform,
                            open_display(partial(draw_table, lane.manifest.experiment)),
@@ -183,6 +189,7 @@ def run_lanes(
         if source is not None and source.stored.trials:
             before = load_manifest(lane.folder).stored or Stored(0, 0)
             _note_stored(lane.folder, before, source.stored)
+            _seal(lane.folder, 0 if sealed else earlier)
             if source.unchecked and not tallies[-1].interrupted:
                 show(lane)
                 with interruptible() as interruption:
@@ -190,6 +197,7 @@ def run_lanes(
                 interrupted = interruption.signal is not None
                 tallies[-1] = replace(tallies[-1], interrupted=interrupted)
                 _note_stored(lane.folder, before, source.stored)
+        _seal(lane.folder, 0 if sealed else earlier)
         if tallies[-1].interrupted:
             break
     return tallies
@@ -209,6 +217,12 @@ def run_next(lane: RunLane, experiment: Experiment, display: Display, now: datet
     if run_experiment(lane.folder, manifest, perform, display).interrupted:
         raise KeyboardInterrupt
     return read_records(lane.folder)[-1]
+
+
+def _seal(folder: Path, unjudged: int) -> None:
+    """Say that the records in ``folder`` were judged here, but for so many of an earlier run."""
+    records = read_lazy_records(folder)
+    write_seal(folder, records, len(records) - unjudged)
 
 
 def _note_stored(folder: Path, before: Stored, stored: Stored) -> None:

@@ -13,7 +13,7 @@ from testbed.base import log
 from testbed.base.checksums import damaged_since, read_stamps
 from testbed.base.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.kernel.run.interface import InterruptedTrial, Kernel, RawResult
-from testbed.model import Record, Trial, in_real_time
+from testbed.model import OBSERVATION_FILE, Record, Trial, in_real_time
 from testbed.model.trace import Trace
 from testbed.results.environment import Environment
 from testbed.results.folder import ResultsFolder
@@ -182,6 +182,8 @@ def _attempt(
             damaged = damaged_since(folder, stamps[folder])
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
+        if raw.observation is None:  # what a trial said that is not judged is none of its results
+            (out / OBSERVATION_FILE).unlink(missing_ok=True)
         archive = environment.pages.get(trial.page or "")
         raw = replace(raw, archive=archive, traces=setup.traces)
         return as_read(setup.conclude(trial, raw, out, environment.id, number))

@@ -125,8 +125,7 @@ def prepare(
         )
     user_land = {"root": root.digest} | digest_own(own)
     user_land |= {f"trace.{name}": trace.digest for name, trace in traces.items()}
-    judging = digest_sources(imported_sources(*judging_modules(), at_once=True))
-    code = {"bundle": bundle.digest, "judge": judging}
+    code = {"bundle": bundle.digest, "judge": digest_judge()}
     loaded = {name: read_archive(folder).digest for name, folder in pages.items()}
     environment = read_environment(kernel.identity(), user_land, code, loaded, places.ROOT)
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
@@ -200,6 +199,11 @@ def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
         StorageError: the cache cannot be written.
     """
     return build_page(find_page(home or places.PAGES, name), cache)
+
+
+def digest_judge() -> str:
+    """Return the digest of all code that judges trials, as environments have it."""
+    return digest_sources(imported_sources(*judging_modules(), at_once=True))
 
 
 def judging_modules() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Trials that a store of results has: taken from it, and some of them run again as a check."""
+"""Trials that a store of results has: taken and judged again, and some of them run as a check."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from testbed.results.manifest import Stored
 from testbed.results.progress import Display, Quiet
 from testbed.results.store import TrialStore
 from testbed.runner.local import Perform
+from testbed.runner.verification import Reexamination
 
 _log = log.logger(__name__)
 VERIFY_PCT = 2.0
@@ -31,7 +32,7 @@ class FromStore:
 
     Attributes:
         store: where results are.
-        environment: the id of the environment of all trials.
+        own: what judges each that is taken again; its environment is that of all trials.
         perform: what performs those that are not in it.
         verify_pct: how many of those that are in it run again, in percent.
         stored: how many were taken from the store, and ran again.
@@ -39,7 +40,7 @@ class FromStore:
     """
 
     store: TrialStore
-    environment: str
+    own: Reexamination
     perform: Perform
     verify_pct: float = VERIFY_PCT
     stored: Stored = field(default=Stored(0, 0), init=False)
@@ -56,7 +57,7 @@ class FromStore:
             DisagreementError: one that ran again is not what the store has of it.
             StorageError: the store cannot be read or written.
         """
-        known = self.store.list_trials(self.environment) if trials else frozenset()
+        known = self.store.list_trials(self.own.environment.id) if trials else frozenset()
         there = [trial for trial in trials if trial.id in known and not trial.warm_up]
         self.unchecked = self._draw(there)
         if len(there) < len(trials):
@@ -122,23 +123,33 @@ class FromStore:
         Raises:
             DisagreementError: it is not equal.
         """
-        entry = self.store.read(ours.trial_id, self.environment)
-        if entry is None or ours.outcome in REPEATABLE:
+        entry = self.store.read(ours.trial_id, self.own.environment.id)
+        if entry is None or ours.outcome in REPEATABLE or entry.record.trial != ours.trial:
             return False
-        if difference := find_difference(ours, replace(entry.record, trial=ours.trial)):
+        if difference := find_difference(ours, entry.record):
             raise DisagreementError(
                 f"trial {ours.trial_id} is not what the store {self.store.address} has of it, "
                 f"here and there: {difference}; one of the two machines is not to be trusted, nor "
                 f"what this run took from the store: run with --no-store, and remove the wrong one "
-                f"(./run.sh store prune --environment {self.environment})"
+                f"(./run.sh store prune --environment {self.own.environment.id})"
             )
         return True
 
     def _take(self, trial: Trial, results: ResultsFolder) -> Record | None:
-        entry = self.store.read(trial.id, self.environment)
-        if entry is None:
+        """Return the record that the store has of ``trial``, if its evidence bears all of it.
+
+        Where more or less time was allowed, its evidence is of another trial.
+        """
+        entry = self.store.read(trial.id, self.own.environment.id)
+        if entry is None or entry.record.trial != trial:
             return None
         attempt = results.attempts(trial.id) + 1
-        entry.write_files(results.fresh_trial(trial.id))
-        # How long it might have taken is asked anew, and decides nothing.
-        return replace(entry.record, trial=trial, attempt=attempt, cost=None)
+        out = results.fresh_trial(trial.id)
+        entry.write_files(out)
+        wrong = next(self.own.contradictions(entry.record, out), None)
+        if wrong is not None:
+            address = self.store.address
+            _log.warning("left out: trial %s in the store %s: %s", trial.id, address, wrong)
+            results.discard_trial(trial.id)
+            return None
+        return replace(entry.record, attempt=attempt, cost=None)

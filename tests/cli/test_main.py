@@ -34,8 +34,10 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 ) -> None:
     assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
-    assert {p.name for p in folder.iterdir()} == {"costs.jsonl", "manifest.json", "records.jsonl",
-                                                  "report.html", "trials"}  # fmt: skip
+    assert {p.name for p in folder.iterdir()} == {
+        *("costs.jsonl", "manifest.json", "records.jsonl", "report.html", "trials"),
+        "verification.json",
+    }
     out, err = capsys.readouterr()
     assert out == "table of 2 records by plt_ms\n"
     assert "[2/2] ok" in err
@@ -312,7 +314,17 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "root", "pages", "serve", "scenario", "clean", "doctor"}
     others = {"compare", "baseline", "history", "kernel", "knobs", "saturation", "exec", "shell"}
-    others |= {"completion", "import", "links", "merge", "pack", "site", "store", "unpack"}
+    others |= {
+        "completion",
+        "import",
+        "links",
+        "merge",
+        "pack",
+        "site",
+        "store",
+        "unpack",
+        "verify",
+    }
     assert verbs == ours | others
 
 

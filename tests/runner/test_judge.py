@@ -108,7 +108,7 @@ def test_ok(out: Path) -> None:
     assert record.proof.client_counters == COUNTERS["client"]
     assert record.artefacts == {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in ("client.pcap", "server.pcap", "load.har")
+        for name in ("client.pcap", "server.pcap", "load.har", "observation.json")
     }
 
 
@@ -273,7 +273,9 @@ def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) 
 def test_what_the_server_complained_about_is_kept(out: Path) -> None:
     (out / "nginx-error.log").write_text("[crit] no room")
     record = judge(out, good())
-    assert set(record.artefacts) == {"client.pcap", "server.pcap", "nginx-error.log"}
+    assert set(record.artefacts) == {
+        *("client.pcap", "server.pcap", "nginx-error.log", "observation.json")
+    }
 
 
 def test_what_changed_during_the_load_leaves_no_number(out: Path) -> None:

@@ -10,12 +10,14 @@ It takes no program of the machine, no mount and no privilege.
 from __future__ import annotations
 
 import ctypes
+import errno
 import grp
 import os
 import pwd
 import resource
+import socket
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -57,6 +59,8 @@ BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_KILL")
 # No distribution gives these ids to an account: systemd's "Users, Groups, UIDs and GIDs" has them
 # as unused, and containers that know 65536 ids have them, too.
 FIRST_ID, LAST_ID = 60_706, 61_183
+MOST_CLAIMED = 64
+"""How many ids a guest of root looks at for one that no other guest has."""
 _ASK = 0xFFFFFFFF
 
 
@@ -131,6 +135,10 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
     """
     user = jail_user(slot)
     with ExitStack() as undo:
+        core = undo.enter_context(_claimed("core", _cores_from(slot)))
+        if user is not None:
+            others = (jail_user(slot + more) or user for more in range(MOST_CLAIMED))
+            user = undo.enter_context(_claimed("user", others))
         folder = undo.enter_context(scratch_folder("stage"))
         nothing = folder / "none"
         for made in (folder, nothing):
@@ -167,7 +175,7 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
             str(program_file()),
             *(f"{name}={','.join(map(str, some))}" for name, some in given.items() if some),
             *(f"limit={number}:{most}" for number, most in LIMITS.items()),
-            *(f"cpu={core_of(slot)}", *(() if user is None else (f"user={user}",))),
+            *(f"cpu={core}", *(() if user is None else (f"user={user}",))),
             *(f"landlock={landlock}", "--"),
         )
         descriptors = {descriptor for some in given.values() for descriptor in some}
@@ -263,6 +271,34 @@ def core_of(slot: int) -> int:
     """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[slot % len(cores)]
+
+
+def _cores_from(slot: int) -> Iterator[int]:
+    """Yield every core, that of ``slot`` first."""
+    return (core_of(slot + more) for more in range(len(os.sched_getaffinity(0))))
+
+
+@contextmanager
+def _claimed(what: str, numbers: Iterable[int]) -> Iterator[int]:
+    """Hold for the block the first of ``numbers`` that no guest of this machine has, or the first.
+
+    Two runs know nothing of each other's slots.  A claim is an abstract name of a socket (unix(7)),
+    which ends with the process that holds it.
+    """
+    first: int | None = None
+    for number in numbers:
+        first = number if first is None else first
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
+            try:
+                claim.bind(f"\0firstflight-{what}-{number}")
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    break
+                continue
+            yield number
+            return
+    assert first is not None  # noqa: S101  there is a core, and an id
+    yield first
 
 
 def jail_user(slot: int) -> int | None:

@@ -27,9 +27,10 @@ def test_last_ok_attempt_counts(good: Record) -> None:
         assert chosen.reason == "third"
 
 
-def test_the_order_in_the_file_never_decides(good: Record) -> None:
+def test_two_records_of_one_attempt_are_refused(good: Record) -> None:
     twins = [replace(good, reason="a"), replace(good, reason="b")]
-    assert settle_attempts(twins) == settle_attempts(twins[::-1])
+    with pytest.raises(ConfigurationError, match=f"trial {good.trial_id} has 2 records of attempt"):
+        settle_attempts(twins)
 
 
 def test_without_an_ok_attempt_the_last_counts(good: Record) -> None:

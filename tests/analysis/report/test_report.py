@@ -169,7 +169,7 @@ def test_the_policy_names_the_script(reported: Path) -> None:
 
 def test_report_says_what_went_wrong(reported: Path) -> None:
     text = " ".join(" ".join(Page((reported / "report.html").read_text()).texts).split())
-    assert "116 of 120 loads are verified by packet capture" in text
+    assert "116 of 120 loads are recorded as verified by packet capture" in text
     assert "nytimes, 20 ms, Fast Open on, seed 0" in text
     assert "3 of 20 SYNs carry no request" in text
     assert "nginx: <up>" in text
@@ -271,7 +271,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_empty_run_has_a_report(tmp_path: Path) -> None:
     write_results(tmp_path, [], experiment(1))
     write_reports(tmp_path)
-    assert "0 of 24 loads are verified by packet capture" in (tmp_path / "report.html").read_text()
+    assert (
+        "0 of 24 loads are recorded as verified by packet capture"
+        in (tmp_path / "report.html").read_text()
+    )
 
 
 def text_of(folder: Path) -> str:
@@ -281,7 +284,7 @@ def text_of(folder: Path) -> str:
 def test_one_cell_has_a_report(tmp_path: Path) -> None:
     cells = conditions(["amazon"], [20.0], [False])
     write_reports(write_results(tmp_path, [record(cells[0])], experiment(1, conditions=cells)))
-    assert "The load is verified by packet capture." in text_of(tmp_path)
+    assert "The load is recorded as verified by packet capture." in text_of(tmp_path)
     assert (tmp_path / "table.csv").read_text().count("\n") == 2
 
 
@@ -299,7 +302,7 @@ def test_a_run_without_a_proven_load_has_a_report_without_numbers(tmp_path: Path
     records = [broken(record(c), "unproven") for c in cells]
     write_reports(write_results(tmp_path, records, experiment(1, conditions=cells)))
     source = (tmp_path / "report.html").read_text()
-    assert "0 of 12 loads are verified by packet capture" in source
+    assert "0 of 12 loads are recorded as verified by packet capture" in source
     assert 'class="figures"' not in source.partition('id="rebuilt"')[0]
     assert json.loads((tmp_path / "summary.json").read_text())["counts"] == {"unproven": 12}
 
@@ -311,7 +314,7 @@ def test_warm_ups_alone_are_no_result(tmp_path: Path) -> None:
         trial = replace(one.trial, warm_up=True)
         warm.append(replace(one, trial=trial, trial_id=trial.id))
     write_reports(write_results(tmp_path, warm, experiment(1, conditions=cells)))
-    assert "0 of 2 loads are verified by packet capture" in text_of(tmp_path)
+    assert "0 of 2 loads are recorded as verified by packet capture" in text_of(tmp_path)
     assert "2 planned loads were not run" in text_of(tmp_path)
 
 
@@ -328,7 +331,7 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     whole = (folder / "records.jsonl").read_text()
     (folder / "records.jsonl").write_text(whole[:-200])
     write_reports(folder)
-    assert "19 of 24 loads are verified by packet capture" in text_of(folder)
+    assert "19 of 24 loads are recorded as verified by packet capture" in text_of(folder)
     assert "2 planned loads were not run" in text_of(folder)
 
 

@@ -29,7 +29,7 @@ def test_table_beside_the_papers(sample: Path) -> None:
     ]  # fmt: skip
     assert sum(".." in word for word in rows[2]) == 3
     assert "on: 4 of 5 count" in text
-    assert "116 of 120 loads are verified by packet capture" in text
+    assert "116 of 120 loads are recorded as verified by packet capture" in text
     assert "environment " in text
 
 

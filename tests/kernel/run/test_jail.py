@@ -23,6 +23,7 @@ from testbed.kernel.run.jail import (
     GuestFiles,
     Hold,
     Stage,
+    _claimed,
     core_of,
     has_id,
     jail_user,
@@ -334,3 +335,12 @@ def test_what_holds_signals(hold: Hold, signals: bool) -> None:
     assert hold.signals == signals
     assert ("it can signal" in hold.describe()) == (not signals)
     assert f"Landlock {hold.landlock}" in hold.describe()
+
+
+def test_guests_of_two_runs_share_neither_core_nor_id() -> None:
+    with _claimed("test", iter((4, 5))) as first, _claimed("test", iter((4, 5))) as second:
+        assert (first, second) == (4, 5)
+        with _claimed("test", iter((4, 5))) as third:
+            assert third == 4  # more guests than numbers: as before
+    with _claimed("test", iter((4, 5))) as again:
+        assert again == 4

@@ -52,7 +52,10 @@ def test_the_report_speaks_of_no_load(folder: Path) -> None:
     for absent in ('id="waterfall"', 'id="replay"', 'id="link"', "page load", "Waterfall"):
         assert absent not in shown
     assert not re.search(r"\bloads?\b", re.sub(r"load_|is loaded by", "", shown))
-    assert "3 of 5 scenarios are verified by packet capture; the other 2 give no verdict" in shown
+    assert (
+        "3 of 5 scenarios are recorded as verified by packet capture; the other 2 give no verdict"
+        in shown
+    )
 
 
 def test_a_missing_capture_leaves_the_rest_of_the_report(folder: Path) -> None:
