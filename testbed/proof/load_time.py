@@ -93,7 +93,7 @@ def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     if not seen.virtual_time:
         late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
         slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
-    slack = slack._replace(late_ms=slack.late_ms + _held_ms(seen))
+    slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
     ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
@@ -133,8 +133,8 @@ def _hidden_ends(load: PageLoad, arrivals_ms: list[float], slack: Slack) -> Iter
             yield request.end_ms
 
 
-def _held_ms(seen: Evidence) -> float:
-    """For how long the client's first packet may have waited for the last hop."""
+def held_ms(seen: Evidence) -> float:
+    """Return for how long the client's first packet may have waited for the last hop."""
     hop = seen.traces.get("hop_up")
     first = first_packet_ns(seen.capture, seen.clients)
     if hop is None or first is None:

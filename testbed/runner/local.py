@@ -183,7 +183,7 @@ def _attempt(
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
         archive = environment.pages.get(trial.page or "")
-        raw = replace(raw, archive=archive, traces=setup.traces)
+        raw = replace(raw, archive=archive, traces=setup.traces, built=page)
         return as_read(setup.conclude(trial, raw, out, environment.id, number))
 
     return attempt
