@@ -43,7 +43,7 @@ PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
 """Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
 
 
-@check("browser's log", "load", "logs", source="HAR 1.2")
+@check("browser's log", "browsed", "logs", "visits", source="HAR 1.2")
 def check_log(seen: Evidence) -> Iterator[str]:
     """What a browser's load says of a request or of the page, its log says as well."""
     for visit, log in zip(seen.visits, seen.logs, strict=True):
@@ -56,14 +56,14 @@ def check_log(seen: Evidence) -> Iterator[str]:
         yield from map(visit.say, _differ_of_page(log))
 
 
-@check("load event", "load", "logs", "visits", source="HTML, section 8.2.7")
+@check("load event", "browsed", "logs", "visits", source="HTML, section 8.2.7")
 def check_load_event(seen: Evidence) -> Iterator[str]:
     """A load ended when DevTools says so, and after all that holds a load event back."""
     for visit, log in zip(seen.visits, seen.logs, strict=True):
         yield from map(visit.say, _check_load_event(seen, log))
 
 
-@check("phases", "virtual_time", "load", "logs", "visits", "capture", "hosts", "quic")
+@check("phases", "virtual_time", "browsed", "logs", "visits", "capture", "hosts", "quic")
 def check_phases(seen: Evidence) -> Iterator[str]:
     """Each phase of a request ended with packets of its host: an answer, a handshake, its bytes.
 
@@ -76,7 +76,7 @@ def check_phases(seen: Evidence) -> Iterator[str]:
             yield from map(visit.say, _check_phases(seen, visit, log, began))
 
 
-@check("paints", "load", "logs", "visits", source="W3C Paint Timing; Largest Contentful Paint")
+@check("paints", "browsed", "logs", "visits", source="W3C Paint Timing; Largest Contentful Paint")
 def check_paints(seen: Evidence) -> Iterator[str]:
     """Nothing was painted before the bytes for it had come, and the largest when DevTools says so.
 
@@ -89,7 +89,7 @@ def check_paints(seen: Evidence) -> Iterator[str]:
 
 def list_as_told(seen: Evidence) -> tuple[str, ...]:
     """Return the metrics of a browser that nothing shows but its own word, by their names."""
-    if not seen.has("logs") or not seen.logs:
+    if not seen.browsed:
         return ()
     told, load = [], seen.load
     largest = [paint["ms"] for paint in seen.logs[-1].timeline(LARGEST)]
@@ -116,7 +116,7 @@ def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterato
     if told.status and told.status != request.entry["response"]["status"]:
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms
-    if not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS):
+    if request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS):
         yield f"{url}: it began after {told.start_ms:.3f} ms, its log has other times"
 
 
@@ -205,23 +205,27 @@ def _check_phases(
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
     both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
     wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
-    for request in log.requests:
+    for request in filter(lambda each: each.is_timed, log.requests):
         address = str(request.entry.get("serverIPAddress", ""))
         host = (urlsplit(request.told.url).hostname or "").rstrip(".")
-        came, waits = wire.came[address], request.waits
-        is_get = request.entry["request"]["method"] == "GET"
-        fresh = max(waits["dns"], waits["connect"]) >= 0 or not is_get
+        came, waits, made = wire.came[address], request.waits, request.entry["request"]
+        fresh = max(waits["dns"], waits["connect"]) >= 0 or made["method"] != "GET"
         gap_ms = request.ready_ms - request.connected_ms
+        # Early data of QUIC is sent while the connection opens.
+        early_ms = max(0.0, waits["connect"]) if made["httpVersion"] == "h3" else 0.0
+        # Where others share a connection, a request may have to wait for theirs to leave.
+        shares = made["httpVersion"] in ("h2", "h3")
+        sent = slack._replace(early_ms=request.waits["wait"]) if shares else both
         for words, holds in (
             ("phases do not make up the time that it took",
-             -CLOCK_MS <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
+             -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
             ("address was not found when an answer came",
              waits["dns"] < SHORT_MS
              or _is_near(request.found_ms, wire.answered[host], slack)),
             ("connection was not opened when a packet came",
              waits["connect"] < SHORT_MS or _is_near(request.connected_ms, came, slack)),
             ("request was not sent when data left",
-             _is_near(request.sent_ms, wire.sent[address], both)),
+             _is_near(request.sent_ms, wire.sent[address], sent)),
             ("answer did not begin when data of its server came",
              _is_near(request.head_ms, came, slack)),
             ("answer did not end when data of its server came",

@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 from testbed.client.page_coverage import without_fragment
 from testbed.model import HAR_FILE, VISIT_HARS, PageLoad, RequestTiming
 
+_WITHIN = ("_fromServiceWorker", "_fromPrefetchCache", "_fromDiskCache")
+"""Of a response that came from within the browser; what a worker itself asked for is another."""
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 
 
 class LoggedRequest(NamedTuple):
     """A request of the observation with its entry; moments in ms from the start of the visit.
 
-    Forwards from ``start_ms``: ``asked_ms`` is when the network stack was asked, ``began_ms`` when
-    it first did something, ``found_ms`` when it had the address and ``connected_ms`` a connection.
-    Backwards from ``end_ms``: ``head_ms`` is when the response's head had come, ``sent_ms`` when
-    the request had been sent, ``ready_ms`` when that began.  ``waits`` are the phases, -1 for none.
+    ``asked_ms`` is when the network stack was asked.  Up to ``connected_ms`` they are counted
+    forwards from it, the others backwards from ``end_ms``, by ``waits``: the phases, -1 for none.
     """
 
     told: RequestTiming
@@ -37,27 +37,38 @@ class LoggedRequest(NamedTuple):
     asked_ms: float
 
     @property
+    def is_timed(self) -> bool:
+        """Whether there are phases: DevTools gives none of what did not come from the network."""
+        return self.waits["blocked"] >= 0
+
+    @property
     def began_ms(self) -> float:
+        """When the network stack first did something."""
         return self.asked_ms + self.waits["blocked"]
 
     @property
     def found_ms(self) -> float:
+        """When it had the address."""
         return self.began_ms + max(0.0, self.waits["dns"])
 
     @property
     def connected_ms(self) -> float:
+        """When it had a connection."""
         return self.found_ms + max(0.0, self.waits["connect"])
 
     @property
     def head_ms(self) -> float:
+        """When the response's head had come."""
         return self.told.end_ms - self.waits["receive"]
 
     @property
     def sent_ms(self) -> float:
+        """When the request had been sent."""
         return self.head_ms - self.waits["wait"]
 
     @property
     def ready_ms(self) -> float:
+        """When it began to be sent."""
         return self.sent_ms - self.waits["send"]
 
     @property
@@ -73,7 +84,7 @@ class LoggedRequest(NamedTuple):
     @property
     def is_parsed(self) -> bool:
         """Whether a parser found it, its preload scanner as well."""
-        return self.entry["_initiator_type"] == "parser"
+        return bool(self.entry.get("_initiator_type") == "parser")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,8 @@ def _read(path: Path, load: PageLoad) -> BrowserLog:
     log = json.loads(path.read_text("utf-8"))["log"]
     entries: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
     for entry in log["entries"]:
+        if any(entry["response"].get(name) for name in _WITHIN):
+            continue
         entries[without_fragment(entry["request"]["url"])].append(entry)
     found, unlogged = [], []
     for told in load.requests:
@@ -131,9 +144,8 @@ def _read(path: Path, load: PageLoad) -> BrowserLog:
             unlogged.append(told)
             continue
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
-        if waits["blocked"] >= 0:  # else DevTools gave no times
-            queued_ms = float(entry["timings"].get("_queued", 0.0))
-            found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
+        queued_ms = float(entry["timings"].get("_queued", 0.0))
+        found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
     return BrowserLog(load, tuple(found), tuple(unlogged), log["pages"][0])
 
 

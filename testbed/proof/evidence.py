@@ -55,7 +55,8 @@ from testbed.proof.visits import VisitWindow, split_visits
 GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
 BROWSERS = ("chromium",)
-"""Clients whose load time is what a page tells."""
+LOGGED = (*BROWSERS, "graph", "wget2")
+"""Clients that leave a log of their own, as HAR."""
 _T = TypeVar("_T")
 
 
@@ -258,10 +259,15 @@ class Evidence:
 
     @cached_property
     def logs(self) -> tuple[BrowserLog, ...]:
-        """A browser's log of each visit."""
-        if not self.load.browser and self.load.client not in BROWSERS:
-            raise LackingError("no browser loaded the page")
+        """The client's log of each visit."""
+        if self.load.client not in LOGGED:
+            raise LackingError("no client of ours loaded the page")
         return read_logs(self.out, self.load.visits)
+
+    @property
+    def browsed(self) -> bool:
+        """Whether a browser loaded the page: its load time is what the page tells."""
+        return self.has("load") and self.load.client in BROWSERS
 
     @cached_property
     def archive(self) -> Archive:
