@@ -38,7 +38,7 @@ SHORT_MS = 1.0
 """A wait that is no longer need not show: an address or a connection may have been there."""
 LARGEST, SHIFT = "largest-contentful-paint", "layout-shift"
 BLOCKING = ("script", "stylesheet", "image")
-"""Kinds that hold the load event back where a parser found them (HTML, section 4.2.4 and others)."""
+"""Kinds that hold the load event back where a parser found them (HTML, section 4.2.4)."""
 PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
 """Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
 
