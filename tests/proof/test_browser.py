@@ -219,7 +219,10 @@ def _size(log: dict[str, Any]) -> None:
 
 
 ALTERED: dict[str, tuple[Alter, str]] = {
-    "a handshake of half the time": (lambda log: _phases(log, connect=10.0), "was not opened when a packet came"),
+    "a handshake of half the time": (
+        lambda log: _phases(log, connect=10.0),
+        "was not opened when",
+    ),
     "an answer at another time": (lambda log: _phases(log, receive=4.0), "did not begin when data"),
     "another user agent": (_agent, "its user agent is ['x']"),
     "a header of its own": (_header, "sent with X-Pad, which Chromium does not send"),
