@@ -97,7 +97,7 @@ def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
 
 
 def test_ok(out: Path) -> None:
-    (out / "load.har").write_text("{}")
+    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
