@@ -28,6 +28,7 @@ from testbed.proof.captures import check_both_ways, check_counted, check_strange
 from testbed.proof.conduct import (
     check_connections,
     check_graph,
+    check_logged,
     check_requests_sent,
     check_scanner,
 )
@@ -74,6 +75,7 @@ CHECKS = (
     check_phases,
     check_paints,
     # And the client kept to its rules.
+    check_logged,
     check_graph,
     check_requests_sent,
     check_connections,

@@ -83,6 +83,13 @@ def check_requests_sent(seen: Evidence) -> Iterator[str]:
                 return
 
 
+@check("client's log", "load", "condition")
+def check_logged(seen: Evidence) -> Iterator[str]:
+    """A client that keeps a log left it."""
+    if seen.load.client in RULES and not seen.has("logs"):
+        yield "the client left no log"
+
+
 @check("connections of a client", "load", "logs", "flows", "own_client")
 def check_connections(seen: Evidence) -> Iterator[str]:
     """No client had more connections to an origin at once than its rules say, wget2 as many."""
@@ -310,6 +317,8 @@ RULES: Mapping[str, Callable[[Evidence, LoggedRequest], str | None]] = {
 
 def _check_sizes(seen: Evidence) -> Iterator[str]:
     """Yield where other bytes of requests left than the log has, over HTTP/1.1."""
+    if any(log.unlogged for log in seen.logs):
+        return
     addresses = {host: address for address, host in seen.hosts.items()}
     due: dict[Server, int] = defaultdict(int)
     heads: dict[Server, set[int]] = defaultdict(set)
@@ -322,7 +331,6 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
             unknown.add(server)
         due[server] += size
         heads[server].add(size)
-    unknown |= {_server_of(each.url, addresses) for log in seen.logs for each in log.unlogged}
     for server, flows in _by_server(seen).items():
         if server in unknown:
             continue

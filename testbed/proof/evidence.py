@@ -29,6 +29,7 @@ from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
+    HAR_FILE,
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
     Condition,
@@ -262,6 +263,8 @@ class Evidence:
         """The client's log of each visit."""
         if self.load.client not in LOGGED:
             raise LackingError("no client of ours loaded the page")
+        if not (self.out / HAR_FILE).exists():
+            raise LackingError("the client left no log")
         return read_logs(self.out, self.load.visits)
 
     @property
