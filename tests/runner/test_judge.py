@@ -86,6 +86,7 @@ def out(tmp_path: Path) -> Path:
 
 def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
+    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
     path = out / "observation.json"
     if isinstance(observation, dict):
         plain = json.loads(json.dumps(asdict(trial)))
