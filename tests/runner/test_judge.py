@@ -274,7 +274,7 @@ def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) 
 def test_what_the_server_complained_about_is_kept(out: Path) -> None:
     (out / "nginx-error.log").write_text("[crit] no room")
     record = judge(out, good())
-    assert set(record.artefacts) == {"client.pcap", "server.pcap", "nginx-error.log"}
+    assert set(record.artefacts) == {"load.har", "client.pcap", "server.pcap", "nginx-error.log"}
 
 
 def test_what_changed_during_the_load_leaves_no_number(out: Path) -> None:
