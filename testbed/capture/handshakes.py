@@ -37,6 +37,7 @@ from testbed.capture.tls import (
 )
 from testbed.capture.tls import HANDSHAKE as HANDSHAKE_RECORD
 
+_UPGRADE = b"\r\nConnection: Upgrade\r\n"
 _START_BYTES = 1 << 16
 """So much of what an end sent is read for its handshake."""
 
@@ -191,6 +192,31 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
         if asked is None or f"SERVER_{APPLICATION}" not in known
         else count_tickets(b"".join(record.content for record in records)),
     )
+
+
+def read_sent(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> int | None:
+    """Return how many bytes a client sent in clear, or over HTTP/1.1 in TLS.
+
+    ``None``: it cannot be told, or it is HTTP/2 or a WebSocket.
+    """
+    begin = _start_of(flow, by_client=True)
+    hello = read_hello_record(begin)
+    if hello is None:
+        sent = payloads(flow, by_client=True)
+        size = max((offset + packet.payload_bytes for offset, packet in sent), default=0)
+        return None if _UPGRADE in begin else size
+    known = secrets.get(hello.random, {})
+    stream = _start_of(flow, by_client=True, most=sys.maxsize)
+    labels = (f"CLIENT_{EARLY}", f"CLIENT_{APPLICATION}")
+    texts = [
+        record.content
+        for label in labels
+        for record in _open_records(stream, known.get(label))
+        if record.kind == APPLICATION_DATA
+    ]
+    if not texts or texts[0].startswith(b"PRI * HTTP/2") or _UPGRADE in texts[0]:
+        return None
+    return sum(map(len, texts))
 
 
 class _Told(TypedDict):

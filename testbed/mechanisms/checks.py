@@ -26,7 +26,15 @@ from testbed.mechanisms.think.proof import check_service
 from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
 from testbed.mechanisms.visits.proof import check_visits
 from testbed.proof.both_ends import check_bytes
+from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.conduct import (
+    check_connections,
+    check_graph,
+    check_logged,
+    check_requests_sent,
+    check_scanner,
+)
 from testbed.proof.draws import check_computing, check_start
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
@@ -76,6 +84,16 @@ CHECKS = (
     check_visits,
     check_load_time,
     check_counts,
+    check_log,
+    check_load_event,
+    check_phases,
+    check_paints,
+    # And the client kept to its rules.
+    check_logged,
+    check_graph,
+    check_requests_sent,
+    check_connections,
+    check_scanner,
     # Nothing was asked for that nobody would miss.
     check_settings_shown,
 )

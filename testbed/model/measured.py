@@ -503,6 +503,8 @@ class Proof:
 
     visits: tuple[VisitProof, ...] = ()
     """Of a page load over TLS: each visit's, the last one's at the end; empty in older records."""
+    as_told: tuple[str, ...] = ()
+    """Metrics of a browser that nothing shows but its own word, by their names in `load`."""
 
     @property
     def proven(self) -> bool:

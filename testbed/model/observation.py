@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from testbed.model.asked import LinkSpec
@@ -19,7 +20,8 @@ class Observation:
     ``trial`` is the one that it was given, as plain data, ``archive`` name and digest of the page
     that it served.
     ``machine`` is what the machine did meanwhile, of a trial in real time.  ``traces`` are those
-    that its link was to have, by name: not its own words, but the run's.
+    that its link was to have, by name, and ``built`` the folder of the page that was to be served:
+    not its own words, but the run's.
 
     ``load`` is a page's, ``hosts`` are the page's by their addresses in the lab, ``connections``
     its servers' account, ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these
@@ -36,6 +38,7 @@ class Observation:
     trial: dict[str, Any] = field(default_factory=dict)
     archive: dict[str, str] = field(default_factory=dict)
     traces: dict[str, Any] = field(default_factory=dict)
+    built: Path | None = None
     load: PageLoad | None = None
     hosts: dict[str, str] | None = None
     connections: tuple[ServedConnection, ...] | None = None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from testbed.archive.reading import Archive, read_archive
 from testbed.capture.application import Application, read_application
 from testbed.capture.connections import Connection, read_connection
 from testbed.capture.damage import split_damaged
@@ -34,6 +35,7 @@ from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
+    HAR_FILE,
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
     Condition,
@@ -52,12 +54,16 @@ from testbed.model.impairments import is_drawn, is_lossy, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace, traced
 from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
+from testbed.proof.browser_log import BrowserLog, read_logs
 from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.visits import VisitWindow, split_visits
 
 GONE = ("dropped", "lost", "corrupted", "too_long")
 """What the link counts of packets that did not come through as they were sent."""
+BROWSERS = ("chromium",)
+LOGGED = (*BROWSERS, "graph", "wget2")
+"""Clients that leave a log of their own, as HAR."""
 _T = TypeVar("_T")
 
 
@@ -285,6 +291,27 @@ class Evidence:
         """The visits of the load, and when each was."""
         return split_visits(self.load)
 
+    @cached_property
+    def logs(self) -> tuple[BrowserLog, ...]:
+        """The client's log of each visit."""
+        if self.load.client not in LOGGED:
+            raise LackingError("no client of ours loaded the page")
+        if not (self.out / HAR_FILE).exists():
+            raise LackingError("the client left no log")
+        return read_logs(self.out, self.load.visits)
+
+    @property
+    def browsed(self) -> bool:
+        """Whether a browser loaded the page: its load time is what the page tells."""
+        return self.has("load") and self.load.client in BROWSERS
+
+    @cached_property
+    def archive(self) -> Archive:
+        """The page that was served, where the run has it."""
+        if self.observed.built is None:
+            raise LackingError("the page is not at hand")
+        return _read_page(self.observed.built)
+
     # Who else was on the line, and what became of packets.
 
     @cached_property
@@ -383,6 +410,10 @@ class Evidence:
         if isinstance(self.trial.condition, Linked) and self.link.corrupt_pct:
             return split_damaged(capture, self.clients, CLIENT_MAC)
         return capture, ()
+
+
+_read_page = lru_cache(maxsize=8)(read_archive)
+"""A built page does not change while trials use it."""
 
 
 def _there(value: _T | None, otherwise: str) -> _T:

@@ -134,7 +134,7 @@ def _hidden_ends(load: PageLoad, arrivals_ms: list[float], slack: Slack) -> Iter
 
 
 def held_ms(seen: Evidence) -> float:
-    """For how long the client's first packet may have waited for the last hop."""
+    """Return for how long the client's first packet may have waited for the last hop."""
     hop = seen.traces.get("hop_up")
     first = first_packet_ns(seen.capture, seen.clients)
     if hop is None or first is None:

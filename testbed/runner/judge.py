@@ -40,7 +40,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         try:
             judge, adapter = _judge_of(trial.kind)
             observed = adapter.validate_python(json.loads(raw.observation.read_text()))
-            observed = replace(observed, traces=dict(raw.traces))
+            observed = replace(observed, traces=dict(raw.traces), built=raw.built)
             judgement = Judgement(observed.measured, proof=None)
             otherwise = tuple(check_performed(trial, observed, raw.archive))
             judgement = judge(trial, observed, out)

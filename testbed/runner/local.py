@@ -185,7 +185,7 @@ def _attempt(
         if raw.observation is None:  # what a trial said that is not judged is none of its results
             (out / OBSERVATION_FILE).unlink(missing_ok=True)
         archive = environment.pages.get(trial.page or "")
-        raw = replace(raw, archive=archive, traces=setup.traces)
+        raw = replace(raw, archive=archive, traces=setup.traces, built=page)
         return as_read(setup.conclude(trial, raw, out, environment.id, number))
 
     return attempt

@@ -38,6 +38,7 @@ class Done:
     folder: Path
     archive: str | None
     traces: Mapping[str, Trace] = field(default_factory=dict)
+    built: Path | None = None
 
     def judge(
         self,
@@ -67,7 +68,8 @@ class Done:
         seen = json.loads(path.read_text())
         alter(seen)
         path.write_text(json.dumps(seen))
-        raw = RawResult("ended", "", "", None, path, archive or self.archive, self.traces)
+        raw = RawResult("ended", "", "", None, path, archive or self.archive, self.traces,
+                        self.built)  # fmt: skip
         return conclude(self.record.trial, raw, out, self.record.environment, 1)
 
 

@@ -6,6 +6,7 @@ others are in guest code, or packets that are written into a capture.
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
-from testbed.model import CAPTURE_FILE
+from testbed.model import CAPTURE_FILE, OBSERVATION_FILE
+from testbed.pages.build import build_page
 from testbed.results.folder import read_records
 from testbed.traces.catalogue import read_all
 from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Frames, Seen, given
@@ -44,8 +46,8 @@ def loads(house: House, page: None) -> dict[str, Done]:
     config.write_text(COMMAND)
     folder = house.folder / "results" / "command"
     assert house.command("run", str(config), "-o", str(folder))[0] == EXIT_OK
-    digest = house.archive(PAGE).digest
-    done = {name: Done(ran.one(client=name), ran.folder, digest) for name in CLIENTS}
+    digest, built = house.archive(PAGE).digest, build_page(house.pages / PAGE, house.cache)
+    done = {name: Done(ran.one(client=name), ran.folder, digest, built=built) for name in CLIENTS}
     (record,) = read_records(folder)
     return done | {"command": Done(record, folder, digest)}
 
@@ -151,6 +153,56 @@ def test_what_a_client_says(
     record = loads[client].judge(alter, tmp_path)
     assert record.outcome == "unproven"
     assert record.reason is not None and says in record.reason, record.reason
+
+
+SHOWN = ("fcp_ms", "ttfb_ms", "plt_ms", "lcp_ms", "fp_ms", "cls")
+OF_REQUESTS = ("start_ms", "end_ms", "dns_ms", "connect_ms", "transfer_bytes", "status")
+SMALL = 0.05
+"""Below that a tenth of it is below the grain of a browser's clock."""
+
+
+def of_request(place: int, name: str, factor: float) -> Alter:
+    """A number of one request is larger or smaller."""
+
+    def alter(seen: Seen) -> None:
+        value = _requests(seen)[place][name]
+        _requests(seen)[place][name] = type(value)(value * factor)
+
+    return alter
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_each_number_that_a_browser_tells(
+    loads: dict[str, Done], factor: float, tmp_path: Path
+) -> None:
+    """All of a load's, and those of each kind of the first and of the last request."""
+    done = loads["chromium"]
+    told = json.loads(
+        (done.folder / "trials" / done.record.trial_id / OBSERVATION_FILE).read_text()
+    )["load"]
+    for name in SHOWN:
+        value = told[name]
+        if value is not None and value > SMALL:
+            record = done.judge(given("load", name, to=value * factor), tmp_path / name)
+            assert record.outcome == "unproven", name
+    for place in (0, len(told["requests"]) - 1):
+        for name in OF_REQUESTS:
+            value = told["requests"][place][name]
+            if value is None or value <= SMALL:
+                continue
+            record = done.judge(of_request(place, name, factor), tmp_path / f"{name}-{place}")
+            assert record.outcome == "unproven", (name, place)
+
+
+def _earlier_than_bytes(seen: Seen) -> None:
+    """graph asks for what a document names before that has come."""
+    _requests(seen)[1]["start_ms"] -= 5.0
+
+
+def test_a_gap_of_graph(loads: dict[str, Done], tmp_path: Path) -> None:
+    record = loads["graph"].judge(_earlier_than_bytes, tmp_path)
+    assert record.outcome == "unproven"
+    assert record.reason is not None and "of graph's rules" in record.reason, record.reason
 
 
 def _another_mss(frames: list[bytearray]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.capture.packets import Packet
 from testbed.capture.quic import HANDSHAKES, ONE_RTT, QuicConnection, QuicPacket
 from testbed.capture.quic_frames import ACK, CRYPTO, STREAM, Frame
 from testbed.capture.transits import Transit
@@ -97,12 +98,23 @@ def response(*sent_ms: tuple[int, int, int], acked_ms: int, fin: bool = False) -
     return [QuicPacket(50 * 10**6, True, HANDSHAKES, 90, 0, ()), *made, ack(acked_ms, (0, 0))]
 
 
+NONE = Packet(0, b"", 0, "IP")
+
+
 def transit_of(packets: list[QuicPacket]) -> dict[str, list[Transit]]:
     """They cross the link in half of a round trip."""
     half = RTT_NS // 2
     return {
-        "down": [Transit(p.at_ns - half, p.at_ns, 1228, False) for p in packets if not p.by_client],
-        "up": [Transit(p.at_ns, p.at_ns + half, 90, False) for p in packets if p.by_client],
+        "down": [
+            Transit(p.at_ns - half, p.at_ns, 1228, False, 0, NONE, NONE)
+            for p in packets
+            if not p.by_client
+        ],
+        "up": [
+            Transit(p.at_ns, p.at_ns + half, 90, False, 0, NONE, NONE)
+            for p in packets
+            if p.by_client
+        ],
     }
 
 

@@ -86,6 +86,7 @@ def out(tmp_path: Path) -> Path:
 
 def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
+    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
     path = out / "observation.json"
     if isinstance(observation, dict):
         plain = json.loads(json.dumps(asdict(trial)))
@@ -97,7 +98,7 @@ def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
 
 
 def test_ok(out: Path) -> None:
-    (out / "load.har").write_text("{}")
+    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
@@ -274,7 +275,7 @@ def test_what_the_server_complained_about_is_kept(out: Path) -> None:
     (out / "nginx-error.log").write_text("[crit] no room")
     record = judge(out, good())
     assert set(record.artefacts) == {
-        *("client.pcap", "server.pcap", "nginx-error.log", "observation.json")
+        *("client.pcap", "server.pcap", "load.har", "nginx-error.log", "observation.json")
     }
 
 

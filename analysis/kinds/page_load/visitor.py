@@ -45,6 +45,14 @@ def describe_visitor(cells: Sequence[Cell]) -> Visitor | None:
             "contents. On those that are made from sizes, as the recordings of 2013 are, pictures "
             "are one pixel large."
         )
+    records = [record for cell in cells for record in cell.proven]
+    for metric in seen:
+        told = sum(1 for r in records if r.proof is not None and metric.name in r.proof.as_told)
+        if told:
+            notes.append(
+                f"The {metric.label} is as the browser says in {told} of {len(records)} loads: "
+                "nothing else shows it."
+            )
     # Each client once: what gives one of these moments gives all that a page has.
     for metric in seen:
         notes += [each for each in describe_absence(cell.by(metric) for cell in cells)

@@ -166,6 +166,8 @@ class StartedChromium(NamedTuple):
                 page_url=errand.url,
                 plt_ms=result.plt_ms,
                 start_s=result.start_s,
+                seen=result.seen,
+                timeline=result.timeline,
             )
         *earlier, load = (read_load(each, self.version, order) for each in visits)
         load.browser.update(stopwatch.read())

@@ -35,6 +35,8 @@ def write_har(
     page_url: str,
     plt_ms: float,
     start_s: float,
+    seen: Part | None = None,
+    timeline: Sequence[Part] = (),
 ) -> None:
     """Write a load as HAR, one entry a line.
 
@@ -49,6 +51,8 @@ def write_har(
         page_url: what was loaded.
         plt_ms: when the load event ended.
         start_s: the navigation's start by the browser's monotonic clock.
+        seen: what the page answered of paints and shifts.
+        timeline: largest paints and shifts as DevTools tells them.
     """
     name, _, version = browser.partition("/")
     builder = _Builder()
@@ -57,6 +61,12 @@ def write_har(
     entries = [entry.document for entry in builder.finished()]
     page = builder.page | {"title": page_url}
     page["pageTimings"] = page["pageTimings"] | {"onLoad": plt_ms}
+    if builder.loaded_s is not None:
+        page["pageTimings"]["_loadEventFired"] = _ms(builder.loaded_s - start_s)
+    page |= {"_seen": seen} if seen is not None else {}
+    # Of the wall clock, which this browser reads once, at the first request.
+    zero_s = builder.started_s - (builder.zero_s or start_s) + start_s
+    page |= {"_timeline": [_paint(each, zero_s) for each in timeline]} if timeline else {}
     untold = (request for request in requests if not request.status or request.protocol is None)
     entries += [_untold(request, builder.started_s, start_s) for request in untold]
     entries.sort(key=lambda entry: str(entry["startedDateTime"]))
@@ -91,7 +101,8 @@ class _Builder:
     def __init__(self) -> None:
         self.page = har.page(har.PAGE_ID, "", "", {})
         self.started_s = 0.0
-        self._zero_s: float | None = None
+        self.loaded_s: float | None = None
+        self.zero_s: float | None = None
         self._entries: list[_Entry] = []
         self._current: dict[str, _Entry] = {}
         # What was told of a request or a response that is not told of itself yet.
@@ -139,12 +150,14 @@ class _Builder:
         return [entry for entry in self._entries if entry.response is not None and not entry.cached]
 
     def _stamp(self, name: str, params: Part) -> None:
-        if name == "domContentEventFired" and self._zero_s is not None:
-            self.page["pageTimings"]["onContentLoad"] = _ms(params["timestamp"] - self._zero_s)
+        if name == "domContentEventFired" and self.zero_s is not None:
+            self.page["pageTimings"]["onContentLoad"] = _ms(params["timestamp"] - self.zero_s)
+        elif name == "loadEventFired" and self.loaded_s is None:
+            self.loaded_s = params["timestamp"]
 
     def _moment(self, timestamp: float) -> str:
         """Return a moment of the browser's clock as HAR has it; the wall clock may be set."""
-        return _iso(self.started_s + timestamp - (self._zero_s or 0.0))
+        return _iso(self.started_s + timestamp - (self.zero_s or 0.0))
 
     def _begin(self, number: str, before: _Entry | None, params: Part) -> None:
         if params.get("redirectResponse") and before is not None:
@@ -153,8 +166,8 @@ class _Builder:
         if not is_web(params["request"]["url"]):
             return
         timestamp: float = params["timestamp"]
-        if self._zero_s is None:
-            self._zero_s, self.started_s = timestamp, params["wallTime"]
+        if self.zero_s is None:
+            self.zero_s, self.started_s = timestamp, params["wallTime"]
             self.page["startedDateTime"] = _iso(self.started_s)
         entry = _Entry(_new_entry(params) | {"startedDateTime": self._moment(timestamp)}, timestamp)
         self._entries.append(entry)
@@ -223,7 +236,7 @@ class _Builder:
     def _receive(self, entry: _Entry, params: Part) -> None:
         if entry.response is not None:
             entry.response["content"]["size"] += params["dataLength"]
-        moment = _ms(params["timestamp"] - (self._zero_s or 0.0))
+        moment = _ms(params["timestamp"] - (self.zero_s or 0.0))
         chunk = {"ts": moment, "bytes": params["dataLength"]}
         entry.document.setdefault("_chunks", []).append(chunk)
 
@@ -382,6 +395,16 @@ def _finish(entry: _Entry, ended_s: float, transferred: float) -> None:
 
 def _add_up(document: Part) -> None:
     document["time"] = sum(max(0.0, document["timings"][phase]) for phase in PHASES)
+
+
+def _paint(event: Part, zero_s: float) -> Part:
+    """Return moment in ms, size and URL of a largest paint, which may have none, or of a shift."""
+    moment = {"type": event["type"], "ms": _ms(event["time"] - zero_s)}
+    if "lcpDetails" not in event:
+        return moment | {"value": event["layoutShiftDetails"]["value"]}
+    paint = event["lcpDetails"]
+    url = {"url": paint["url"]} if paint.get("url") else {}
+    return moment | {"size": paint["size"]} | url
 
 
 def _untold(request: BrowserRequest, wall_s: float, start_s: float) -> Part:

@@ -22,6 +22,7 @@ QUIET_S = 1.0
 ANSWER_S = 10.0
 """How long a page that has been loaded may take to answer."""
 ICON = "/favicon.ico"
+TIMELINE = ["largest-contentful-paint", "layout-shift"]
 
 # Navigation timing in ms since navigationStart.  The load event ends after it is told.
 TIMING = """
@@ -71,7 +72,9 @@ class Visit(NamedTuple):
     """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
 
     ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered, and
-    ``milestones`` fields of a page load.  ``began_ns`` is the CLOCK_REALTIME before the navigation.
+    ``milestones`` fields of a page load, from what the page answered: ``seen``.  ``timeline`` are
+    largest paints and shifts as DevTools tells them, of the last visit only.  ``began_ns`` is the
+    CLOCK_REALTIME before the navigation.
     """
 
     plt_ms: float
@@ -81,6 +84,8 @@ class Visit(NamedTuple):
     requests: list[BrowserRequest]
     cached: tuple[str, ...]
     milestones: Milestones
+    seen: dict[str, Any] | None
+    timeline: list[dict[str, Any]]
     cost: dict[str, float]
 
 
@@ -125,6 +130,8 @@ def _load_all(
         # A first visit finds nothing in the cache that it is to have.
         keeps = errand.keep_cache and bool(visits)
         visits.append(_load(devtools, session, errand, before, keeps=keeps))
+    # Not before: the browser would go on otherwise than if it had not been asked.
+    visits[-1] = visits[-1]._replace(timeline=_read_timeline(devtools, session))
     return tuple(visits)
 
 
@@ -173,7 +180,8 @@ def _load(
     cached = traffic.cached() if keeps else ()
     # Of a page that the cache answers no first byte comes.
     first_byte_ms = 0.0 if errand.url in cached else float(timing["response_start_ms"])
-    milestones = milestones_of(_read_milestones(devtools, session), first_byte_ms)
+    seen = _read_milestones(devtools, session)
+    milestones = milestones_of(seen, first_byte_ms)
     loaded_s = start_s + plt_ms / 1000
     return Visit(
         plt_ms=plt_ms,
@@ -188,6 +196,8 @@ def _load(
         ],
         cached=cached,
         milestones=milestones,
+        seen=seen,
+        timeline=[],
         cost=cost,
     )
 
@@ -333,6 +343,19 @@ def _read_milestones(devtools: DevTools, session: str) -> dict[str, Any] | None:
         return None
     value: dict[str, Any] = _value_of(answer)
     return value
+
+
+def _read_timeline(devtools: DevTools, session: str) -> list[dict[str, Any]]:
+    """Ask DevTools for the largest paints, each larger than the one before, and for shifts."""
+    told: list[Event] = []
+    devtools.on("PerformanceTimeline.timelineEventAdded", told.append)
+    # What has been buffered comes before the answer.
+    command = ("PerformanceTimeline.enable", {"eventTypes": TIMELINE})
+    try:
+        devtools.ask(time.monotonic() + ANSWER_S, command, session=session)
+    except LateError:
+        return []
+    return [event["params"]["event"] for event in told]
 
 
 def _evaluation(expression: str) -> dict[str, Any]:

@@ -27,8 +27,8 @@ class RawResult:
 
     ``ended`` means that the guest halted by itself and wrote ``observation``; ``message`` is one
     sentence for the other states.  ``console_tail`` is the last lines of the guest's console.
-    ``archive`` is the digest of the page that was to be served, ``traces`` are those that links
-    were to have, by name.
+    ``archive`` is the digest of the page that was to be served, ``built`` its folder, ``traces``
+    are those that links were to have, by name.
     """
 
     status: Status
@@ -38,6 +38,7 @@ class RawResult:
     observation: Path | None
     archive: str | None = None
     traces: Mapping[str, Trace] = field(default_factory=dict)
+    built: Path | None = None
 
 
 class Kernel(Protocol):

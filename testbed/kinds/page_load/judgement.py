@@ -19,6 +19,7 @@ from testbed.model import PageLoad, ServedConnection, Trial
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.observation import Observation
 from testbed.model.traffic import parse_traffic, second_page
+from testbed.proof.browser import list_as_told
 from testbed.proof.check import find_problems
 from testbed.proof.evidence import Evidence
 from testbed.proof.neighbours import NeighbourAccount
@@ -72,6 +73,7 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
         neighbours=() if seen.neighbour_account is None else seen.neighbour_account.flows,
         ip=describe_choice(seen.flows, seen.link.ip, seen.hosts),
         visits=tuple(describe_visits(seen)),
+        as_told=list_as_told(seen),
     ))  # fmt: skip
 
 

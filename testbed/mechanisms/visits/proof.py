@@ -18,6 +18,8 @@ LEAVING_REAL_S = 15.0
 """The same in real time, where a browser has ten seconds to answer."""
 LATE_MS = 5.0
 """How long a browser may take, in virtual time, until the first packet of its first request."""
+EARLY_MS = -1.0
+"""It leaves no sooner than the request began, but for what rounds that."""
 
 
 @check("visits", "visits", "condition", "capture")
@@ -44,7 +46,7 @@ def check_visits(seen: Evidence) -> Iterator[str]:
         late_ms = None if zero_ns is None else (zero_ns - window.began_ns) / 1e6
         if late_ms is None:
             yield window.say("the client sent nothing")
-        elif late_ms > LATE_MS and seen.virtual_time:
+        elif seen.virtual_time and not EARLY_MS <= late_ms <= LATE_MS:
             yield window.say(f"its first packet left {late_ms:.3f} ms after it began")
 
 

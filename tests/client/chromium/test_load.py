@@ -40,7 +40,11 @@ def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:
     traffic.add(events)
     requests: list[BrowserRequest] = traffic.requests()
     seen = Visit(
-        *(50.5, 0, START_S, traffic.events, requests, ()), milestones_of(None, 5.0), {"cpu_s": 1.0}
+        *(50.5, 0, START_S, traffic.events, requests, ()),
+        milestones_of(None, 5.0),
+        None,
+        [],
+        {"cpu_s": 1.0},
     )
     return read_load(seen, "HeadlessChrome/1", order)
 

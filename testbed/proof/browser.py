@@ -1,0 +1,331 @@
+"""What a browser tells of a load, held against its log, DevTools and bytes of the capture.
+
+A load time or a paint is what a page answers.  DevTools tells when it fired the load event and when
+the largest paint was; the network stack what each request waited for, from when to when; and the
+capture when the bytes came without which nothing can be shown.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from testbed.archive.reading import Archive
+from testbed.base.addresses import format_address
+from testbed.capture.lookups import DNS_PORT, parse_question
+from testbed.capture.packets import SYN
+from testbed.client.chromium.milestones import add_up_shifts
+from testbed.proof.browser_log import BrowserLog, LoggedRequest
+from testbed.proof.check import check
+from testbed.proof.evidence import Evidence
+from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms
+from testbed.proof.visits import VisitWindow
+
+LOG_GRAIN_MS = 0.0015
+"""The log has microseconds."""
+DATE_GRAIN_MS = 1.1
+"""Its dates have milliseconds."""
+FIRED_MS = 0.3
+"""Between the end of the load event and the word of it (0.1 ms), and the grain of the first."""
+PAINT_GRAIN_MS = 4.1
+"""To which a browser rounds paints (W3C Paint Timing, section 2.4)."""
+CLOCK_MS = 0.11
+"""To which it rounds other moments (High Resolution Time 3, section 9.1)."""
+SHORT_MS = 1.0
+"""A wait that is no longer need not show: an address or a connection may have been there."""
+LARGEST, SHIFT = "largest-contentful-paint", "layout-shift"
+BLOCKING = ("script", "stylesheet", "image")
+"""Kinds that hold the load event back where a parser found them (HTML, section 4.2.4)."""
+PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
+"""Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
+
+
+@check("browser's log", "browsed", "logs", "visits", source="HAR 1.2")
+def check_log(seen: Evidence) -> Iterator[str]:
+    """What a browser's load says of a request or of the page, its log says as well."""
+    for visit, log in zip(seen.visits, seen.logs, strict=True):
+        first_ms = min((each.asked_ms for each in log.requests), default=0.0)
+        for request in log.requests:
+            yield from map(visit.say, _differ(request, log, first_ms))
+        if any(each.status for each in log.unlogged):
+            url = next(each.url for each in log.unlogged if each.status)
+            yield visit.say(f"the browser's log has no {url}")
+        yield from map(visit.say, _differ_of_page(log))
+
+
+@check("load event", "browsed", "logs", "visits", source="HTML, section 8.2.7")
+def check_load_event(seen: Evidence) -> Iterator[str]:
+    """A load ended when DevTools says so, and after all that holds a load event back."""
+    for visit, log in zip(seen.visits, seen.logs, strict=True):
+        yield from map(visit.say, _check_load_event(seen, log))
+
+
+@check("phases", "virtual_time", "browsed", "logs", "visits", "capture", "hosts", "quic")
+def check_phases(seen: Evidence) -> Iterator[str]:
+    """Each phase of a request ended with packets of its host: an answer, a handshake, its bytes.
+
+    What the browser waits for in between is nothing but that, so its phases make up the time from
+    the begin of a request to its end.
+    """
+    for visit, log in zip(seen.visits, seen.logs, strict=True):
+        began = visit.zero_ns(seen.capture, seen.clients)
+        if began is not None:
+            yield from map(visit.say, _check_phases(seen, visit, log, began))
+
+
+@check("paints", "browsed", "logs", "visits", source="W3C Paint Timing; Largest Contentful Paint")
+def check_paints(seen: Evidence) -> Iterator[str]:
+    """Nothing was painted before the bytes for it had come, and the largest when DevTools says so.
+
+    Of several visits DevTools is asked at the last one alone.
+    """
+    for visit, log in zip(seen.visits, seen.logs, strict=True):
+        yield from map(visit.say, _check_bytes_of_paints(seen, log))
+    yield from map(seen.visits[-1].say, _check_timeline(seen.logs[-1]))
+
+
+def list_as_told(seen: Evidence) -> tuple[str, ...]:
+    """Return the metrics of a browser that nothing shows but its own word, by their names."""
+    if not seen.browsed:
+        return ()
+    told, load = [], seen.load
+    largest = [paint["ms"] for paint in seen.logs[-1].timeline(LARGEST)]
+    for name in ("fp_ms", "fcp_ms"):
+        value = getattr(load, name)
+        if value is not None and not (largest and abs(value - largest[0]) <= PAINT_GRAIN_MS):
+            told.append(name)
+    if load.first_fcp_ms is not None:
+        told.append("first_fcp_ms")
+    return tuple(told)
+
+
+def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterator[str]:
+    told, url = request.told, request.told.url
+    for name in ("dns", "connect"):
+        value, waited = getattr(told, f"{name}_ms"), request.waits[name]
+        if not _same(-1.0 if value is None else value, waited, LOG_GRAIN_MS):
+            yield f"{url}: {name}_ms is {value}, its log says {waited:g} ms"
+    if told.transfer_bytes is not None:
+        logged = request.entry["response"]["_transferSize"]
+        # What the network has not ended has none in the log.
+        if logged >= 0 and told.transfer_bytes != logged:
+            yield f"{url}: {told.transfer_bytes} bytes, its log says {logged}"
+    if told.status and told.status != request.entry["response"]["status"]:
+        yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
+    after_ms = request.logged_ms - log.started_ms
+    if request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS):
+        yield f"{url}: it began after {told.start_ms:.3f} ms, its log has other times"
+
+
+def _differ_of_page(log: BrowserLog) -> Iterator[str]:
+    load, seen = log.load, log.page.get("_seen") or {}
+    paints, largest = seen.get("paints", {}), seen.get("largest") or [None]
+    shifts = seen.get("shifts")
+    document = log.document
+    for name, logged, grain in (
+        ("plt_ms", log.moment("onLoad"), LOG_GRAIN_MS),
+        ("fp_ms", paints.get("first-paint"), LOG_GRAIN_MS),
+        ("fcp_ms", paints.get("first-contentful-paint"), LOG_GRAIN_MS),
+        ("lcp_ms", largest[-1], LOG_GRAIN_MS),
+        ("cls", None if shifts is None else add_up_shifts(shifts), 0.0),
+        ("ttfb_ms", document.head_ms if document and load.ttfb_ms else None, BROWSER.early_ms),
+    ):
+        value = getattr(load, name)
+        if (value is None) != (logged is None) or not _same(value or 0, logged or 0, grain):
+            yield f"{name} is {value}, the browser's log says {logged}"
+
+
+def _check_load_event(seen: Evidence, log: BrowserLog) -> Iterator[str]:
+    plt_ms, fired_ms = log.load.plt_ms, log.moment("_loadEventFired")
+    if fired_ms is None:
+        yield "DevTools told of no load event"
+    elif not _same(plt_ms, fired_ms, FIRED_MS if seen.virtual_time else BROWSER.late_ms):
+        yield f"the load time is {plt_ms:.3f} ms, DevTools says {fired_ms:.3f} ms"
+    document, parsed_ms = log.document, log.moment("onContentLoad")
+    if document is None:
+        return
+    if parsed_ms is not None and not (
+        document.told.end_ms - BROWSER.early_ms <= parsed_ms <= plt_ms + BROWSER.early_ms
+    ):
+        yield f"the document was parsed at {parsed_ms:.3f} ms, before it had come or the load ended"
+    lazy = b"lazy" in (document_text(seen.archive) or b"lazy") if seen.has("archive") else True
+    due = [document, *(each for each in log.requests if _holds_back(each, log, lazy=lazy))]
+    late = [each for each in due if each.told.end_ms > plt_ms + BROWSER.early_ms]
+    if late:
+        yield (
+            f"the load time is {plt_ms:.3f} ms, and {late[0].told.url}, which holds the load event "
+            f"back, ended after {late[0].told.end_ms:.3f} ms"
+        )
+
+
+def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:
+    """Whether the load event waits for it: the page's own parser found it, and it is not lazy."""
+    return (
+        request.kind in BLOCKING[: 2 if lazy else 3]
+        and request.is_parsed
+        and request.entry.get("_initiator") == log.page["title"]
+        and not request.entry["request"].get("_isLinkPreload")
+        and request.told.status > 0
+        and request.told.start_ms < log.load.plt_ms
+    )
+
+
+class _Wire:
+    """What crossed the link in a visit, by host or address: times in ms from its start, ascending.
+
+    ``asked`` and ``answered`` are look-ups, ``sent`` and ``came`` packets with data or of openings.
+    """
+
+    def __init__(self, seen: Evidence, visit: VisitWindow, began_ns: int) -> None:
+        self.answered: dict[str, list[float]] = defaultdict(list)
+        self.sent: dict[str, list[float]] = defaultdict(list)
+        self.came: dict[str, list[float]] = defaultdict(list)
+        for packet in seen.capture.packets:
+            if not packet.source or not visit.holds(packet.at_ns):
+                continue
+            at_ms = (packet.at_ns - began_ns) / 1e6
+            if packet.protocol == "UDP" and packet.source_port == DNS_PORT:
+                asked = parse_question(packet.payload)
+                if asked is not None:
+                    self.answered[asked[0]].append(at_ms)
+            elif packet.source in seen.clients and packet.payload_bytes:
+                self.sent[format_address(packet.target)].append(at_ms)
+            elif packet.target in seen.clients and (packet.payload_bytes or packet.flags & SYN):
+                self.came[format_address(packet.source)].append(at_ms)
+
+
+def _check_phases(
+    seen: Evidence, visit: VisitWindow, log: BrowserLog, began_ns: int
+) -> Iterator[str]:
+    wire = _Wire(seen, visit, began_ns)
+    slack = BROWSER_BY_QUIC if seen.quic else BROWSER
+    slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
+    both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
+    wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
+    for request in filter(lambda each: each.is_timed, log.requests):
+        address = str(request.entry.get("serverIPAddress", ""))
+        host = (urlsplit(request.told.url).hostname or "").rstrip(".")
+        came, waits, made = wire.came[address], request.waits, request.entry["request"]
+        fresh = max(waits["dns"], waits["connect"]) >= 0 or made["method"] != "GET"
+        gap_ms = request.ready_ms - request.connected_ms
+        # Early data of QUIC is sent while the connection opens.
+        early_ms = max(0.0, waits["connect"]) if made["httpVersion"] == "h3" else 0.0
+        # Where others share a connection, a request may have to wait for theirs to leave.
+        shares = made["httpVersion"] in ("h2", "h3")
+        sent = slack._replace(early_ms=request.waits["wait"]) if shares else both
+        for words, holds in (
+            ("phases do not make up the time that it took",
+             -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
+            ("address was not found when an answer came",
+             waits["dns"] < SHORT_MS
+             or _is_near(request.found_ms, wire.answered[host], slack)),
+            ("connection was not opened when a packet came",
+             waits["connect"] < SHORT_MS or _is_near(request.connected_ms, came, slack)),
+            ("request was not sent when data left",
+             _is_near(request.sent_ms, wire.sent[address], sent)),
+            ("answer did not begin when data of its server came",
+             _is_near(request.head_ms, came, slack)),
+            ("answer did not end when data of its server came",
+             _is_near(request.told.end_ms, came, slack)),
+        ):  # fmt: skip
+            if not holds and request.told.status:
+                wrong[words].append(request)
+    for words, requests in wrong.items():
+        yield f"{requests[0].told.url}: its {words}, one of {len(requests)}"
+
+
+def _check_bytes_of_paints(seen: Evidence, log: BrowserLog) -> Iterator[str]:
+    load, document = log.load, log.document
+    first_ms, content_ms, largest_ms = load.fp_ms, load.fcp_ms, load.lcp_ms
+    if first_ms is not None and content_ms is not None and first_ms > content_ms:
+        yield f"the first paint was after {first_ms:g} ms, that of contents after {content_ms:g} ms"
+    if content_ms is not None and largest_ms is not None and content_ms > largest_ms:
+        yield f"contents were painted after {content_ms:g} ms, the largest after {largest_ms:g} ms"
+    told_ms = min((each for each in (first_ms, content_ms) if each is not None), default=None)
+    if told_ms is None or document is None:
+        return
+    body_line = find_body(seen.archive) if seen.has("archive") else None
+    needed = [(document.told.url, document.head_ms)]
+    needed += [
+        (each.told.url, each.told.end_ms)
+        for each in log.requests
+        if body_line is not None and _blocks_paints(each, log, body_line)
+    ]
+    url, needed_ms = max(needed, key=lambda each: each[1])
+    if told_ms < needed_ms - PAINT_GRAIN_MS:
+        yield f"the first paint was after {told_ms:g} ms, {url} came after {needed_ms:.3f} ms"
+
+
+def _blocks_paints(request: LoggedRequest, log: BrowserLog, body_line: int) -> bool:
+    """Whether nothing is painted before it (HTML, section 4.2.4.3: in the head, not the body).
+
+    The preload scanner takes what is in the body for blocking as well.
+    """
+    entry = request.entry
+    return (
+        entry.get("_renderBlocking") == "blocking"
+        and request.kind in BLOCKING[:2]
+        and request.is_parsed
+        and entry.get("_initiator") == log.page["title"]
+        and 0 < entry.get("_initiator_line", 0) < body_line
+        and request.told.status > 0
+    )
+
+
+def _check_timeline(log: BrowserLog) -> Iterator[str]:
+    load, largest, shifts = log.load, log.timeline(LARGEST), log.timeline(SHIFT)
+    moments = [paint["ms"] for paint in largest]
+    if load.lcp_ms is not None and not (
+        moments and any(_same(load.lcp_ms, each, PAINT_GRAIN_MS) for each in moments)
+    ):
+        yield f"the largest paint was after {load.lcp_ms:g} ms, DevTools says {moments}"
+    if load.lcp_ms is None and moments and load.fcp_ms is not None:
+        yield f"there was no largest paint, DevTools says {moments}"
+    if load.fcp_ms is not None and moments and load.fcp_ms > moments[0] + PAINT_GRAIN_MS:
+        yield f"contents were painted after {load.fcp_ms:g} ms, the first of them {moments[0]} ms"
+    ends = {each.told.url: each for each in log.requests if each.told.status}
+    for paint in largest:
+        picture = ends.get(paint.get("url", ""))
+        if picture is None:
+            continue
+        whole = picture.entry["response"]["content"]["mimeType"] in PAINTED_WHOLE
+        came_ms = picture.told.end_ms if whole else picture.head_ms
+        if paint["ms"] < came_ms - PAINT_GRAIN_MS:
+            yield (
+                f"{picture.told.url} was painted after {paint['ms']:g} ms, it came after "
+                f"{came_ms:.3f} ms"
+            )
+    last_ms = max((at for at, _ in (log.page.get("_seen") or {}).get("shifts") or ()), default=0.0)
+    known = [(e["ms"], e["value"]) for e in shifts if e["ms"] <= last_ms + CLOCK_MS]
+    if load.cls is not None and not _same(load.cls, add_up_shifts(known), 1e-9):
+        yield f"the layout shift is {load.cls:g}, DevTools says {add_up_shifts(known):g}"
+
+
+def document_text(page: Archive) -> bytes | None:
+    """Return the recorded document of ``page``; ``None``: it is empty or packed otherwise."""
+    root = page.entries[0]
+    packed = {name.lower(): value for name, value in root.headers}.get("content-encoding", "")
+    if root.body is None or packed not in ("", "identity", "gzip"):
+        return None
+    text = root.body.read_bytes()
+    return zlib.decompress(text, zlib.MAX_WBITS | 32) if packed == "gzip" else text
+
+
+def find_body(page: Archive) -> int | None:
+    """Return the line of the document where its body begins, from 1; ``None``: it is not said."""
+    text = document_text(page)
+    place = -1 if text is None else text.lower().find(b"<body")
+    return None if text is None or place < 0 else text.count(b"\n", 0, place) + 1
+
+
+def _is_near(told_ms: float, times_ms: Sequence[float], slack: Slack) -> bool:
+    """Whether something happened about when a browser says so."""
+    index = bisect_left(times_ms, told_ms - slack.late_ms)
+    return index < len(times_ms) and times_ms[index] <= told_ms + slack.early_ms
+
+
+def _same(one: float, other: float, grain: float) -> bool:
+    return abs(one - other) <= grain + 1e-9

@@ -1,0 +1,153 @@
+"""Log of a browser's visit: its HAR, in which each request's phases and the page's moments stand.
+
+The driver writes it from DevTools' events, and the observation from others or by another way, so
+that a number which was changed in one of the two contradicts the other.
+
+Source: HAR 1.2; Chrome DevTools Protocol, domains Network, Page and PerformanceTimeline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from testbed.client.page_coverage import without_fragment
+from testbed.model import HAR_FILE, VISIT_HARS, PageLoad, RequestTiming
+
+_WITHIN = ("_fromServiceWorker", "_fromPrefetchCache", "_fromDiskCache")
+"""Of a response that came from within the browser; what a worker itself asked for is another."""
+_PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
+
+
+class LoggedRequest(NamedTuple):
+    """A request of the observation with its entry; moments in ms from the start of the visit.
+
+    ``asked_ms`` is when the network stack was asked.  Up to ``connected_ms`` they are counted
+    forwards from it, the others backwards from ``end_ms``, by ``waits``: the phases, -1 for none.
+    """
+
+    told: RequestTiming
+    entry: Mapping[str, Any]
+    waits: Mapping[str, float]
+    asked_ms: float
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether there are phases: DevTools gives none of what did not come from the network."""
+        return self.waits["blocked"] >= 0
+
+    @property
+    def began_ms(self) -> float:
+        """When the network stack first did something."""
+        return self.asked_ms + self.waits["blocked"]
+
+    @property
+    def found_ms(self) -> float:
+        """When it had the address."""
+        return self.began_ms + max(0.0, self.waits["dns"])
+
+    @property
+    def connected_ms(self) -> float:
+        """When it had a connection."""
+        return self.found_ms + max(0.0, self.waits["connect"])
+
+    @property
+    def head_ms(self) -> float:
+        """When the response's head had come."""
+        return self.told.end_ms - self.waits["receive"]
+
+    @property
+    def sent_ms(self) -> float:
+        """When the request had been sent."""
+        return self.head_ms - self.waits["wait"]
+
+    @property
+    def ready_ms(self) -> float:
+        """When it began to be sent."""
+        return self.sent_ms - self.waits["send"]
+
+    @property
+    def logged_ms(self) -> float:
+        """When it began by its entry's date, which has whole ms, since the page's."""
+        return _moment_ms(self.entry["startedDateTime"])
+
+    @property
+    def kind(self) -> str:
+        """The kind of resource, as DevTools has it, such as ``stylesheet``."""
+        return str(self.entry.get("_resourceType", ""))
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether a parser found it, its preload scanner as well."""
+        return bool(self.entry.get("_initiator_type") == "parser")
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserLog:
+    """What the log of one visit has: its requests, and the page's moments by name, in ms."""
+
+    load: PageLoad
+    requests: tuple[LoggedRequest, ...]
+    unlogged: tuple[RequestTiming, ...]
+    page: Mapping[str, Any]
+
+    def moment(self, name: str) -> float | None:
+        """Return a moment of the page; ``None``: the log has none."""
+        value = self.page["pageTimings"].get(name)
+        return None if value is None else float(value)
+
+    @property
+    def document(self) -> LoggedRequest | None:
+        """The request of the page itself, of its last redirect; ``None``: a cache had it."""
+        url = self.page["title"]
+        own = [e for e in self.requests if e.kind == "document" and e.told.initiator == "other"]
+        return own[-1] if own and (len(own) > 1 or own[0].told.url == url) else None
+
+    def timeline(self, kind: str) -> list[Mapping[str, Any]]:
+        """What DevTools' timeline has of a kind, by the moment in ms."""
+        return sorted((e for e in self.page.get("_timeline", ()) if e["type"] == kind),
+                      key=lambda each: float(each["ms"]))  # fmt: skip
+
+    @property
+    def started_ms(self) -> float:
+        """When its first request began by its date, as ``LoggedRequest.logged_ms``."""
+        return _moment_ms(self.page["startedDateTime"])
+
+
+def read_logs(out: Path, visits: Sequence[PageLoad]) -> tuple[BrowserLog, ...]:
+    """Return the log of each visit of a load that left its files in ``out``.
+
+    Raises:
+        OSError, ValueError, LookupError: one of them cannot be read.
+    """
+    names = (*VISIT_HARS[: len(visits) - 1], HAR_FILE)
+    return tuple(_read(out / name, load) for name, load in zip(names, visits, strict=True))
+
+
+def _read(path: Path, load: PageLoad) -> BrowserLog:
+    log = json.loads(path.read_text("utf-8"))["log"]
+    entries: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+    for entry in log["entries"]:
+        if any(entry["response"].get(name) for name in _WITHIN):
+            continue
+        entries[without_fragment(entry["request"]["url"])].append(entry)
+    found, unlogged = [], []
+    for told in load.requests:
+        waiting = entries[without_fragment(told.url)]
+        entry = waiting.popleft() if waiting else None
+        if entry is None:
+            unlogged.append(told)
+            continue
+        waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
+        queued_ms = float(entry["timings"].get("_queued", 0.0))
+        found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
+    return BrowserLog(load, tuple(found), tuple(unlogged), log["pages"][0])
+
+
+def _moment_ms(date: str) -> float:
+    return datetime.fromisoformat(date).timestamp() * 1e3
