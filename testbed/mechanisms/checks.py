@@ -6,13 +6,13 @@ judgement checks.
 
 from __future__ import annotations
 
+from testbed.mechanisms.chance.proof import check_price, check_start
 from testbed.mechanisms.ecn.proof import check_ecn
 from testbed.mechanisms.fast_open.proof import check_arm, check_connected, check_counters
 from testbed.mechanisms.impairments.proof import check_damage
 from testbed.mechanisms.initial_window.proof import check_first_flights
 from testbed.mechanisms.initial_window.quic import check_quic_windows
 from testbed.mechanisms.ip.proof import check_ip
-from testbed.mechanisms.knobs import check_settings_shown
 from testbed.mechanisms.names.proof import check_lookups
 from testbed.mechanisms.neighbours.proof import check_neighbours
 from testbed.mechanisms.offload.proof import check_sizes
@@ -20,9 +20,11 @@ from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_requests, check_reuse
-from testbed.mechanisms.think.proof import check_service
+from testbed.mechanisms.think.proof import check_pace, check_service, check_thought
+from testbed.mechanisms.tls.certificates import check_certificates
 from testbed.mechanisms.tls.proof import check_handshakes, check_version
-from testbed.mechanisms.visits.proof import check_visits
+from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_visits
+from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_counts, check_load_time
@@ -56,12 +58,19 @@ CHECKS = (
     check_reuse,
     check_version,
     check_handshakes,
+    check_certificates,
+    check_program,
+    check_stack,
     check_lookups,
     check_service,
+    check_thought,
+    check_pace,
+    check_start,
+    check_price,
     # The load is the one that its client tells of.
     check_visits,
+    check_cache,
+    check_pinned,
     check_load_time,
     check_counts,
-    # Nothing was asked for that nobody would miss.
-    check_settings_shown,
 )

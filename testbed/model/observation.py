@@ -23,7 +23,8 @@ class Observation:
 
     ``load`` is a page's, ``hosts`` are the page's by their addresses in the lab, ``connections``
     its servers' account, ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these
-    expected the start.
+    expected the start.  ``server_program`` is the file of the program that served it, and
+    ``system_call_ns`` what a system call cost, where these were asked for.
     """
 
     lab: LabReading | None = None
@@ -41,6 +42,8 @@ class Observation:
     connections: tuple[ServedConnection, ...] | None = None
     neighbours: tuple[ToldConnection, ...] = ()
     load_ns: int = 0
+    server_program: str = ""
+    system_call_ns: float | None = None
 
     def running_traces(self, link: LinkSpec) -> dict[str, RunningTrace]:
         """Return the traces of ``link`` by direction, as its lab says that they ran.

@@ -7,6 +7,7 @@ behind (``observation.json`` and the capture) into a Record on the host.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,8 @@ from testbed.client.interface import LoadTimeoutError
 from testbed.kinds import KINDS, read_trial
 from testbed.kinds.workspace import Site
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Opening, Outcome, Trial
+
+CALLS = 1000
 
 
 @contextmanager
@@ -61,6 +64,14 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     return observation
 
 
+def price_system_call() -> float:
+    """Return what a system call costs by the clock of this kernel, in ns: the mean of many."""
+    began_ns = time.monotonic_ns()
+    for _ in range(CALLS):
+        os.getppid()
+    return (time.monotonic_ns() - began_ns) / CALLS
+
+
 def _outcome(error: Exception) -> Outcome:
     """Return what an error means for the trial: not possible here, too slow, or a fault."""
     if isinstance(error, LoadTimeoutError):
@@ -73,6 +84,8 @@ def main(site: Site) -> None:
     trial = read_trial(json.loads((site.out / TRIAL_FILE).read_text()))
     started = time.monotonic()
     observation = perform(trial, site)
+    if getattr(trial.condition, "jitter", "none") != "none":
+        observation["system_call_ns"] = price_system_call()
     observation["virtual_s"] = time.monotonic() - started
     partial = site.out / f"{OBSERVATION_FILE}.partial"
     partial.write_text(json.dumps(observation, sort_keys=True))
