@@ -8,7 +8,6 @@ from pathlib import Path
 
 from testbed.kinds import KINDS, knobs_of
 from testbed.mechanisms.checks import CHECKS
-from testbed.mechanisms.knobs import SHOWN
 from testbed.proof.check import Check
 
 CHECKS_REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "checks.md"
@@ -23,7 +22,7 @@ finds makes the trial *unproven*, in the words that its code has.
 _SHOWN = """
 ## What shows that a setting was performed
 
-A setting that stands in no row makes a trial unproven where it is off its default.
+A setting off its default makes a trial unproven if what stands in its row does not speak of it.
 """
 
 
@@ -41,14 +40,12 @@ def render_checks() -> str:
 def _settings() -> Iterator[str]:
     yield "| setting | what shows it |"
     yield "|---|---|"
-    own = {
+    shown = {
         ".".join((*each.table, each.name)): each.knob.shown
         for kind in KINDS.values()
         for each in knobs_of(kind)
-        if each.knob.shown is not None
     }
-    for knob, how in {**SHOWN, **own}.items():
-        yield f"| `{knob}` | {how or 'nothing yet'} |"
+    yield from (f"| `{knob}` | {how} |" for knob, how in shown.items() if how)
 
 
 def _table(checks: tuple[Check, ...]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from testbed.mechanisms.impairments.proof import check_damage
 from testbed.mechanisms.initial_window.proof import check_first_flights
 from testbed.mechanisms.initial_window.quic import check_quic_windows
 from testbed.mechanisms.ip.proof import check_ip
-from testbed.mechanisms.knobs import check_settings_shown
 from testbed.mechanisms.names.proof import check_answers, check_lookups, check_questions
 from testbed.mechanisms.neighbours.proof import check_neighbours
 from testbed.mechanisms.offload.proof import check_sizes
@@ -22,9 +21,11 @@ from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_requests, check_reuse
 from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
-from testbed.mechanisms.think.proof import check_service
+from testbed.mechanisms.think.proof import check_pace, check_thought
+from testbed.mechanisms.tls.certificates import check_certificates
 from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
-from testbed.mechanisms.visits.proof import check_visits
+from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_visits
+from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
@@ -71,10 +72,14 @@ CHECKS = (
     check_version,
     check_sessions,
     check_handshakes,
+    check_certificates,
+    check_program,
+    check_stack,
     check_lookups,
     check_questions,
     check_answers,
-    check_service,
+    check_thought,
+    check_pace,
     check_sending,
     check_segments,
     check_records,
@@ -82,6 +87,8 @@ CHECKS = (
     check_start,
     check_computing,
     check_visits,
+    check_cache,
+    check_pinned,
     check_load_time,
     check_counts,
     check_log,
@@ -94,6 +101,4 @@ CHECKS = (
     check_requests_sent,
     check_connections,
     check_scanner,
-    # Nothing was asked for that nobody would miss.
-    check_settings_shown,
 )

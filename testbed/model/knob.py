@@ -14,6 +14,12 @@ from typing import Any, get_args, get_type_hints
 
 FIRST_SCHEMA = 2
 """The oldest schema of results: what it had is in every trial's id."""
+CALIBRATED = "the lab's calibration, held against theory"
+READ_BACK = "what the kernel says of it, read back after it was set and after the load"
+WRITTEN_DOWN = "the trial and the page's digest, which the guest writes down"
+NO_PACKET = "nothing, as no packet depends on it"
+READINGS = frozenset({CALIBRATED, READ_BACK, WRITTEN_DOWN, NO_PACKET})
+"""What shows a knob besides checks; ``testbed.runner.performed`` holds them against the trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Knob:
         draws: whether a load depends on its seed where the value is not the default.
         draws_of: the loads of which alone that holds, in a word such as "browsers".
         draws_where: the word of its value which alone draws.
-        shown: what shows that it was performed, if it is not in ``testbed.mechanisms.knobs``.
+        shown: what shows that it was performed: a check by its name, or one of ``READINGS``.
     """
 
     help: str
@@ -54,7 +60,7 @@ class Knob:
     draws: bool = False
     draws_of: str = ""
     draws_where: str = ""
-    shown: str | None = None
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ class Observation:
 
     ``load`` is a page's, ``hosts`` are the page's by their addresses in the lab, ``connections``
     its servers' account, ``neighbours`` what the kernel told of theirs, and ``load_ns`` when these
-    expected the start.  ``call_ns`` is what a system call cost behind the load, in virtual time.
+    expected the start.  ``server_program`` is the file of the program that served it, and
+    ``call_ns`` what a system call cost behind the load, in virtual time.
     """
 
     lab: LabReading | None = None
@@ -45,6 +46,7 @@ class Observation:
     neighbours: tuple[ToldConnection, ...] = ()
     load_ns: int = 0
     call_ns: int | None = None
+    server_program: str = ""
 
     def running_traces(self, link: LinkSpec) -> dict[str, RunningTrace]:
         """Return the traces of ``link`` by direction, as its lab says that they ran.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.model.knob import READINGS, changed
 from testbed.proof.evidence import Evidence
 
 
@@ -46,6 +47,27 @@ def check(
 
 
 def find_problems(evidence: Evidence, checks: Iterable[Check]) -> tuple[str, ...]:
+    """Return what the checks that can speak of ``evidence`` find, and what none of them speaks of.
+
+    No setting that is off its default is believed: something has to show that it was performed.
+    """
+    speaking = [each for each in checks if each.speaks_of(evidence)]
+    found = [problem for each in speaking for problem in each(evidence)]
+    shown = READINGS | {each.name for each in speaking}
+    unshown = (
+        say_unshown(".".join((*each.table, each.name)), value)
+        for each, value in changed(evidence.trial.condition)
+        if each.knob.shown not in shown
+    )
+    return tuple(dict.fromkeys((*found, *unshown)))
+
+
+def say_unshown(knob: str, value: object) -> str:
+    """Return the sentence for a setting that nothing shows."""
+    return f"nothing shows that {knob} = {value} was performed"
+
+
+def find_contradictions(evidence: Evidence, checks: Iterable[Check]) -> tuple[str, ...]:
     """Return what the checks that can speak of ``evidence`` find, in their order."""
     return tuple(
         problem for each in checks if each.speaks_of(evidence) for problem in each(evidence)

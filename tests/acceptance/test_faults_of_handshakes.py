@@ -326,7 +326,7 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h3", "UDP dropped for 200 ms", {}, "client/chromium/__init__.py", DROPPING,
      "server: a rule changed during the load"),
     ("h3", "an origin without", {}, BLOCKS, ONE_LESS, "meta."),
-    ("h3", "server that thinks", {}, "kinds/page_lab.py", THINKS, "requests lay at the server"),
+    ("h3", "server that thinks", {}, "kinds/page_lab.py", THINKS, "servers were silent "),
     ("h2", "HTTP/1.1", {}, BLOCKS, ('" http2" if listener.h2', '"" if listener.h2'), "http/1.1"),
 ]  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from testbed.capture.packets import read_capture
 from testbed.kinds.command.judgement import CommandEvidence, CommandObservation, check_duration
 from testbed.kinds.command.measurement import Executed
 from testbed.kinds.command.spec import LabCommand
-from testbed.mechanisms.think.proof import check_service
 from testbed.model import (
     KEPT_ALIVE_S,
-    Condition,
     LinkSpec,
     PageLoad,
     Replay,
@@ -213,34 +210,6 @@ def test_both_ends_count_the_same_requests() -> None:
     assert said(load(40.0), 2, (), ()) == []  # it names none
     assert said(two, 1, (), ()) == ["the client names 2 answered requests, the server answered 1"]
     assert said(two, 3, (), ()) == ["the server answered 3 requests, the client names 2"]
-
-
-def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
-    return found(
-        check_service, condition=Condition("p", "graph", LINK, server_think_ms=most_ms),
-        clients=ADDRESS, capture=capture.read(folder), flows=capture.flows(folder),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("late_ms", "seen"), [(0.0, False), (1.4, False), (1.6, True)])
-def test_a_request_that_lay_at_the_server(tmp_path: Path, late_ms: float, seen: bool) -> None:
-    """Up it takes 79 bytes and half a round trip, down another half and the answer's 8 ms."""
-    capture, _ = a_load(20 + 0.632 + 10 + 8 + 8 + late_ms)
-    said = "1 of 1 requests lay at the server for up to 1.600 ms while nothing came down the link"
-    assert served(capture, tmp_path) == ([said] if seen else [])
-    assert served(capture, tmp_path, most_ms=1.0) == []
-
-
-def test_a_request_whose_answer_waited_for_other_packets(tmp_path: Path) -> None:
-    capture = Capture()
-    visit = Visit(capture, 2000)
-    visit.open()
-    capture.add(*UP, ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
-    for number in range(5):
-        at_ms = 20 + 0.632 + 10 + 8 * (number + 1)
-        ends = ((SERVER, 81), (CLIENT, 3000)) if number < 4 else ((SERVER, 80), US)
-        capture.add(*ends, ACK, 5001 + 960 * number, visit.isn + 39, DATA, b"", at_ms)
-    assert served(capture, tmp_path) == []
 
 
 def test_a_handshake_unlike_the_others(tmp_path: Path) -> None:

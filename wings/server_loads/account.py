@@ -34,10 +34,14 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """Account of a server at its end: counts of all workers together, and a ledger of each."""
+    """Account of a server at its end: counts of all workers together, and a ledger of each.
+
+    ``workers`` are the processes that there were, 0 where nobody counted them.
+    """
 
     counts: dict[str, int]
     ledgers: tuple[Ledger, ...] = field(default=())
+    workers: int = 0
 
     def busy_pct(self, since_ns: int, until_ns: int) -> float | None:
         """Return the mean share that the processors were busy; ``None`` without a ledger."""
@@ -66,7 +70,7 @@ def read_account(workers: Sequence[Mapping[str, Any]]) -> ServerAccount:
         if "busy_ns" in worker
     )
     counts = {name: _joined(name, (int(worker[name]) for worker in workers)) for name in names}
-    return ServerAccount(counts, ledgers)
+    return ServerAccount(counts, ledgers, len(workers))
 
 
 def _joined(name: str, counts: Iterable[int]) -> int:

@@ -7,23 +7,50 @@ kernel, by counters and by the capture.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from testbed.capture.flows import Flows
+from testbed.capture.flows import Flow, Flows
 from testbed.capture.packets import ACK, FIN, RST, SYN
 from testbed.kinds.judgement import Judgement
+from testbed.lab.link.protocol import WAYS
 from testbed.mechanisms.checks import CHECKS
 from testbed.model import Trial
+from testbed.model.impairments import is_lossy
 from testbed.model.observation import Observation
-from testbed.proof.check import check, find_problems
-from testbed.proof.evidence import Evidence, LackingError
+from testbed.proof.check import check, find_problems, say_unshown
+from testbed.proof.evidence import GONE, Evidence, LackingError
 from testbed.proof.summary import summarise
 from wings.server_loads.account import count_segments
-from wings.server_loads.management import own_sysctls
+from wings.server_loads.conduct import (
+    LATE_IN_REAL_TIME_NS,
+    LATE_NS,
+    SECOND_NS,
+    ended_ns,
+    ending_of,
+    is_refused,
+    odd_management,
+    odd_patience,
+    odd_timers,
+    read_answer,
+    schedule_ns,
+    split_retries,
+    version_asked,
+)
+from wings.server_loads.management import (
+    FIRST_TIMEOUT,
+    LINEAR,
+    USUAL_MS,
+    own_sysctls,
+    queues_of,
+)
 from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.mechanisms.apply import ACCEPT_LIMIT, OVERLOAD
+from wings.server_loads.mechanisms.mechanism import MECHANISMS, settings_of
 from wings.server_loads.price_list import price_work
 from wings.server_loads.responses import SeenResponse, at_share, read_responses
 from wings.server_loads.spec import ServerLoad
@@ -45,10 +72,13 @@ class ServedObservation(Observation):
     """What a load on a server leaves.
 
     ``taken_later`` is how many segments each end's kernel had taken once the link had been read;
-    ``counters`` are read before that.
+    ``counters`` are read before that.  ``sysctls`` are the server's once it was told how to manage
+    connections, and ``workers`` the processes of its program.
     """
 
     served: ServedLoad | None = None
+    sysctls: dict[str, str] = field(default_factory=dict)
+    workers: int = 0
     taken_later: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -89,6 +119,22 @@ class ServedEvidence(Evidence):
     def taken_later(self) -> Mapping[str, int]:
         """How many segments each kernel had taken once the link had been read."""
         return self.observed.taken_later if isinstance(self.observed, ServedObservation) else {}
+
+    @cached_property
+    def due_ns(self) -> Sequence[int]:
+        """When connections of an open loop were to start, in ns from the beginning."""
+        arrivals = self.asked.arrivals
+        return (*schedule_ns(arrivals, self.trial.seed),) if arrivals.loop == "open" else ()
+
+    @cached_property
+    def first_and_retries(self) -> tuple[list[Flow], list[Flow]]:
+        """The captured connections of an open loop that started when one was due, and others."""
+        return split_retries(self.flows.flows, self.due_ns, self.late_ns)
+
+    @property
+    def late_ns(self) -> int:
+        """By how much the generator may be late."""
+        return LATE_NS if self.virtual_time else LATE_IN_REAL_TIME_NS
 
     @property
     def overloaded(self) -> bool:
@@ -154,6 +200,9 @@ def check_server(seen: ServedEvidence) -> Iterator[str]:
     responses = served.server.get("responses", 0)
     if responses < served.all_answered:
         yield f"the server sent {responses} responses, clients had {served.all_answered}"
+    workers = seen.observed.workers if isinstance(seen.observed, ServedObservation) else 0
+    if workers != load.server.workers:
+        yield f"the server had {workers} workers, asked were {load.server.workers}"
     lacked = served.server.get("lacked", 0)
     if lacked:
         yield f"the server lacked descriptors or memory for {lacked} connections"
@@ -331,14 +380,158 @@ def check_mechanism(seen: ServedEvidence) -> Iterator[str]:
         yield f"the server's queues were full {full} times, and it sent no reset"
 
 
+@check("starts", "served_load", "flows")
+def check_starts(seen: ServedEvidence) -> Iterator[str]:
+    """Connections started when rate, spacing and seed say, or when another one had ended.
+
+    In real time 1 % of them may be late, as the generator allows itself.
+    """
+    arrivals, flows = seen.asked.arrivals, seen.flows.flows
+    if arrivals.loop == "closed":
+        yield from _check_closed(seen)
+        return
+    due, (first, others) = seen.due_ns, seen.first_and_retries
+    captured = len(due)
+    if not seen.whole_capture:
+        captured = bisect_left(due, flows[-1].syn.at_ns - flows[0].syn.at_ns + due[0])
+    allowed = 0 if seen.virtual_time else len(due) * HISTOGRAM_SHARE
+    missing = captured - len(first)
+    if missing > allowed:
+        yield f"{missing} of {captured} connections did not start when they were due"
+    if abs(seen.served_load.all_started - len(due)) > allowed:
+        yield f"{seen.served_load.all_started} connections started, due were {len(due)}"
+    if others and not arrivals.retries_refused and len(others) > allowed:
+        yield f"{len(others)} of {len(flows)} connections started when none was due"
+
+
+def _check_closed(seen: ServedEvidence) -> Iterator[str]:
+    """Each client starts a connection at once, and the next one when that has ended."""
+    arrivals, flows = seen.asked.arrivals, seen.flows.flows
+    ends = sorted(at_ns for flow in flows if (at_ns := ended_ns(flow)) is not None)
+    starts = [flow.syn.at_ns for flow in flows]
+    first = bisect_left(starts, ends[0]) if ends else len(starts)
+    if seen.asked.arrivals.retries_refused == 0 and first != arrivals.clients:
+        yield f"{first} clients started a connection before one had ended, not {arrivals.clients}"
+    until_ns = (arrivals.warm_up_s + arrivals.duration_s) * SECOND_NS
+    if not seen.whole_capture:
+        yield from [say_unshown("arrivals.warm_up_s", arrivals.warm_up_s)] * (
+            arrivals.warm_up_s != type(arrivals)().warm_up_s
+        )
+    elif starts:
+        lasted_ns = starts[-1] - starts[0]
+        after = bisect_left(ends, starts[-1] + seen.late_ns)
+        idle_ns = ends[after] - starts[0] if after < len(ends) else until_ns
+        if lasted_ns > until_ns + seen.late_ns or idle_ns < until_ns - seen.late_ns:
+            yield (
+                f"clients started connections for {lasted_ns / 1e9:.3f} s, asked were "
+                f"{until_ns / 1e9:g} s"
+            )
+
+
+@check("exchanges", "served_load", "flows", source="RFC 9112")
+def check_exchanges(seen: ServedEvidence) -> Iterator[str]:
+    """Requests, responses and the ends of connections are those asked for."""
+    load, flows = seen.asked, seen.flows.flows
+    answers = [read_answer(flow) for flow in flows]
+    size = load.server.response_bytes
+    versions = Counter(filter(None, map(version_asked, flows)))
+    ends = Counter(
+        ending
+        for flow, (told, came) in zip(flows, answers, strict=True)
+        if told is not None and came >= told and (ending := ending_of(flow)) is not None
+    )
+    for what, asked, found in (
+        ("http_version", load.arrivals.http_version, versions),
+        ("ending", load.arrivals.ending, ends),
+    ):
+        other = found.total() - found[asked]
+        if other:
+            yield f"{what} = {asked}, but {other} of {found.total()} connections had another"
+    other = sum(told is not None and (told != size or came > size) for told, came in answers)
+    if other:
+        yield f"response_bytes = {size}, but {other} responses had another length"
+    whole = sum(told == came == size for told, came in answers)
+    if seen.whole_capture and whole < seen.served_load.all_answered:
+        yield f"{whole} whole responses came, clients had {seen.served_load.all_answered}"
+
+
+@check("SYN timers", "served_load", "flows", "lab", source="RFC 6298, ip-sysctl")
+def check_timers(seen: ServedEvidence) -> Iterator[str]:
+    """SYNs were sent again when their kernel is to, and connections given up as asked."""
+    arrivals, knobs, flows = seen.asked.arrivals, seen.lab.knobs, seen.flows.flows
+    odd = odd_timers(flows, arrivals)
+    if odd:
+        yield f"{odd} of {len(flows)} connections sent a SYN again at another time than asked"
+    ms, linear = round(arrivals.syn_timeout_s * 1000), arrivals.syn_linear_timeouts
+    told = {end: knobs.get(f"{end}.{FIRST_TIMEOUT}", str(USUAL_MS)) for end in seen.counters}
+    for end, text in told.items():
+        if text != str(ms):
+            yield f"{end}: a SYN's first timer was read back as {text} ms, asked was {ms} ms"
+    # A kernel before 6.5 has none, and nothing to read back.
+    text = knobs.get(f"client.{LINEAR}", "4" if linear else "0")
+    if text != str(linear):
+        yield f"client: {LINEAR} was read back as {text}, asked was {linear}"
+    late = [*odd_patience(flows, arrivals, seen.asked.server.response_bytes)]
+    if arrivals.retries_refused or is_lossy(seen.link) or not seen.whole_capture:
+        late[1] = 0  # a retry has the patience of its first attempt
+    for how, number in zip(("longer", "less"), late, strict=True):
+        if number:
+            yield f"clients kept {number} connections for {how} than {arrivals.patience_s:g} s"
+
+
+@check("retries", "served_load", "flows")
+def check_retries(seen: ServedEvidence) -> Iterator[str]:
+    """Who was refused connected again, at once and as often as asked."""
+    asked, served = seen.asked.arrivals.retries_refused, seen.served_load
+    refused, retried, opened = served.refused, served.retries, served.refused + served.reset
+    if seen.due_ns and seen.whole_capture:
+        first, others = seen.first_and_retries
+        retried, opened = len(others), sum(map(is_refused, first))
+        refused = opened + sum(map(is_refused, others)) - retried
+    allowed = 0 if seen.virtual_time else len(seen.due_ns) * HISTOGRAM_SHARE
+    if refused * asked > retried + allowed or (seen.due_ns and retried > opened * asked + allowed):
+        yield (
+            f"retries_refused = {asked}, but {refused} connections were refused for good, and "
+            f"clients connected again {retried} times"
+        )
+
+
+@check("queues and mechanism", "served_load", "flows", "counters")
+def check_management(seen: ServedEvidence) -> Iterator[str]:
+    """The server's kernel has the queues and the mechanism asked for, and does what they say."""
+    server = seen.asked.server
+    if isinstance(seen.observed, ServedObservation) and seen.observed.sysctls:
+        told = seen.observed.sysctls
+        settings = settings_of(MECHANISMS[server.mechanism], queues_of(server))
+        own = {OVERLOAD: str(int(settings.mode)), ACCEPT_LIMIT: str(settings.limit)}
+        if OVERLOAD not in told:  # a BPF program does it
+            own = {}
+        for name, value in (settings.sysctls | own).items():
+            if told.get(name) != value:
+                yield f"server: {name} is {told.get(name)!r}, the asked mechanism has {value!r}"
+    else:
+        yield "the server's kernel was not asked how it manages connections"
+    most = seen.served_load.server.get("queue_most", 0)
+    if most > server.listen_backlog + 1:
+        yield f"{most} connections waited for accept(), listen_backlog = {server.listen_backlog}"
+    lost = any(seen.counted.get(f"{way}.{how}") for way in WAYS for how in GONE)
+    if not lost and not is_lossy(seen.link):
+        yield from odd_management(seen.flows.flows, server, seen.link.rtt_ms * 1e6)
+
+
 OWN_CHECKS = (
     check_generator,
     check_server,
     check_link,
     check_ledger,
     check_mechanism,
+    check_management,
     check_asked,
     check_responses,
     check_prices,
+    check_starts,
+    check_exchanges,
+    check_timers,
+    check_retries,
 )
 """The checks of what a load on a server alone leaves."""

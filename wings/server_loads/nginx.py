@@ -12,7 +12,7 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testbed.base import proc
@@ -123,6 +123,7 @@ def serving_nginx(
 
         def end() -> ServerAccount:
             accepted, requests = _read_status(scratch / STATUS_SOCKET)
+            workers = _count_children(child.pid)
             child.terminate()
             if child.wait(END_S) != 0:
                 raise LabError(f"nginx did not end as it should: {_complaints(scratch)}")
@@ -133,9 +134,18 @@ def serving_nginx(
                 "requests": requests,
                 "responses": answers["200"],
                 "lacked": sum(said.count(words) for words in LACKED),
-            })  # fmt: skip
+            }, workers=workers)  # fmt: skip
 
         yield end
+
+
+def _count_children(parent: int) -> int:
+    """Return how many processes a process has started that are there (proc_pid_stat(5))."""
+    found = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            found += int(stat.read_text().rpartition(")")[2].split()[1]) == parent
+    return found
 
 
 def _complaints(scratch: Path) -> str:

@@ -61,6 +61,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
             return
         with managing(lab, load.server, PORT, site.management) as applied:
             ready = lab.read_settings()
+            observation["sysctls"] = dict(ready.state.sysctls["server"])
             if on is None:
                 _measure_in_virtual_time(trial, site, ready, applied, observation)
             else:
@@ -171,6 +172,7 @@ def _generate(
             if path.exists():
                 shutil.copyfile(path, site.out / path.name)
     observation["counters"] = {end: grown(before[end], after[end]) for end in after}
+    observation["workers"] = account.workers
     segments = count_segments(grown(before["server"], settled))
     counts = account.counts | {"settled_segments": segments}
     return report, replace(account, counts=counts), before

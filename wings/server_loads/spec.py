@@ -15,8 +15,6 @@ from testbed.model.asked import LinkSpec, TcpSpec
 from testbed.model.knob import Knob, draws
 
 SINCE = 3
-NOTHING = ""
-"""Nothing shows yet that the knob was performed."""
 RELATIVE_RATE, RATE = "rate_of_saturation", "rate_per_s"
 _DEAREST_US = 1_000_000
 PRICES_PATTERN = (
@@ -51,24 +49,24 @@ class ServerSpec:
     )] = 1  # fmt: skip
     mechanism: Annotated[Mechanism, Knob(
         "How the server's kernel takes and ends connections when its queues are full.",
-        label="Mechanism", since=SINCE, shown="connection management",
+        label="Mechanism", since=SINCE, shown="queues and mechanism",
     )] = "default"  # fmt: skip
     listen_backlog: Annotated[int, Knob(
         "Connections that wait for accept(), at most.",
-        label="Listen backlog", low=1, high=65_535, since=SINCE, shown="server",
+        label="Listen backlog", low=1, high=65_535, since=SINCE, shown="queues and mechanism",
     )] = 128  # fmt: skip
     syn_backlog: Annotated[int, Knob(
         "Connections whose handshake is not over, at most; no fewer than wait for accept().",
-        label="SYN backlog", low=1, high=65_535, since=SINCE, shown="server",
+        label="SYN backlog", low=1, high=65_535, since=SINCE, shown="queues and mechanism",
     )] = 1024  # fmt: skip
     syncookies: Annotated[int, Knob(
         "SYN cookies: never (0), where the SYN queue is full (1), for every SYN (2).",
-        label="SYN cookies", low=0, high=2, since=SINCE, shown="connection management",
+        label="SYN cookies", low=0, high=2, since=SINCE, shown="queues and mechanism",
     )] = 0  # fmt: skip
     admission: Annotated[Admission, Knob(
         "When a full accept queue refuses a SYN: always, or as in Linux 2.4 only while two "
         "handshakes are young.",
-        label="Admission of SYNs", since=SINCE, shown="connection management",
+        label="Admission of SYNs", since=SINCE, shown="queues and mechanism",
     )] = "today"  # fmt: skip
     request_cost_us: Annotated[float, Knob(
         "Processor time that the server's program spends on each request.",
@@ -76,7 +74,7 @@ class ServerSpec:
     )] = 0.0  # fmt: skip
     response_bytes: Annotated[int, Knob(
         "Body of each response.",
-        label="Response", unit="B", low=0, high=100_000_000, since=SINCE, shown=NOTHING,
+        label="Response", unit="B", low=0, high=100_000_000, since=SINCE, shown="exchanges",
     )] = 1024  # fmt: skip
     prices: Annotated[str, Knob(
         "In virtual time: the price list; any but model are proportions, by which a connection "
@@ -120,33 +118,33 @@ class ArrivalSpec:
     loop: Annotated[Loop, Knob(
         "Connections at a rate, whatever the replies (open), or clients with one outstanding "
         "request each (closed).",
-        label="Loop", since=SINCE, shown="arrivals",
+        label="Loop", since=SINCE, shown="starts",
     )] = "open"  # fmt: skip
     rate_per_s: Annotated[int, Knob(
         "Open loop: new connections a second.",
-        label="Rate", unit="1/s", low=1, high=1_000_000, since=SINCE, shown="arrivals",
+        label="Rate", unit="1/s", low=1, high=1_000_000, since=SINCE, shown="starts",
     )] = 1000  # fmt: skip
     clients: Annotated[int, Knob(
         "Closed loop: clients.",
-        label="Clients", low=1, high=100_000, since=SINCE, shown=NOTHING,
+        label="Clients", low=1, high=100_000, since=SINCE, shown="starts",
     )] = 1  # fmt: skip
     spacing: Annotated[Spacing, Knob(
         "Open loop: equal distances between arrivals, or those of a Poisson process by seed.",
-        label="Arrivals", since=SINCE, shown=NOTHING, draws=True,
+        label="Arrivals", since=SINCE, shown="starts", draws=True,
     )] = "fixed"  # fmt: skip
     http_version: Annotated[HttpVersion, Knob(
         "Of each request.",
-        label="HTTP", since=SINCE, shown=NOTHING,
+        label="HTTP", since=SINCE, shown="exchanges",
     )] = "1.1"  # fmt: skip
     ending: Annotated[Ending, Knob(
         "How clients end a connection: with a FIN, or with a RST (SO_LINGER 0; the paper's "
         "close-rst).",
-        label="Client ends with", since=SINCE, shown=NOTHING,
+        label="Client ends with", since=SINCE, shown="exchanges",
     )] = "fin"  # fmt: skip
     retries_refused: Annotated[int, Knob(
         "How often a client connects again, at once, after a refusal (the paper's Windows clients "
         "twice).",
-        label="Retries", low=0, high=10, since=SINCE, shown=NOTHING,
+        label="Retries", low=0, high=10, since=SINCE, shown="retries",
     )] = 0  # fmt: skip
     syn_retries: Annotated[int, Knob(
         "How often a client's kernel sends a SYN again, each time after twice as long.",
@@ -155,20 +153,20 @@ class ArrivalSpec:
     syn_linear_timeouts: Annotated[int, Knob(
         "How often it does so before that, a second apart: kernels since 6.5 four times, older "
         "ones never.",
-        label="Linear SYN retries", low=0, high=127, since=SINCE, shown=NOTHING,
+        label="Linear SYN retries", low=0, high=127, since=SINCE, shown="SYN timers",
     )] = 4  # fmt: skip
     syn_timeout_s: Annotated[float, Knob(
         "After how long a SYN, and the server's SYN-ACK, is sent again first: 3 s before Linux "
         "3.1, 1 s since (RFC 6298).  Only the virtual kernel 7.3 has others than 1 s.",
-        label="SYN timer", unit="s", low=0.001, high=120, since=SINCE, shown=NOTHING,
+        label="SYN timer", unit="s", low=0.001, high=120, since=SINCE, shown="SYN timers",
     )] = 1.0  # fmt: skip
     patience_s: Annotated[float, Knob(
         "After how long a client gives a connection up.",
-        label="Patience", unit="s", above=0, high=600, since=SINCE, shown=NOTHING,
+        label="Patience", unit="s", above=0, high=600, since=SINCE, shown="SYN timers",
     )] = 10.0  # fmt: skip
     warm_up_s: Annotated[int, Knob(
         "How long the load lasts before it is measured.",
-        label="Warm-up", unit="s", low=0, high=600, since=SINCE, shown=NOTHING,
+        label="Warm-up", unit="s", low=0, high=600, since=SINCE, shown="starts",
     )] = 2  # fmt: skip
     duration_s: Annotated[int, Knob(
         "How long it is measured.",
@@ -186,7 +184,7 @@ class RelativeRate:
     rate_of_saturation: Annotated[float, Knob(
         "Open loop: new connections a second, as a multiple of saturation_per_s; trials have "
         "rate_per_s.",
-        label="Rate, multiple of the saturation", above=0, high=100, since=SINCE, shown="arrivals",
+        label="Rate, multiple of the saturation", above=0, high=100, since=SINCE, shown="starts",
         key="arrivals.rate_of_saturation",
     )]  # fmt: skip
 

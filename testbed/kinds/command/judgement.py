@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from testbed.capture.flows import first_packet_ns
-from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.mechanisms.checks import CHECKS
@@ -94,6 +94,15 @@ def check_files(seen: CommandEvidence) -> Iterator[str]:
         yield f"the command took {executed.duration_ms:g} ms"
 
 
+@check("command", "executed")
+def check_ran(seen: CommandEvidence) -> Iterator[str]:
+    """A command ran at the other end if one was asked for: there is what it said."""
+    asked, there = seen.trial.condition_as(LabCommand).peer, (seen.out / PEER_FILE).exists()
+    if bool(asked) != there:
+        left = "something" if there else "nothing"
+        yield f"peer = {asked}, but a command at the other end left {left}"
+
+
 @check("duration", "executed", "virtual_time", "capture")
 def check_duration(seen: CommandEvidence) -> Iterator[str]:
     """The command took no less than its packets did.
@@ -111,5 +120,5 @@ def check_duration(seen: CommandEvidence) -> Iterator[str]:
         )
 
 
-OWN_CHECKS = (check_files, check_duration)
+OWN_CHECKS = (check_ran, check_files, check_duration)
 """The checks of what a command alone leaves."""

@@ -62,11 +62,13 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         if lab.reading.problems:
             return
         nginx = site.scratch / "nginx"
-        with replayed(trial, site, archive, addresses, lab, nginx):
+        with replayed(trial, site, archive, addresses, lab, nginx) as server:
             lab.prepare(len(archive.hosts))
             with lab.watched() as read_again:
                 _execute(trial, site, archive, lab, observation)
                 observation["lab"] = asdict(read_again())
+            if trial.condition_as(LabCommand).web_server != "nginx":
+                observation["server_program"] = str(Path(f"/proc/{server}/exe").readlink())
         # The server has ended: its log is complete.
         stack = read_stack(nginx, trial.condition_as(LabCommand))
         replay = read_replay(nginx, archive.entries)

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError
@@ -78,6 +79,8 @@ def _measure(
             with lab.watched() as read_again:
                 load, counters, machine, met, second = _load(trial, site, archive, lab, server)
                 observation["lab"] = asdict(read_again())
+            if condition.web_server != "nginx":
+                observation["server_program"] = str(Path(f"/proc/{server}/exe").readlink())
     except LoadError:
         # What the server was asked explains a load that came to no end.
         observation["replay"] = asdict(read_replay(nginx, archive.entries))

@@ -10,7 +10,7 @@ from testbed.lab.neighbour_hosts import ADDRESSES
 from testbed.mechanisms.checks import CHECKS
 from testbed.model import Condition, NeighbourFlow, TcpSpec
 from testbed.model.traffic import Neighbour
-from testbed.proof.check import find_problems
+from testbed.proof.check import find_contradictions
 from testbed.proof.evidence import Evidence, LackingError
 from testbed.proof.neighbours.flow import check_began, rate_kbit
 
@@ -55,7 +55,7 @@ def judge_second(
         p.payload_bytes for p in capture.packets
         if p.target == client and window.start_ns <= p.at_ns <= window.end_ns
     )  # fmt: skip
-    problems = (*check_began(neighbour, began_ns, window), *find_problems(seen, CHECKS))
+    problems = (*check_began(neighbour, began_ns, window), *find_contradictions(seen, CHECKS))
     return NeighbourFlow(
         *(neighbour.text, 1, "down", window.since_s(began_ns), rate_kbit(moved, window)),
         fetches=len(load.requests),

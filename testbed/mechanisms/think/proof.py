@@ -1,85 +1,113 @@
-"""Service of requests in a capture: how long one lay at the server while the line down was idle.
+"""Think times: of servers, none answered sooner than asked; of the graph client, none was kept.
 
-In virtual time a server answers at once, so an answer follows its request by a round trip and what
-both occupy of the link; what is longer, other packets took.  A server that thinks, or was stopped,
-leaves the line idle.  Requests in TLS over TCP are not seen; of QUIC, those that were alone on
-their connection are judged: others may have to wait for its congestion window.
+How long a server may be silent is another question (``testbed.mechanisms.sending``).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, Flows, payloads
-from testbed.capture.packets import Packet
+from testbed.capture.flows import Flow, payloads, read_flows
+from testbed.capture.packets import HTTPS_PORT, Packet
 from testbed.capture.quic import ONE_RTT, QuicConnection, QuicPacket
-from testbed.lab.neighbour_hosts import ADDRESSES
-from testbed.model import LinkSpec
-from testbed.model.line import serialisation_ms
-from testbed.proof.check import check
+from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 
 Exchange = tuple[Packet, Packet]
 """The last packet of a request, and the first of its answer."""
-MOST_IDLE_MS = 1.5
-"""What server processes may take of a system whose computing costs next to nothing."""
+SMALL_BYTES = 1200
+"""What a server says over TLS without being asked: two tickets, and the settings of HTTP/2."""
+REACTION_NS, REACTION_IN_REAL_TIME_NS = 1_000_000, 50_000_000
+"""What the graph client may take to go on."""
 
 
-@check("think time", "virtual_time", "plain_line", "load", "condition", "quic")
-def check_service(seen: Evidence) -> Iterator[str]:
-    """No request lay at the server for longer than it was to think, while the line was idle."""
-    condition, packets = seen.condition, seen.capture.packets
-    most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
-    if seen.neighbour_account is not None:
-        packets = seen.neighbour_account.with_packets(packets)
-    senders = (*seen.clients, ADDRESSES[0])
-    exchanges = quic_exchanges(seen.quic, seen.capture.packets)
-    idle_ms = sorted(list_idle_ms(packets, seen.flows, senders, seen.link, exchanges))
-    late = idle_ms[bisect_right(idle_ms, most_ms + MOST_IDLE_MS) :]
+@check("think time at the server", "condition", "at_server", "load", "quic")
+def check_thought(seen: Evidence) -> Iterator[str]:
+    """No answer left the server sooner than it was to think, from all of its request.
+
+    nginx counts whole milliseconds.  Over TLS the first answer of a connection is judged, which
+    is what exceeds tickets and settings (``SMALL_BYTES``); over QUIC a round trip is added.
+    """
+    condition = seen.condition
+    least_ms = condition.server_think_ms * (1 - condition.think_spread_pct / 100)
+    if not condition.server_think_ms:
+        if condition.think_spread_pct and condition.think_time == "none":
+            yield say_unshown("think_spread_pct", condition.think_spread_pct)
+        return
+    least_ns = (least_ms - 1) * 1e6
+    found = list(_thought_ns(seen))
+    early = [thought_ns for thought_ns in found if thought_ns < least_ns]
+    if early:
+        yield (
+            f"{len(early)} of {len(found)} answers left the server after "
+            f"{min(early) / 1e6:.3f} ms, "
+            f"asked were {least_ms:g} ms or more"
+        )
+    elif not found:
+        yield say_unshown("server_think_ms", condition.server_think_ms)
+
+
+def _thought_ns(seen: Evidence) -> Iterator[float]:
+    """Yield how long after each request that can be told its answer left, in ns."""
+    for flow in read_flows(seen.at_server, seen.clients).flows:
+        if flow.syn.target_port != HTTPS_PORT:
+            for request, answer in _exchanges(flow):
+                yield answer.at_ns - request.at_ns
+        elif not seen.condition.early_data:
+            yield from _first_answer_ns(flow)
+    for request, answer in quic_exchanges(seen.quic, seen.capture.packets):
+        yield answer.at_ns - request.at_ns - seen.link.rtt_ms * 1e6
+
+
+def _first_answer_ns(flow: Flow) -> Iterator[float]:
+    """Yield how long after the client's second flight more came than no answer has."""
+    sent = [packet for _, packet in payloads(flow, by_client=False)]
+    if not sent:
+        return
+    spoke = [p.at_ns for _, p in payloads(flow, by_client=True) if p.at_ns > sent[0].at_ns]
+    came = 0
+    for packet in sent:
+        came += packet.payload_bytes if spoke and packet.at_ns >= spoke[0] else 0
+        if came > SMALL_BYTES:
+            yield packet.at_ns - spoke[0]
+            return
+
+
+@check("pace of the client", "condition", "capture", "own_client")
+def check_pace(seen: Evidence) -> Iterator[str]:
+    """Under ``think_time = none`` the graph client sends nothing but at once after what came.
+
+    What is sent again is not judged.  In real time the client's own computing is in between.
+    """
+    if seen.condition.think_time != "none":
+        return
+    if seen.condition.client != "graph":
+        yield say_unshown("think_time", seen.condition.think_time)
+        return
+    most_ns = REACTION_NS if seen.virtual_time else REACTION_IN_REAL_TIME_NS
+    woken_ns: int | None = None
+    known: set[tuple[object, ...]] = set()
+    late = []
+    for packet in seen.capture.packets:
+        if packet.source not in seen.clients:
+            woken_ns = packet.at_ns if packet.target in seen.clients else woken_ns
+            continue
+        name = (packet.target, packet.source_port, packet.target_port, packet.seq)
+        spoken = packet.opens or packet.payload_bytes
+        if not spoken or name in known:
+            continue
+        known.add(name)
+        if woken_ns is not None and packet.at_ns - woken_ns > most_ns:
+            late.append(packet.at_ns - woken_ns)
+        woken_ns = packet.at_ns
     if late:
         yield (
-            f"{len(late)} of {len(idle_ms)} requests lay at the server for up to {late[-1]:.3f} ms "
-            "while nothing came down the link"
+            f"think_time = none, but {len(late)} times the client waited, for up to "
+            f"{max(late) / 1e6:.3f} ms"
         )
-
-
-def list_idle_ms(
-    packets: Iterable[Packet],
-    flows: Flows,
-    senders: Collection[bytes],
-    link: LinkSpec,
-    exchanges: Iterable[Exchange] = (),
-) -> Iterator[float]:
-    """Yield for each request how long the line down was idle while it waited, in ms."""
-    there_ns = _arrivals_up(packets, senders, link)
-    times = [at_ns for at_ns, _ in flows.arrivals]
-    busy_ns = [_line_ns(ip_bytes, link) for _, ip_bytes in flows.arrivals]
-    over_tcp = (exchange for flow in flows.flows for exchange in _exchanges(flow))
-    for request, answer in chain(over_tcp, exchanges):
-        since_ns = there_ns[request] + link.rtt_ms * 5e5
-        until_ns = answer.at_ns - _line_ns(answer.ip_bytes, link)
-        first, last = bisect_right(times, since_ns), bisect_left(times, answer.at_ns)
-        taken_ns = sum(
-            min(busy, at_ns - since_ns)
-            for at_ns, busy in zip(times[first:last], busy_ns[first:last], strict=True)
-        )
-        yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
-
-
-def _arrivals_up(
-    packets: Iterable[Packet], senders: Collection[bytes], link: LinkSpec
-) -> Mapping[Packet, float]:
-    """When each packet of the senders came to the other side, in ns."""
-    free_ns, there_ns = 0.0, {}
-    for packet in packets:
-        if packet.source in senders:
-            line_ms = serialisation_ms(packet.ip_bytes, link.up_kbit, link.framing_bytes)
-            free_ns = max(free_ns, packet.at_ns) + line_ms * 1e6
-            there_ns[packet] = free_ns + link.rtt_ms * 5e5
-    return there_ns
 
 
 def quic_exchanges(
@@ -130,7 +158,3 @@ def _exchanges(flow: Flow) -> Iterator[Exchange]:
 
 def _at_ns(packet: Packet) -> int:
     return packet.at_ns
-
-
-def _line_ns(ip_bytes: int, link: LinkSpec) -> float:
-    return serialisation_ms(ip_bytes, link.down_kbit, link.framing_bytes) * 1e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -9,13 +10,15 @@ from itertools import pairwise
 from testbed.capture.handshakes import Handshake
 from testbed.lab.alignment import FORGOTTEN_MOST_NS, next_round
 from testbed.model import OpenedConnection, VisitProof
-from testbed.proof.check import check
+from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 
 LEAVING_S = 3.0
 """What may pass, beside the rest, until a page that is silent for a second has been left."""
 LEAVING_REAL_S = 15.0
 """The same in real time, where a browser has ten seconds to answer."""
+_KEPT = re.compile(r"(?<!s-)\bmax-age=([0-9]{1,9})\b")
+"""How long a cache may keep a response, in s (RFC 9111 section 5.2.2.1)."""
 LATE_MS = 5.0
 """How long a browser may take, in virtual time, until the first packet of its first request."""
 EARLY_MS = -1.0
@@ -48,6 +51,36 @@ def check_visits(seen: Evidence) -> Iterator[str]:
             yield window.say("the client sent nothing")
         elif seen.virtual_time and not EARLY_MS <= late_ms <= LATE_MS:
             yield window.say(f"its first packet left {late_ms:.3f} ms after it began")
+
+
+@check("cache", "load", "condition", "replay")
+def check_cache(seen: Evidence) -> Iterator[str]:
+    """A cache that was kept answers requests of later visits, which servers then do not get."""
+    between, replay = seen.condition.between, seen.replay
+    visits = seen.load.visits
+    if between != "keep":
+        return
+    answered = replay.exact + len(replay.inexact) + len(replay.missed)
+    made = max(len(visits[0].requests) * len(visits), sum(len(v.requests) for v in visits))
+    if len(visits) == 1 or (answered >= made and _is_fresh_later(seen)):
+        yield say_unshown("between", between)
+
+
+def _is_fresh_later(seen: Evidence) -> bool:
+    """Whether a response of the first visit said that it may be kept until the next one."""
+    har = (seen.out / "visit-1.har").read_text(errors="replace")
+    kept_s = (int(found[1]) for found in _KEPT.finditer(har))
+    return any(each > seen.condition.idle_s for each in kept_s)
+
+
+@check("pinned scripts", "load", "condition")
+def check_pinned(seen: Evidence) -> Iterator[str]:
+    """The client gave scripts pinned clocks and random numbers, or left them free, as asked."""
+    asked = seen.condition.randomness
+    if asked != "as-recorded" and seen.load.pinned is not (asked == "pinned"):
+        yield f"randomness = {asked}, but the page's scripts had others"
+    elif asked != "as-recorded" and not seen.load.browser:
+        yield say_unshown("randomness", asked)
 
 
 def describe_visits(seen: Evidence) -> Iterator[VisitProof]:

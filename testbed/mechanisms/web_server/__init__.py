@@ -1,0 +1,1 @@
+"""Web server: which program served a page, and what shows it."""
