@@ -484,6 +484,11 @@ class Proof:
     SYN-ACKs that were sent again included."""
     waits: Waits | None = None
     """Of a page load: what it waited for timers; null in older records."""
+    account: dict[str, float] = field(default_factory=dict)
+    """Of a page load in virtual time: the load time in ms by what it was spent on, on the critical
+    path (`testbed.proof.account.OWNERS`); empty in older records."""
+    awaited: tuple[str, ...] = ()
+    """The hosts whose TCP handshakes the load waited for, in their order."""
     ecn: dict[str, int] = field(default_factory=dict)
     """Of a page load: explicit congestion notification in the capture at the client; what there is
     none of is left out. `classic` and `accurate`: connections that negotiated ECN (RFC 3168) or

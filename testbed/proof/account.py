@@ -21,6 +21,7 @@ from testbed.capture.tls import record_bytes
 from testbed.capture.transits import Transit, Transits, line_us
 from testbed.model import LinkSpec
 from testbed.model.impairments import ways
+from testbed.proof.evidence import Evidence
 
 DNS_PORT = 53
 LOOK_UP, TCP, TLS, REQUEST, WINDOW = (
@@ -164,6 +165,20 @@ class _Way:
         packet = self.packet(place)
         carries = packet.payload_bytes or packet.flags & (SYN | FIN)
         return packet.protocol == "TCP" and bool(carries)
+
+
+def read_account(seen: Evidence) -> LoadAccount | None:
+    """Return the account of the load that counts; ``None``: there is none.
+
+    In real time ends take time of their own, and a command tells of no start.
+    """
+    if not (seen.virtual_time and seen.transits and seen.load.requests):
+        return None
+    visit = seen.visits[-1]
+    began_ns = visit.zero_ns(seen.capture, seen.clients)
+    if began_ns is None:
+        return None
+    return account_of(seen.transits, seen.link, began_ns, began_ns + round(visit.load.plt_ms * 1e6))
 
 
 def account_of(transits: Transits, link: LinkSpec, began_ns: int, ended_ns: int) -> LoadAccount:

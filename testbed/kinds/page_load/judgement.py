@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from testbed.base.addresses import format_address
 from testbed.capture.ecn import count_marks
 from testbed.capture.transits import describe_queueing
 from testbed.capture.waits import read_waits
@@ -19,6 +21,7 @@ from testbed.model import PageLoad, ServedConnection, Trial
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.observation import Observation
 from testbed.model.traffic import parse_traffic, second_page
+from testbed.proof.account import read_account
 from testbed.proof.browser import list_as_told
 from testbed.proof.check import find_problems
 from testbed.proof.evidence import Evidence
@@ -64,8 +67,11 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
     if not all(map(seen.has, NEEDED)):
         return Judgement(load, None)
     proof = summarise(seen, (*find_problems(seen, CHECKS), *observed.problems))
+    account = read_account(seen)
     return Judgement(load, replace(
         proof,
+        account={} if account is None else account.by_owner(),
+        awaited=() if account is None else _names(account.handshakes(), seen.hosts),
         first_flight_segments=max((f.segments for f in first_flights(seen)), default=0),
         waits=read_waits(seen.capture, seen.flows, seen.counters),
         ecn=count_marks(seen.marks),
@@ -75,6 +81,11 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
         visits=tuple(describe_visits(seen)),
         as_told=list_as_told(seen),
     ))  # fmt: skip
+
+
+def _names(addresses: Iterable[bytes], hosts: Mapping[str, str]) -> tuple[str, ...]:
+    texts = map(format_address, addresses)
+    return tuple(dict.fromkeys(hosts.get(text, text) for text in texts))
 
 
 @dataclass(frozen=True, eq=False)
