@@ -4,7 +4,8 @@ A server has bytes to send once what asked for them came, and room for them whil
 under way than its congestion window holds (RFC 5681) and the client's window takes one more.  That
 congestion window is not in a capture, but its least size is: it starts as the knob says, grows by
 each segment that is acknowledged in slow start, and is no smaller than what was under way; a loss
-may take it down to two segments.  So who sends nothing while less than that is under way waits for something else.
+may take it down to two segments.  So who sends nothing while less than that is under way waits for
+something else.
 """
 
 from __future__ import annotations
