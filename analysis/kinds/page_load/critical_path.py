@@ -24,7 +24,7 @@ from analysis.report.sections.sweep import (
     swept,
 )
 from analysis.tables.table import PAIR_AXIS
-from analysis.words import axis_value, clean, count, name_axes, number
+from analysis.words import axis_value, capitalised, clean, count, name_axes, number
 from testbed.model.owners import OWNERS, TCP
 
 MAX_ROWS = 12
@@ -73,9 +73,11 @@ def describe_pair(row: SweepRow, names: Sequence[str]) -> str:
         return ""
     saved_ms = -sum(differences.values())
     what = f"{_ms(saved_ms)} saved" if saved_ms >= 0 else f"{_ms(saved_ms)} lost"
-    parts = [f"{_ms(ms)} {'less' if ms < 0 else 'more'} for {_OBJECTS.get(owner, owner)}"
-             for owner, ms in moved(differences).items()]  # fmt: skip
-    said = f"{_name(row, names)}: {what}{': ' if parts else ''}{', '.join(parts)}."
+    parts = ", ".join(
+        f"{_ms(ms)} {'less' if ms < 0 else 'more'} for {_OBJECTS.get(owner, owner)}"
+        for owner, ms in moved(differences).items()
+    )
+    said = f"{_name(row, names)}: {what}{f' ({parts})' if parts else ''}."
     before, after = (_awaited(cell, row.pair.seeds) for cell in (row.pair.off, row.pair.on))
     gone = [host for host in before if host not in after]
     if not off[TCP] and not on[TCP]:
@@ -83,12 +85,12 @@ def describe_pair(row: SweepRow, names: Sequence[str]) -> str:
     if not gone:
         return said
     gone_ms = -differences[TCP]
-    share = f", {number(gone_ms / saved_ms * 100, 0)} % of what it saved" if saved_ms > 0 else ""
+    share = f": {number(gone_ms / saved_ms * 100, 0)} % of what it saved" if saved_ms > 0 else ""
     named = [clean(host.removesuffix(HOST_SUFFIX)) for host in gone[:MAX_HOSTS]]
     more = [f"{len(gone) - MAX_HOSTS} more"] if len(gone) > MAX_HOSTS else []
     return (
-        f"{said} With Fast Open it no longer waited for {count(len(gone), 'TCP handshake')} "
-        f"({', '.join([*named, *more])}): {_ms(gone_ms)}{share}."
+        f"{said} With Fast Open the load no longer waited for {count(len(gone), 'TCP handshake')} "
+        f"({', '.join([*named, *more])}), {_ms(gone_ms)}{share}."
     )
 
 
@@ -134,8 +136,8 @@ PATHS = FigureKind(
     "critical-path",
     lambda rows: "Where the time went",
     "The load time by what it was spent on, along the critical path: back from the end, each "
-    "packet sent because of the one before it. Means over proven loads; of pairs, without (off) and with "
-    f"Fast Open (on), over the seeds proven both ways. {_MEANINGS}.",
+    "packet sent because of the one before it. Means over proven loads; of pairs, without (off) "
+    f"and with Fast Open (on), over the seeds proven both ways. {capitalised(_MEANINGS)}.",
     plan_paths,
     small=True,
 )

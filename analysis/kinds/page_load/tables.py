@@ -115,7 +115,7 @@ PAIR_MILESTONES: Columns = {
 def _describe_paths(arm: str = "") -> dict[str, str]:
     how = {"": "", "off": " without Fast Open", "on": " with Fast Open"}[arm]
     return {
-        column_of(owner, arm): f"Mean time{how} that the critical path spent: {what}."
+        column_of(owner, arm): f"Mean time of the critical path{how}: {what}."
         for owner, what in OWNERS.items()
     }
 
