@@ -11,14 +11,5 @@ from analysis.plot.heatmap import heatmap
 from analysis.plot.lines import lines
 from analysis.plot.theme import style_sheet
 
-__all__ = [
-    "Plot",
-    "cdf",
-    "heatmap",
-    "intervals",
-    "lines",
-    "paired",
-    "stacked",
-    "style_sheet",
-    "to_svg",
-]
+__all__ = ["Plot", "cdf", "heatmap", "intervals", "lines", "paired", "stacked", "style_sheet",
+           "to_svg"]  # fmt: skip

@@ -90,8 +90,7 @@ def paired(
 
 
 def stacked(
-    data: Data, label: str, by: str, value: str, part: str, looks: Mapping[str, str],
-    title: str = "",
+    data: Data, label: str, by: str, value: str, part: str, looks: Mapping[str, str]
 ) -> Plot:  # fmt: skip
     """Draw column ``value`` as parts of horizontal bars, one bar for each value of ``by``.
 
@@ -102,7 +101,6 @@ def stacked(
         value: a positive number; it names the axis.
         part: one colour for each value of this column.
         looks: the colour of each part, as ``#rrggbb``.
-        title: above the figure.
 
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
@@ -116,7 +114,7 @@ def stacked(
         sums[bar] = end = begin + float(row[value] or 0.0)
         parts.append({"label": bar[0], "bar": bar[1], "part": row[part], "begin": begin,
                       "value": end})  # fmt: skip
-    longest = max(sums.values(), default=0.0)
+    longest, places = max(sums.values(), default=0.0), decimals([*sums.values()])
     drawn = [each for each in parts if each["value"] - each["begin"] > longest * LEAST_PART]
     rows_of.check_drawable(drawn, "stacked", (value,))
     labels, lanes = (list(dict.fromkeys(bar[place] for bar in sums)) for place in (0, 1))
@@ -125,24 +123,20 @@ def stacked(
         "y": field("label", "N", title=None, sort=labels, scale={"domain": labels}),
         "yOffset": field("bar", "N", sort=lanes, scale={"domain": lanes}),
     }
-    named = column_title(value)
-    across = field("value", "Q", title=named,
-                   scale={"domain": [0, longest * (1 + SUM_SHARE)], "nice": False})  # fmt: skip
+    room: Spec = {"domain": [0, longest * (1 + SUM_SHARE)], "nice": False}
+    across = field("value", "Q", title=column_title(value), scale=room)
     colours = {"domain": seen, "range": [looks[name] for name in seen]}
     channel = field("part", "N", title=column_title(part), sort=seen, scale=colours)
-    places = decimals(list(sums.values()))
     written = [{"label": group, "bar": bar, "value": total,
                 "text": f"{bar} {number(total, places)}".strip()}
                for (group, bar), total in sums.items()]  # fmt: skip
-    hints = [hint("part", "N", column_title(part)), hint("value", "Q", named)]
     layers = [
-        mark("bar", {**placed, "x": across, "x2": {"field": "begin"}, "color": channel,
-                     "tooltip": hints}),
+        mark("bar", {**placed, "x": across, "x2": {"field": "begin"}, "color": channel}),
         inline(written) | mark("text", {**placed, "x": across, "text": field("text", "N")},
                                more={"align": "left", "dx": 4}),
     ]  # fmt: skip
     height = len(labels) * (BAR_PX * len(lanes) + GAP_PX)
-    return _plot(layers, height, drawn, describe(value, label, (part,), len(sums)), title)
+    return _plot(layers, height, drawn, describe(value, label, (part,), len(sums)), "")
 
 
 def intervals(

@@ -26,22 +26,15 @@ def mean_account(
 
     With ``blocks`` only of records with one of these (seed, repetition).
     """
-    accounts = [
-        r.proof.account
-        for r in records
-        if r.proof is not None and r.proof.account
-        if not blocks or (r.trial.seed, r.trial.repetition) in blocks
-    ]
-    if not accounts:
-        return {}
-    return {owner: fmean(each.get(owner, 0.0) for each in accounts) for owner in OWNERS}
+    accounts = [r.proof.account for r in records if r.proof is not None and r.proof.account
+                if not blocks or (r.trial.seed, r.trial.repetition) in blocks]  # fmt: skip
+    owners = OWNERS if accounts else ()
+    return {owner: fmean(each.get(owner, 0.0) for each in accounts) for owner in owners}
 
 
 def differences_ms(base: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
     """Return by how many ms each owner grew; empty where an account is."""
-    if not base or not new:
-        return {}
-    return {owner: new[owner] - base[owner] for owner in OWNERS}
+    return {owner: new[owner] - base[owner] for owner in OWNERS if base and new}
 
 
 def moved(differences: Mapping[str, float]) -> dict[str, float]:
@@ -53,8 +46,7 @@ def moved(differences: Mapping[str, float]) -> dict[str, float]:
 
 def describe_moved(differences: Mapping[str, float]) -> str:
     """Return what moved in plain ASCII: ``+38 ms: +31 recovery, +7 window``; empty if nothing."""
-    owners = moved(differences)
-    total = sum(differences.values())
+    owners, total = moved(differences), sum(differences.values())
     places = 0 if abs(total) >= WHOLE_MS else 2
     named = ", ".join(f"{ms:+.{places}f} {owner}" for owner, ms in owners.items())
     return f"{total:+.{places}f} ms: {named}" if named else ""
@@ -62,5 +54,4 @@ def describe_moved(differences: Mapping[str, float]) -> str:
 
 def column_of(owner: str, arm: str = "") -> str:
     """Return the column of an owner's ms, of one ``arm`` of a pair: ``path_look_up_off_ms``."""
-    words = re.findall(r"\w+", f"path {owner} {arm} ms".lower())
-    return "_".join(words)
+    return "_".join(re.findall(r"\w+", f"path {owner} {arm} ms".lower()))

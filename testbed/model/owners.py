@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LOOK_UP, TCP, TLS, REQUEST, WINDOW = (
-    "look-up",
-    "TCP handshake",
-    "TLS handshake",
-    "request",
-    "window",
-)
-LINE, QUEUE, RECOVERY, SERVER, CLIENT = "line", "queue", "recovery", "server", "client"
+LOOK_UP, TCP, TLS = "look-up", "TCP handshake", "TLS handshake"
+REQUEST, WINDOW, LINE, QUEUE = "request", "window", "line", "queue"
+RECOVERY, SERVER, CLIENT = "recovery", "server", "client"
 OWNERS: Mapping[str, str] = {
     LOOK_UP: "round trips of questions to the name server",
     TCP: "round trips of SYNs (RFC 9293)",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from analysis import plot
-from analysis.plot.theme import FURTHER, SERIES, Colour
+from analysis.kinds.page_load.conditions import beside
+from analysis.plot.theme import FURTHER, SERIES
 from analysis.records.accounts import WHOLE_MS, differences_ms, mean_account, moved
 from analysis.records.cells import Block, Cell
 from analysis.report.sections.sweep import (
     CONDITION,
     PAGE,
-    PLOT_PX,
     PLT_MS,
     FigureKind,
     Panel,
@@ -30,17 +30,14 @@ from testbed.model.owners import OWNERS, TCP
 MAX_ROWS = 12
 """Of one figure."""
 MAX_HOSTS = 4
+MOST_TIMES = 10
+"""Handshakes are told in percent of what was saved up to so many times that."""
 HOST_SUFFIX = ".p.test"
 """Behind the hosts of pages that are made from sizes."""
 OWNER = "spent on"
-COLOURS: Mapping[str, Colour] = dict(
-    zip(
-        OWNERS,
-        (SERIES[4], SERIES[1], SERIES[3], SERIES[0], SERIES[6], SERIES[2], FURTHER[0], SERIES[7],
-         SERIES[5], FURTHER[1]),
-        strict=True,
-    )
-)  # fmt: skip
+COLOURS = dict(
+    zip(OWNERS, map((*SERIES, *FURTHER).__getitem__, (4, 1, 3, 0, 6, 2, 8, 7, 5, 9)), strict=True)
+)
 _SOURCES = re.compile(r" \(RFC [^)]*\)")
 
 
@@ -52,8 +49,8 @@ def plan_paths(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
         shown, names = spread_over(known, MAX_ROWS), swept(known)
         if not shown:
             continue
-        said = [f"{len(shown)} of {len(known)} rows, at even distances."]
-        said = [] if len(shown) == len(known) else said
+        few = len(shown) < len(known)
+        said = [f"{len(shown)} of {len(known)} rows, at even distances."] if few else []
         said += [sentence for row in shown if (sentence := describe_pair(row, names))]
         title = name_axes(page[0].axes, (PAGE,))
         panels.append(Panel(partial(_draw, shown, names), "\n".join(said), title))
@@ -61,10 +58,7 @@ def plan_paths(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
 
 
 def describe_pair(row: SweepRow, names: Sequence[str]) -> str:
-    """Say what Fast Open moved, and how that is beside the handshakes that it took off the path.
-
-    Empty for what is no pair, and without the accounts of both arms.
-    """
+    """Say what Fast Open moved, of a pair with accounts, and which handshakes left the path."""
     if row.pair is None or row.pair.off is None or row.pair.on is None:
         return ""
     (_, off), (_, on) = _accounts(row)
@@ -72,20 +66,20 @@ def describe_pair(row: SweepRow, names: Sequence[str]) -> str:
     if not differences:
         return ""
     saved_ms = -sum(differences.values())
-    what = f"{_ms(saved_ms)} saved" if saved_ms >= 0 else f"{_ms(saved_ms)} lost"
+    what = f"{_ms(saved_ms)} {'saved' if saved_ms >= 0 else 'lost'}"
     parts = ", ".join(
         f"{_ms(ms)} {'less' if ms < 0 else 'more'} for {_OBJECTS.get(owner, owner)}"
         for owner, ms in moved(differences).items()
     )
     said = f"{_name(row, names)}: {what}{f' ({parts})' if parts else ''}."
-    before, after = (_awaited(cell, row.pair.seeds) for cell in (row.pair.off, row.pair.on))
-    gone = [host for host in before if host not in after]
     if not off[TCP] and not on[TCP]:
         return f"{said} No TCP handshake is on its critical path."
-    if not gone:
+    before, after = (_awaited(cell, row.pair.seeds) for cell in (row.pair.off, row.pair.on))
+    gone, gone_ms = [host for host in before if host not in after], -differences[TCP]
+    if not gone or gone_ms <= 0:
         return said
-    gone_ms = -differences[TCP]
-    share = f": {number(gone_ms / saved_ms * 100, 0)} % of what it saved" if saved_ms > 0 else ""
+    share = f": {number(gone_ms / saved_ms * 100, 0)} % of what it saved"
+    share = share if saved_ms * MOST_TIMES > gone_ms else ""
     named = [clean(host.removesuffix(HOST_SUFFIX)) for host in gone[:MAX_HOSTS]]
     more = [f"{len(gone) - MAX_HOSTS} more"] if len(gone) > MAX_HOSTS else []
     return (
@@ -120,7 +114,8 @@ def _draw(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
         for row in rows for cell, account in _accounts(row) for owner, ms in account.items()
     ]  # fmt: skip
     looks = {owner: colour.light for owner, colour in COLOURS.items()}
-    return plot.stacked(parts, CONDITION, PAIR_AXIS, PLT_MS, OWNER, looks).sized(PLOT_PX[0])
+    chart = plot.stacked(parts, CONDITION, PAIR_AXIS, PLT_MS, OWNER, looks)
+    return chart.sized(beside([_name(row, names) for row in rows]))
 
 
 def _name(row: SweepRow, names: Sequence[str]) -> str:

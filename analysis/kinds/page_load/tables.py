@@ -114,10 +114,8 @@ PAIR_MILESTONES: Columns = {
 
 def _describe_paths(arm: str = "") -> dict[str, str]:
     how = {"": "", "off": " without Fast Open", "on": " with Fast Open"}[arm]
-    return {
-        column_of(owner, arm): f"Mean time of the critical path{how}: {what}."
-        for owner, what in OWNERS.items()
-    }
+    return {column_of(owner, arm): f"Mean time of the critical path{how}: {what}."
+            for owner, what in OWNERS.items()}  # fmt: skip
 
 
 CELL_PATHS: Columns = _describe_paths()
@@ -128,24 +126,20 @@ PAIR_PATHS: Columns = _describe_paths("off") | _describe_paths("on")
 
 def _rows(table: ResultTable) -> list[Row]:
     seen = further_metrics(table.cells)
-    told = any(mean_account(cell.proven) for cell in table.cells)
+    owners = OWNERS if any(mean_account(cell.proven) for cell in table.cells) else ()
+
+    def path(arm: str, cell: Cell | None, blocks: Collection[Block] = ()) -> Row:
+        account = mean_account(cell.proven, blocks) if cell else {}
+        return {column_of(owner, arm): account.get(owner) for owner in owners}
+
     if table.paired:
-        return [
-            _pair_row(pair, table.axes) | _pair_milestones(pair, seen)
-            | (_path_columns("off", pair.off, pair.seeds) | _path_columns("on", pair.on, pair.seeds)
-               if told else {})
-            for pair in table.pairs
-        ]  # fmt: skip
+        return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen)
+                | path("off", pair.off, pair.seeds) | path("on", pair.on, pair.seeds)
+                for pair in table.pairs]  # fmt: skip
     return [
         _cell_row(cell, table.axes) | {m.name: median_of(cell.by(m).spread) for m in seen}
-        | (_path_columns("", cell) if told else {})
-        for cell in table.cells
+        | path("", cell) for cell in table.cells
     ]  # fmt: skip
-
-
-def _path_columns(arm: str, cell: Cell | None, blocks: Collection[Block] = ()) -> Row:
-    account = mean_account(cell.proven, blocks) if cell else {}
-    return {column_of(owner, arm): account.get(owner) for owner in OWNERS}
 
 
 def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:

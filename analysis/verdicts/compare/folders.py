@@ -107,10 +107,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         cells = judge_by_tests(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
-    cells = [
-        _with_account(cell, match, paired=drawn is None)
-        for cell, match in zip(cells, both, strict=True)
-    ]
+    cells = [_with_account(*each, paired=drawn is None) for each in zip(cells, both, strict=True)]
     notes = _notes(old, later, matches, len(matches) - len(both) if two else 0)
     if kernels is not None:
         notes += _client_notes(parts)

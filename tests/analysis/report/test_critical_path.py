@@ -32,7 +32,7 @@ def load(
 ) -> Record:  # fmt: skip
     """A proven load of so many ms with this account."""
     condition = Condition("wikipedia", "graph", LinkSpec(rtt_ms=rtt_ms), TcpSpec(tfo=tfo))
-    made = record(condition, seed, sum(account.values()))
+    made = record(condition, seed, sum(account.values()) or None)
     assert made.proof is not None
     return replace(made, proof=replace(made.proof, account=account, awaited=tuple(awaited)))
 
@@ -62,7 +62,7 @@ def test_a_pair_has_a_bar_for_each_arm_on_one_scale(tmp_path: Path) -> None:
     for parts, account in ((off, OFF), (on, ON)):
         ends = 0.0
         for (_, x, width), ms in zip(parts, account.values(), strict=True):
-            assert (x, width) == pytest.approx((ends, ms * scale), abs=0.02)
+            assert (x, width) == pytest.approx((ends, ms * scale), abs=0.05)
             ends += ms * scale
     svg = to_svg(panel.draw())
     assert ">off 1443<" in svg and ">on 1227<" in svg
@@ -104,12 +104,6 @@ def test_of_many_rows_some_are_drawn(tmp_path: Path) -> None:
     assert panel.caption.startswith(f"{MAX_ROWS} of {MAX_ROWS + 3} rows, at even distances.\nRTT")
 
 
-def test_conditions_that_are_no_pairs_have_a_bar_each(tmp_path: Path) -> None:
-    (panel,) = paths(tmp_path, [load(False, OFF), load(False, ON, rtt_ms=20.0)])
-    assert len(bars(panel)) == 2 and panel.caption == ""
-    assert ">1443<" in to_svg(panel.draw())
-
-
 def test_the_report_and_its_tables_have_it(tmp_path: Path) -> None:
     tabled(tmp_path, [load(False, OFF, HOSTS), load(True, ON)])
     write_reports(tmp_path)
@@ -124,18 +118,23 @@ def test_the_report_and_its_tables_have_it(tmp_path: Path) -> None:
 
 
 def test_older_records_have_no_account_and_show_none(tmp_path: Path) -> None:
-    asked = [Condition("wikipedia", "graph", tcp=TcpSpec(tfo=tfo)) for tfo in (False, True)]
-    tabled(tmp_path, [record(condition) for condition in asked])
+    tabled(tmp_path, [load(tfo, {}) for tfo in (False, True)])
     write_reports(tmp_path)
     assert "critical-path" not in (tmp_path / "report.html").read_text()
     assert "path_" not in (tmp_path / "table.csv").read_text()
     assert trial_frame(read_results(tmp_path)).path_client_ms.isna().all()
 
 
-def test_one_arm_with_an_account_is_drawn_and_compared_with_nothing(tmp_path: Path) -> None:
-    bare = record(Condition("wikipedia", "graph", LinkSpec(rtt_ms=100.0), TcpSpec(tfo=True)))
-    (panel,) = paths(tmp_path, [load(False, OFF, HOSTS), bare])
-    assert len(bars(panel)) == 1 and panel.caption == ""
+@pytest.mark.parametrize(("other", "drawn"), [
+    (load(True, {}), [">off 1443<"]),  # older
+    (load(False, ON, rtt_ms=20.0), [">1443<", ">1227<"]),  # no pair
+])  # fmt: skip
+def test_what_has_no_counterpart_is_drawn_alone(
+    tmp_path: Path, other: Record, drawn: list[str]
+) -> None:
+    (panel,) = paths(tmp_path, [load(False, OFF, HOSTS), other])
+    assert len(bars(panel)) == len(drawn) and panel.caption == ""
+    assert [text in to_svg(panel.draw()) for text in drawn] == [True] * len(drawn)
 
 
 def test_means_add_up_and_what_moved_is_a_tenth_at_least() -> None:
