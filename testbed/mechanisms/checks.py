@@ -18,7 +18,7 @@ from testbed.mechanisms.offload.proof import check_sizes
 from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
-from testbed.mechanisms.reuse.proof import check_requests, check_reuse
+from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
 from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
@@ -28,7 +28,13 @@ from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_vis
 from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
-from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.captures import (
+    check_both_ways,
+    check_counted,
+    check_kernels,
+    check_strangers,
+    check_whole,
+)
 from testbed.proof.conduct import (
     check_connections,
     check_graph,
@@ -46,6 +52,7 @@ CHECKS = (
     check_whole,
     check_both_ways,
     check_counted,
+    check_kernels,
     check_strangers,
     check_bytes,
     # The link was the one asked for.
@@ -68,6 +75,7 @@ CHECKS = (
     check_quic,
     check_quic_windows,
     check_requests,
+    check_replay,
     check_reuse,
     check_version,
     check_sessions,

@@ -43,17 +43,21 @@ PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
 """Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
 
 
-@check("browser's log", "browsed", "logs", "visits", source="HAR 1.2")
+@check("log", "logs", "visits", source="HAR 1.2")
 def check_log(seen: Evidence) -> Iterator[str]:
-    """What a browser's load says of a request or of the page, its log says as well."""
+    """What a client's load says of a request or of the page, its log says as well."""
     for visit, log in zip(seen.visits, seen.logs, strict=True):
         first_ms = min((each.asked_ms for each in log.requests), default=0.0)
         for request in log.requests:
-            yield from map(visit.say, _differ(request, log, first_ms))
-        if any(each.status for each in log.unlogged):
-            url = next(each.url for each in log.unlogged if each.status)
-            yield visit.say(f"the browser's log has no {url}")
-        yield from map(visit.say, _differ_of_page(log))
+            yield from map(visit.say, _differ(request, log, first_ms, browsed=seen.browsed))
+        unlogged = [e.url for e in log.unlogged if e.status or not seen.browsed]
+        if unlogged:
+            yield visit.say(f"the client's log has no {unlogged[0]}")
+        if seen.browsed:
+            yield from map(visit.say, _differ_of_page(log))
+        elif log.load.plt_ms != log.moment("onLoad"):
+            told_ms = log.moment("onLoad")
+            yield visit.say(f"plt_ms is {log.load.plt_ms}, the client's log says {told_ms}")
 
 
 @check("load event", "browsed", "logs", "visits", source="HTML, section 8.2.7")
@@ -102,7 +106,9 @@ def list_as_told(seen: Evidence) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterator[str]:
+def _differ(
+    request: LoggedRequest, log: BrowserLog, first_ms: float, *, browsed: bool
+) -> Iterator[str]:
     told, url = request.told, request.told.url
     for name in ("dns", "connect"):
         value, waited = getattr(told, f"{name}_ms"), request.waits[name]
@@ -113,10 +119,20 @@ def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterato
         # What the network has not ended has none in the log.
         if logged >= 0 and told.transfer_bytes != logged:
             yield f"{url}: {told.transfer_bytes} bytes, its log says {logged}"
-    if told.status and told.status != request.entry["response"]["status"]:
+    if (told.status or not browsed) and told.status != request.entry["response"]["status"]:
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms
-    if request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS):
+    if browsed:
+        other = request.is_timed and not _same(
+            request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS
+        )
+    else:
+        lasted_ms = told.end_ms - told.start_ms
+        other = not (
+            _same(told.start_ms, after_ms, LOG_GRAIN_MS)
+            and _same(lasted_ms, request.entry["time"], LOG_GRAIN_MS)
+        )
+    if other:
         yield f"{url}: it began after {told.start_ms:.3f} ms, its log has other times"
 
 

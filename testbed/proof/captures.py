@@ -6,8 +6,10 @@ in both arms.  And the client's kernel must not have taken or sent more than the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from testbed.capture.connections import is_answered
 from testbed.capture.flows import Flow, payloads
 from testbed.capture.lookups import DNS_PORT
 from testbed.capture.packets import (
@@ -60,6 +62,40 @@ def check_counted(seen: Evidence) -> Iterator[str]:
         counted = seen.client_counters.get(counter, 0)
         if counted > captured:
             yield f"the client's kernel {words} {counted} segments, the capture shows {captured}"
+
+
+@check("kernels' counters", "virtual_time", "logs", "counters", "transits", "connections")
+def check_kernels(seen: Evidence) -> Iterator[str]:
+    """Both kernels counted the segments, datagrams and connections that were captured at their end.
+
+    What is sent again is counted apart, but for SYN-ACKs (net/ipv4/tcp_output.c), IPv6's datagrams
+    are as well, and what came for a socket that was closed is refused.
+    """
+    if not seen.transits:
+        return  # the server's end recorded none
+    opened = seen.counters["server"].get("TcpPassiveOpens", 0)
+    least = sum(is_answered(each) and not each.given_up for each in seen.connections)
+    if not least <= opened <= len(seen.connections):
+        yield f"the server's kernel opened {opened} connections, captured were {least}"
+    refused = sum(read_unreachable(p) == PORT_UNREACHABLE for p in seen.capture.packets)
+    for end, at_end in (("client", seen.capture), ("server", seen.at_server)):
+        own, tcp, udp = seen.counters[end], Counter[bool](), Counter[bool]()
+        for packet in filter(seen.is_of_client, at_end.packets):
+            comes = (packet.source in seen.clients) == (end == "server")
+            tcp[comes] += packet.protocol == "TCP"
+            udp[comes] += packet.protocol == "UDP" and packet.ip == "4"
+        if end == "client":
+            tcp[True] = seen.flows.down  # what was damaged is in no capture of whole packets
+        answered_again = own.get("TcpExtTCPSynRetrans", 0) if end == "server" else 0
+        sent = own.get("TcpOutSegs", 0) + own.get("TcpRetransSegs", 0) - answered_again
+        for what, counted, captured, less in (
+            ("took {} segments", own.get("TcpInSegs", 0), tcp[True], 0),
+            ("sent {} segments", sent, tcp[False], 0),
+            ("took {} datagrams", own.get("UdpInDatagrams", 0), udp[True], refused),
+            ("sent {} datagrams", own.get("UdpOutDatagrams", 0), udp[False], 0),
+        ):
+            if not captured - less <= counted <= captured:
+                yield f"the {end}'s kernel {what.format(counted)}, captured there were {captured}"
 
 
 @check("strange packets", "virtual_time", "capture", "flows", "link", "whole_capture")

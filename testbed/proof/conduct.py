@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from urllib.parse import urlsplit
 
 from testbed.archive.reading import Entry
 from testbed.base.addresses import format_address
@@ -52,6 +53,7 @@ CHROMIUM_HEADERS = re.compile(
 """What the browser itself sends; scripts may add to what they ask for with fetch()."""
 SCRIPTED = ("fetch", "xhr", "eventsource", "websocket", "ping", "preflight", "other")
 Server = tuple[str, int]
+"""An address, or the host that has it, and a port."""
 
 
 @check("conduct of graph", "virtual_time", "load", "logs", "archive", "capture", "flows", "hosts")
@@ -317,25 +319,22 @@ RULES: Mapping[str, Callable[[Evidence, LoggedRequest], str | None]] = {
 
 def _check_sizes(seen: Evidence) -> Iterator[str]:
     """Yield where other bytes of requests left than the log has, over HTTP/1.1."""
-    if any(log.unlogged for log in seen.logs):
-        return
-    addresses = {host: address for address, host in seen.hosts.items()}
-    due: dict[Server, int] = defaultdict(int)
+    due: Counter[Server] = Counter()
     heads: dict[Server, set[int]] = defaultdict(set)
-    unknown: set[Server] = set()
+    unknown = {_server_of(each.url) for log in seen.logs for each in log.unlogged}
     for request in (each for log in seen.logs for each in log.requests):
-        made = request.entry["request"]
-        server = _server_of(request.told.url, addresses)
+        made, server = request.entry["request"], _server_of(request.told.url)
         size = made["headersSize"] + max(0, made["bodySize"])
         if not request.told.status or made["headersSize"] < 0:
             unknown.add(server)
         due[server] += size
         heads[server].add(size)
-    for server, flows in _by_server(seen).items():
-        if server in unknown:
-            continue
-        sent = [read_sent(flow, seen.keys if seen.has("keys") else {}) for flow in flows]
-        if any(size is None for size in sent):
+    by_host: dict[Server, list[int | None]] = defaultdict(list)
+    for (address, port), flows in _by_server(seen).items():
+        keys = seen.keys if seen.has("keys") else {}
+        by_host[seen.hosts.get(address, address), port] += [read_sent(f, keys) for f in flows]
+    for server, sent in by_host.items():
+        if server in unknown or any(size is None for size in sent):
             continue
         more = sum(size or 0 for size in sent) - due[server]
         # What a connection that ended took with it is asked for once more.
@@ -343,11 +342,10 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
             yield f"{more} more bytes of requests left for {server[0]} than the client's log has"
 
 
-def _server_of(url: str, addresses: Mapping[str, str]) -> Server:
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.partition("/")[0].partition(":")
-    default = HTTPS_PORT if scheme == "https" else 80
-    return addresses.get(host.lower(), ""), int(port or default)
+def _server_of(url: str) -> Server:
+    """The host and the port of a URL."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (HTTPS_PORT if parts.scheme == "https" else 80)
 
 
 def _target(url: str) -> str:
