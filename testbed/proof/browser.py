@@ -8,9 +8,8 @@ capture when the bytes came without which nothing can be shown.
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from testbed.archive.reading import Archive
@@ -21,7 +20,7 @@ from testbed.client.chromium.milestones import add_up_shifts
 from testbed.proof.browser_log import BrowserLog, LoggedRequest
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms
+from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms, is_near
 from testbed.proof.visits import VisitWindow
 
 LOG_GRAIN_MS = 0.0015
@@ -123,9 +122,7 @@ def _differ(
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms
     if browsed:
-        other = request.is_timed and not _same(
-            request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS
-        )
+        other = request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS)
     else:
         lasted_ms = told.end_ms - told.start_ms
         other = not (
@@ -237,15 +234,15 @@ def _check_phases(
              -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
             ("address was not found when an answer came",
              waits["dns"] < SHORT_MS
-             or _is_near(request.found_ms, wire.answered[host], slack)),
+             or is_near(request.found_ms, wire.answered[host], slack)),
             ("connection was not opened when a packet came",
-             waits["connect"] < SHORT_MS or _is_near(request.connected_ms, came, slack)),
+             waits["connect"] < SHORT_MS or is_near(request.connected_ms, came, slack)),
             ("request was not sent when data left",
-             _is_near(request.sent_ms, wire.sent[address], sent)),
+             is_near(request.sent_ms, wire.sent[address], sent)),
             ("answer did not begin when data of its server came",
-             _is_near(request.head_ms, came, slack)),
+             is_near(request.head_ms, came, slack)),
             ("answer did not end when data of its server came",
-             _is_near(request.told.end_ms, came, slack)),
+             is_near(request.told.end_ms, came, slack)),
         ):  # fmt: skip
             if not holds and request.told.status:
                 wrong[words].append(request)
@@ -335,12 +332,6 @@ def find_body(page: Archive) -> int | None:
     text = document_text(page)
     place = -1 if text is None else text.lower().find(b"<body")
     return None if text is None or place < 0 else text.count(b"\n", 0, place) + 1
-
-
-def _is_near(told_ms: float, times_ms: Sequence[float], slack: Slack) -> bool:
-    """Whether something happened about when a browser says so."""
-    index = bisect_left(times_ms, told_ms - slack.late_ms)
-    return index < len(times_ms) and times_ms[index] <= told_ms + slack.early_ms
 
 
 def _same(one: float, other: float, grain: float) -> bool:

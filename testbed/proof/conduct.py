@@ -8,7 +8,7 @@ Bytes of requests are those that left, in clear or opened with the client's keys
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -18,14 +18,14 @@ from testbed.archive.reading import Entry
 from testbed.base.addresses import format_address
 from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, payloads
+from testbed.capture.flows import Flow, payloads, progress
 from testbed.capture.handshakes import read_sent
 from testbed.capture.packets import FIN, HTTPS_PORT, RST, Packet
 from testbed.model.impairments import is_lossy
 from testbed.proof.browser_log import LoggedRequest
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import held_ms
+from testbed.proof.load_time import Slack, held_ms, is_near
 
 MOST_CONNECTIONS = 6
 """Of graph and Chromium to an origin over HTTP/1.1, of wget2 in all."""
@@ -181,8 +181,7 @@ class _Walk:
 
     def follows(self, moment_ms: float) -> bool:
         """Whether something came just before."""
-        place = bisect_right(self.came_ms, moment_ms + self.slack_ms)
-        return place > 0 and moment_ms - self.came_ms[place - 1] <= self.slack_ms
+        return is_near(moment_ms, self.came_ms, Slack(self.slack_ms, self.slack_ms))
 
     def body_came_ms(self, url: str) -> Iterator[tuple[float, float]]:
         """Yield when bytes of a response in clear came, and which share of its body is there."""
@@ -195,17 +194,13 @@ class _Walk:
                     and abs(self.ms(p) - request.began_ms) <= self.slack_ms + LATE_MS]  # fmt: skip
             if not mine:
                 continue
-            sent = list(payloads(flow, by_client=False))
-            reached = base = max((o + p.payload_bytes for o, p in sent
-                                  if p.at_ns < mine[0].at_ns), default=0)  # fmt: skip
-            waiting: list[tuple[int, int]] = []
-            for offset, packet in sent:
-                if packet.at_ns < mine[0].at_ns:
-                    continue
-                waiting = sorted([*waiting, (offset, offset + packet.payload_bytes)])
-                while waiting and waiting[0][0] <= reached:
-                    reached = max(reached, waiting.pop(0)[1])
-                yield self.ms(packet), (reached - base - head) / max(1, entry.body_size)
+            base = 0
+            for at_ns, reached in progress(flow):
+                if at_ns < mine[0].at_ns:
+                    base = reached
+                else:
+                    part = (reached - base - head) / max(1, entry.body_size)
+                    yield (at_ns - self.zero_ns) / 1e6, part
             return
 
 

@@ -59,9 +59,7 @@ def loads(house: House) -> dict[str, Done]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_each_number_of_an_observation(
-    loads: dict[str, Done], client: str, tmp_path: Path
-) -> None:
+def test_each_number_of_an_observation(loads: dict[str, Done], client: str, tmp_path: Path) -> None:
     done = loads[client]
     assert_ok(done.judge(lambda _: None, tmp_path / "as-it-was"))
     path = done.folder / "trials" / done.record.trial_id / OBSERVATION_FILE

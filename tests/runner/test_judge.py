@@ -86,7 +86,7 @@ def out(tmp_path: Path) -> Path:
 
 def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
-    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
+    (out / "load.har").write_text('{"log": {"pages": [{"pageTimings": {}}], "entries": []}}')
     path = out / "observation.json"
     if isinstance(observation, dict):
         plain = json.loads(json.dumps(asdict(trial)))
@@ -98,7 +98,7 @@ def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
 
 
 def test_ok(out: Path) -> None:
-    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
+    (out / "load.har").write_text('{"log": {"pages": [{"pageTimings": {}}], "entries": []}}')
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
