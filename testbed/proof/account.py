@@ -170,9 +170,11 @@ class _Way:
 def read_account(seen: Evidence) -> LoadAccount | None:
     """Return the account of the load that counts; ``None``: there is none.
 
-    In real time ends take time of their own, and a command tells of no start.
+    In real time ends take time of their own, a command tells of no start, and that a load without
+    an answer is none is for other checks to say.
     """
-    if not (seen.virtual_time and seen.transits and seen.load.requests):
+    answered = any(t.came and t.came.payload_bytes for t in seen.transits.get("down", ()))
+    if not (seen.virtual_time and answered and seen.load.requests):
         return None
     visit = seen.visits[-1]
     began_ns = visit.zero_ns(seen.capture, seen.clients)
