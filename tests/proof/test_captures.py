@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.capture.connections import read_connection
 from testbed.capture.flows import Flows
-from testbed.proof.captures import check_both_ways, check_counted, check_whole
+from testbed.proof.captures import check_both_ways, check_counted, check_kernels, check_whole
 from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 from tests.evidence import found
 
@@ -106,3 +107,27 @@ def test_a_header_that_is_not_there(tmp_path: Path) -> None:
     capture.snap = 40
     with pytest.raises(ValueError, match="a TCP header was not captured"):
         capture.flows(tmp_path)
+
+
+COUNTED = {
+    "client": {"TcpInSegs": 6, "TcpOutSegs": 4, "TcpRetransSegs": 1},
+    "server": {"TcpInSegs": 5, "TcpOutSegs": 6, "TcpPassiveOpens": 1, "TcpRetransSegs": 1,
+               "TcpExtTCPSynRetrans": 1},
+}  # fmt: skip
+
+
+def of_kernels(tmp_path: Path, end: str = "client", **other: int) -> list[str]:
+    capture = exchange().read(tmp_path)
+    flows = exchange().flows(tmp_path)
+    counters = COUNTED | {end: COUNTED[end] | other}
+    connections = tuple(map(read_connection, flows.flows))
+    return found(check_kernels, counters=counters, flows=flows, capture=capture, at_server=capture,
+                 connections=connections, transits={"up": []})  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize(("end", "name"), [(end, n) for end in COUNTED for n in COUNTED[end]])
+def test_kernels_count_what_was_captured(tmp_path: Path, end: str, name: str, more: int) -> None:
+    assert of_kernels(tmp_path) == []
+    assert len(of_kernels(tmp_path, end, **{name: COUNTED[end][name] + more})) == 1
+    assert len(of_kernels(tmp_path, end, UdpInDatagrams=1)) == 1

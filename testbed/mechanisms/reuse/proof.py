@@ -50,7 +50,7 @@ def check_replay(seen: Evidence) -> Iterator[str]:
     if sum(counts) != spoken + len(replay.sockets) or spoken > answered + len(replay.missed):
         yield f"the servers' log has {sum(counts)} requests, by protocol {spoken}"
     if not replay.sockets and max(counts, default=0) != replay.most_per_connection:
-        yield f"a connection carried {max(counts)} requests, told are {replay.most_per_connection}"
+        yield f"most_per_connection is {replay.most_per_connection}, the log has {counts}"
     limit = seen.tcp.requests_per_connection
     if limit is None and not (is_lossy(seen.link) or seen.link.changes or seen.lost):
         logged = {(each.client, each.server): each.requests for each in seen.served}
