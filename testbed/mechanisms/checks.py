@@ -28,13 +28,7 @@ from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_vis
 from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
-from testbed.proof.captures import (
-    check_both_ways,
-    check_counted,
-    check_kernels,
-    check_strangers,
-    check_whole,
-)
+from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
 from testbed.proof.conduct import (
     check_connections,
     check_graph,
@@ -52,7 +46,6 @@ CHECKS = (
     check_whole,
     check_both_ways,
     check_counted,
-    check_kernels,
     check_strangers,
     check_bytes,
     # The link was the one asked for.

@@ -38,9 +38,21 @@ def check_lookups(seen: Evidence) -> Iterator[str]:
         )
 
 
-@check("questions", "virtual_time", "capture", "load", "hosts", source="RFC 1035")
+@check(
+    "questions",
+    "virtual_time",
+    "capture",
+    "load",
+    "visits",
+    "hosts",
+    "condition",
+    source="RFC 1035",
+)
 def check_questions(seen: Evidence) -> Iterator[str]:
-    """Only the page's hosts were asked for, and those once while an answer holds."""
+    """Only the page's hosts were asked for, and those once while an answer holds, or in a visit.
+
+    What clears a browser's caches between two visits clears answers, too.
+    """
     hosts = {host.lower().rstrip(".") for host in seen.hosts.values()}
     most = TIMES.get(seen.load.client)
     answered: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -54,6 +66,9 @@ def check_questions(seen: Evidence) -> Iterator[str]:
             yield f"the client asked for the name {asked[0]}, which is no host of the page"
         elif most is not None:
             since_ns = packet.at_ns - LIVES_S * 1_000_000_000
+            if seen.condition.between != "keep":
+                begun = (v.began_ns for v in seen.visits if v.began_ns <= packet.at_ns)
+                since_ns = max(since_ns, *begun, 0)
             if sum(at_ns > since_ns for at_ns in answered[asked]) >= most:
                 yield f"the client asked for the name {asked[0]} again, which was answered"
 
