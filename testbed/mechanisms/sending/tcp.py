@@ -27,6 +27,7 @@ from testbed.capture.packets import (
     behind,
     find_option,
 )
+from testbed.model import KEPT_ALIVE_S
 
 NEAR_NS = 50_000
 """In virtual time what a server does at once takes it less than this: up to 4 us in 300 loads."""
@@ -42,6 +43,8 @@ shrunk to the first one (RFC 5681 section 4.1, RFC 7661)."""
 LOST_SHARE = 0.5
 FAREWELL_BYTES = 128
 """TLS's last words, and HTTP/2's, before a server ends a connection that was idle."""
+FAREWELL_MS = KEPT_ALIVE_S * 500
+"""So long a connection was idle at least when these come by themselves, well before its end."""
 _OPTION_BYTES = 12
 """Timestamps, and what pads them."""
 
@@ -241,6 +244,6 @@ def find_silences(
             found = sender.send(packet)
             if found is not None and packet.payload_bytes > FAREWELL_BYTES:
                 yield found
-            elif found is not None and not packet.flags & FIN:
+            elif found is not None and not packet.flags & FIN and found.ms < FAREWELL_MS:
                 held[key] = packet, found
     yield from (silence for _, silence in held.values())
