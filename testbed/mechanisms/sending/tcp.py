@@ -27,7 +27,6 @@ from testbed.capture.packets import (
     behind,
     find_option,
 )
-from testbed.model import KEPT_ALIVE_S
 
 NEAR_NS = 50_000
 """In virtual time what a server does at once takes it less than this: up to 4 us in 300 loads."""
@@ -43,8 +42,6 @@ shrunk to the first one (RFC 5681 section 4.1, RFC 7661)."""
 LOST_SHARE = 0.5
 FAREWELL_BYTES = 128
 """TLS's last words, and HTTP/2's, before a server ends a connection that was idle."""
-FAREWELL_MS = KEPT_ALIVE_S * 500
-"""So long a connection was idle at least when these come by themselves, well before its end."""
 _OPTION_BYTES = 12
 """Timestamps, and what pads them."""
 
@@ -216,7 +213,7 @@ def find_silences(
     ``packets`` are those of the capture at the servers' end, ``segments`` is the first window.
     """
     senders: dict[tuple[int, bytes, int], _Sender] = {}
-    held: dict[tuple[int, bytes, int], tuple[Packet, Silence]] = {}
+    words: dict[tuple[int, bytes, int], list[Silence]] = {}
     for packet in packets:
         up = packet.source in clients
         if packet.protocol != "TCP" or not (up or packet.target in clients):
@@ -233,17 +230,22 @@ def find_silences(
         if up:
             sender.take(packet)
             continue
-        if key in held:
-            last, silence = held.pop(key)
-            ends = packet.flags & FIN and packet.at_ns - last.at_ns <= NEAR_NS
-            if not ends:
-                yield silence
+        last = words.pop(key, [])
+        near = bool(last) and packet.at_ns - last[0].until_ns <= NEAR_NS
+        if not (near and packet.payload_bytes <= FAREWELL_BYTES):
+            yield from last
+            last = []
         if packet.flags & SYN:
             sender.open(packet)
-        elif packet.payload_bytes and sender.opened:
+            continue
+        found = None
+        if packet.payload_bytes and sender.opened:
             found = sender.send(packet)
-            if found is not None and packet.payload_bytes > FAREWELL_BYTES:
-                yield found
-            elif found is not None and not packet.flags & FIN and found.ms < FAREWELL_MS:
-                held[key] = packet, found
-    yield from (silence for _, silence in held.values())
+        if packet.flags & FIN and packet.payload_bytes <= FAREWELL_BYTES:
+            continue  # these were its last words
+        if found is not None and packet.payload_bytes > FAREWELL_BYTES:
+            yield found
+            continue
+        words[key] = [*last, *([] if found is None else [found])]
+    for last in words.values():
+        yield from last
