@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 
 from testbed.capture.packets import (
@@ -135,3 +136,13 @@ def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:
     for sender, packet in flow.packets:
         if sender == by_client and packet.payload_bytes > 0 and packet.at_ns >= first.at_ns:
             yield behind(packet.seq, first.seq) - (0 if packet.flags & SYN else 1), packet
+
+
+def progress(flow: Flow) -> Iterator[tuple[int, int]]:
+    """Yield when bytes of the server's came, in ns, and how many were there then, in order."""
+    reached, waiting = 0, [(0, 0)]
+    for offset, packet in payloads(flow, by_client=False):
+        heappush(waiting, (offset, offset + packet.payload_bytes))
+        while waiting and waiting[0][0] <= reached:
+            reached = max(reached, heappop(waiting)[1])
+        yield packet.at_ns, reached

@@ -18,7 +18,7 @@ from testbed.mechanisms.offload.proof import check_sizes
 from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
-from testbed.mechanisms.reuse.proof import check_requests, check_reuse
+from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
 from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
@@ -73,6 +73,7 @@ CHECKS = (
     check_quic,
     check_quic_windows,
     check_requests,
+    check_replay,
     check_reuse,
     check_version,
     check_sessions,

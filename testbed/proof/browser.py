@@ -8,9 +8,8 @@ capture when the bytes came without which nothing can be shown.
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from testbed.archive.reading import Archive
@@ -21,7 +20,7 @@ from testbed.client.chromium.milestones import add_up_shifts
 from testbed.proof.browser_log import BrowserLog, LoggedRequest
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms
+from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms, is_near
 from testbed.proof.visits import VisitWindow
 
 LOG_GRAIN_MS = 0.0015
@@ -43,17 +42,21 @@ PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
 """Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
 
 
-@check("browser's log", "browsed", "logs", "visits", source="HAR 1.2")
+@check("log", "logs", "visits", source="HAR 1.2")
 def check_log(seen: Evidence) -> Iterator[str]:
-    """What a browser's load says of a request or of the page, its log says as well."""
+    """What a client's load says of a request or of the page, its log says as well."""
     for visit, log in zip(seen.visits, seen.logs, strict=True):
         first_ms = min((each.asked_ms for each in log.requests), default=0.0)
         for request in log.requests:
-            yield from map(visit.say, _differ(request, log, first_ms))
-        if any(each.status for each in log.unlogged):
-            url = next(each.url for each in log.unlogged if each.status)
-            yield visit.say(f"the browser's log has no {url}")
-        yield from map(visit.say, _differ_of_page(log))
+            yield from map(visit.say, _differ(request, log, first_ms, browsed=seen.browsed))
+        unlogged = [e.url for e in log.unlogged if e.status or not seen.browsed]
+        if unlogged:
+            yield visit.say(f"the client's log has no {unlogged[0]}")
+        if seen.browsed:
+            yield from map(visit.say, _differ_of_page(log))
+        elif log.load.plt_ms != log.moment("onLoad"):
+            told_ms = log.moment("onLoad")
+            yield visit.say(f"plt_ms is {log.load.plt_ms}, the client's log says {told_ms}")
 
 
 @check("load event", "browsed", "logs", "visits", source="HTML, section 8.2.7")
@@ -102,7 +105,9 @@ def list_as_told(seen: Evidence) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterator[str]:
+def _differ(
+    request: LoggedRequest, log: BrowserLog, first_ms: float, *, browsed: bool
+) -> Iterator[str]:
     told, url = request.told, request.told.url
     for name in ("dns", "connect"):
         value, waited = getattr(told, f"{name}_ms"), request.waits[name]
@@ -113,10 +118,18 @@ def _differ(request: LoggedRequest, log: BrowserLog, first_ms: float) -> Iterato
         # What the network has not ended has none in the log.
         if logged >= 0 and told.transfer_bytes != logged:
             yield f"{url}: {told.transfer_bytes} bytes, its log says {logged}"
-    if told.status and told.status != request.entry["response"]["status"]:
+    if (told.status or not browsed) and told.status != request.entry["response"]["status"]:
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms
-    if request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS):
+    if browsed:
+        other = request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS)
+    else:
+        lasted_ms = told.end_ms - told.start_ms
+        other = not (
+            _same(told.start_ms, after_ms, LOG_GRAIN_MS)
+            and _same(lasted_ms, request.entry["time"], LOG_GRAIN_MS)
+        )
+    if other:
         yield f"{url}: it began after {told.start_ms:.3f} ms, its log has other times"
 
 
@@ -221,15 +234,15 @@ def _check_phases(
              -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
             ("address was not found when an answer came",
              waits["dns"] < SHORT_MS
-             or _is_near(request.found_ms, wire.answered[host], slack)),
+             or is_near(request.found_ms, wire.answered[host], slack)),
             ("connection was not opened when a packet came",
-             waits["connect"] < SHORT_MS or _is_near(request.connected_ms, came, slack)),
+             waits["connect"] < SHORT_MS or is_near(request.connected_ms, came, slack)),
             ("request was not sent when data left",
-             _is_near(request.sent_ms, wire.sent[address], sent)),
+             is_near(request.sent_ms, wire.sent[address], sent)),
             ("answer did not begin when data of its server came",
-             _is_near(request.head_ms, came, slack)),
+             is_near(request.head_ms, came, slack)),
             ("answer did not end when data of its server came",
-             _is_near(request.told.end_ms, came, slack)),
+             is_near(request.told.end_ms, came, slack)),
         ):  # fmt: skip
             if not holds and request.told.status:
                 wrong[words].append(request)
@@ -319,12 +332,6 @@ def find_body(page: Archive) -> int | None:
     text = document_text(page)
     place = -1 if text is None else text.lower().find(b"<body")
     return None if text is None or place < 0 else text.count(b"\n", 0, place) + 1
-
-
-def _is_near(told_ms: float, times_ms: Sequence[float], slack: Slack) -> bool:
-    """Whether something happened about when a browser says so."""
-    index = bisect_left(times_ms, told_ms - slack.late_ms)
-    return index < len(times_ms) and times_ms[index] <= told_ms + slack.early_ms
 
 
 def _same(one: float, other: float, grain: float) -> bool:

@@ -6,8 +6,9 @@ in both arms.  And the client's kernel must not have taken or sent more than the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from testbed.capture.connections import is_answered
 from testbed.capture.flows import Flow, payloads
 from testbed.capture.lookups import DNS_PORT
 from testbed.capture.packets import (
@@ -16,6 +17,7 @@ from testbed.capture.packets import (
     PORT_UNREACHABLE,
     RST,
     TOO_LONG,
+    Capture,
     Packet,
     behind,
     is_quic,
@@ -52,14 +54,49 @@ def check_both_ways(seen: Evidence) -> Iterator[str]:
 
 @check("segments counted", "flows", "link", "client_counters", "whole_capture")
 def check_counted(seen: Evidence) -> Iterator[str]:
-    """The client's kernel took and sent no more segments than were captured."""
-    for counter, captured, words in (
-        ("TcpInSegs", seen.flows.down, "took"),
-        ("TcpOutSegs", seen.flows.up, "sent"),
-    ):
-        counted = seen.client_counters.get(counter, 0)
-        if counted > captured:
-            yield f"the client's kernel {words} {counted} segments, the capture shows {captured}"
+    """No kernel took or sent more than was captured at its end, nor less in a load in virtual time.
+
+    What is sent again is counted apart, but for SYN-ACKs (net/ipv4/tcp_output.c), IPv6's datagrams
+    are as well, and what came for a socket that was closed is refused.
+    """
+    recorded = seen.has("transits") and bool(seen.transits)
+    exact = seen.virtual_time and seen.has("logs") and recorded
+    yield from _check_end(seen, "client", seen.client_counters, seen.capture, exact=exact)
+    if not exact:
+        return
+    own = seen.counters["server"]
+    yield from _check_end(seen, "server", own, seen.at_server, exact=True)
+    opened = own.get("TcpPassiveOpens", 0)
+    least = sum(is_answered(each) and not each.given_up for each in seen.connections)
+    if not least <= opened <= len(seen.connections):
+        yield f"the server's kernel opened {opened} connections, captured were {least}"
+
+
+def _check_end(
+    seen: Evidence, end: str, own: Mapping[str, int], at_end: Capture, *, exact: bool
+) -> Iterator[str]:
+    """Yield what the kernel of an end counted otherwise than what was captured there."""
+    packets, by_client = [p for p in at_end.packets if seen.is_of_client(p)], end == "client"
+    tcp, udp = (
+        [(p.source in seen.clients) == by_client for p in packets if (p.protocol, p.ip) in kinds]
+        for kinds in ((("TCP", "4"), ("TCP", "6")), (("UDP", "4"),))
+    )
+    # What was damaged is in no capture of whole packets.
+    taken, sent = seen.flows.down if by_client else tcp.count(False), own.get("TcpOutSegs", 0)
+    if exact:
+        answers = 0 if by_client else own.get("TcpExtTCPSynRetrans", 0)
+        sent += own.get("TcpRetransSegs", 0) - answers
+    counts = [("took", "segments", own.get("TcpInSegs", 0), taken, 0)]
+    counts += [("sent", "segments", sent, tcp.count(True), 0)]
+    if exact or seen.quic:
+        refused = sum(read_unreachable(packet) == PORT_UNREACHABLE for packet in packets)
+        came, left = (own.get(f"Udp{which}Datagrams", 0) for which in ("In", "Out"))
+        counts += [("took", "datagrams", came, udp.count(False), refused)]
+        counts += [("sent", "datagrams", left, udp.count(True), 0)]
+        counts += [("refused", "datagrams", own.get("UdpInErrors", 0), 0, 0)]
+    for did, what, counted, captured, less in counts:
+        if not (captured - less if exact else 0) <= counted <= captured:
+            yield f"the {end}'s kernel {did} {counted} {what}, the capture shows {captured}"
 
 
 @check("strange packets", "virtual_time", "capture", "flows", "link", "whole_capture")

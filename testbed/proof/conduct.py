@@ -8,23 +8,24 @@ Bytes of requests are those that left, in clear or opened with the client's keys
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from urllib.parse import urlsplit
 
 from testbed.archive.reading import Entry
 from testbed.base.addresses import format_address
 from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, payloads
+from testbed.capture.flows import Flow, payloads, progress
 from testbed.capture.handshakes import read_sent
 from testbed.capture.packets import FIN, HTTPS_PORT, RST, Packet
 from testbed.model.impairments import is_lossy
 from testbed.proof.browser_log import LoggedRequest
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import held_ms
+from testbed.proof.load_time import Slack, held_ms, is_near
 
 MOST_CONNECTIONS = 6
 """Of graph and Chromium to an origin over HTTP/1.1, of wget2 in all."""
@@ -52,6 +53,7 @@ CHROMIUM_HEADERS = re.compile(
 """What the browser itself sends; scripts may add to what they ask for with fetch()."""
 SCRIPTED = ("fetch", "xhr", "eventsource", "websocket", "ping", "preflight", "other")
 Server = tuple[str, int]
+"""An address, or the host that has it, and a port."""
 
 
 @check("conduct of graph", "virtual_time", "load", "logs", "archive", "capture", "flows", "hosts")
@@ -179,8 +181,7 @@ class _Walk:
 
     def follows(self, moment_ms: float) -> bool:
         """Whether something came just before."""
-        place = bisect_right(self.came_ms, moment_ms + self.slack_ms)
-        return place > 0 and moment_ms - self.came_ms[place - 1] <= self.slack_ms
+        return is_near(moment_ms, self.came_ms, Slack(self.slack_ms, self.slack_ms))
 
     def body_came_ms(self, url: str) -> Iterator[tuple[float, float]]:
         """Yield when bytes of a response in clear came, and which share of its body is there."""
@@ -193,17 +194,13 @@ class _Walk:
                     and abs(self.ms(p) - request.began_ms) <= self.slack_ms + LATE_MS]  # fmt: skip
             if not mine:
                 continue
-            sent = list(payloads(flow, by_client=False))
-            reached = base = max((o + p.payload_bytes for o, p in sent
-                                  if p.at_ns < mine[0].at_ns), default=0)  # fmt: skip
-            waiting: list[tuple[int, int]] = []
-            for offset, packet in sent:
-                if packet.at_ns < mine[0].at_ns:
-                    continue
-                waiting = sorted([*waiting, (offset, offset + packet.payload_bytes)])
-                while waiting and waiting[0][0] <= reached:
-                    reached = max(reached, waiting.pop(0)[1])
-                yield self.ms(packet), (reached - base - head) / max(1, entry.body_size)
+            base = 0
+            for at_ns, reached in progress(flow):
+                if at_ns < mine[0].at_ns:
+                    base = reached
+                else:
+                    part = (reached - base - head) / max(1, entry.body_size)
+                    yield (at_ns - self.zero_ns) / 1e6, part
             return
 
 
@@ -317,25 +314,22 @@ RULES: Mapping[str, Callable[[Evidence, LoggedRequest], str | None]] = {
 
 def _check_sizes(seen: Evidence) -> Iterator[str]:
     """Yield where other bytes of requests left than the log has, over HTTP/1.1."""
-    if any(log.unlogged for log in seen.logs):
-        return
-    addresses = {host: address for address, host in seen.hosts.items()}
-    due: dict[Server, int] = defaultdict(int)
+    due: Counter[Server] = Counter()
     heads: dict[Server, set[int]] = defaultdict(set)
-    unknown: set[Server] = set()
+    unknown = {_server_of(each.url) for log in seen.logs for each in log.unlogged}
     for request in (each for log in seen.logs for each in log.requests):
-        made = request.entry["request"]
-        server = _server_of(request.told.url, addresses)
+        made, server = request.entry["request"], _server_of(request.told.url)
         size = made["headersSize"] + max(0, made["bodySize"])
         if not request.told.status or made["headersSize"] < 0:
             unknown.add(server)
         due[server] += size
         heads[server].add(size)
-    for server, flows in _by_server(seen).items():
-        if server in unknown:
-            continue
-        sent = [read_sent(flow, seen.keys if seen.has("keys") else {}) for flow in flows]
-        if any(size is None for size in sent):
+    by_host: dict[Server, list[int | None]] = defaultdict(list)
+    for (address, port), flows in _by_server(seen).items():
+        keys = seen.keys if seen.has("keys") else {}
+        by_host[seen.hosts.get(address, address), port] += [read_sent(f, keys) for f in flows]
+    for server, sent in by_host.items():
+        if server in unknown or any(size is None for size in sent):
             continue
         more = sum(size or 0 for size in sent) - due[server]
         # What a connection that ended took with it is asked for once more.
@@ -343,11 +337,10 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
             yield f"{more} more bytes of requests left for {server[0]} than the client's log has"
 
 
-def _server_of(url: str, addresses: Mapping[str, str]) -> Server:
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.partition("/")[0].partition(":")
-    default = HTTPS_PORT if scheme == "https" else 80
-    return addresses.get(host.lower(), ""), int(port or default)
+def _server_of(url: str) -> Server:
+    """The host and the port of a URL."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (HTTPS_PORT if parts.scheme == "https" else 80)
 
 
 def _target(url: str) -> str:

@@ -50,9 +50,9 @@ from testbed.model import (
     Trial,
     in_real_time,
 )
-from testbed.model.impairments import is_drawn, is_lossy, without_loss
+from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
-from testbed.model.trace import RunningTrace, traced
+from testbed.model.trace import RunningTrace
 from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
 from testbed.proof.browser_log import BrowserLog, read_logs
 from testbed.proof.neighbours import NeighbourAccount, read_account
@@ -364,15 +364,6 @@ class Evidence:
     def steady(self) -> bool:
         """Whether all packets of a direction had the same delay."""
         return not (self.link.changes or is_drawn(without_loss(self.link)))
-
-    @cached_property
-    def plain_line(self) -> bool:
-        """Whether a request's wait is the server's: the line lost nothing, and is a plain one."""
-        link = self.link
-        dropped_up = self.line_shared and self.counted.get("up.dropped")
-        gone = not self.all_came_down or dropped_up or self.counted.get("up.too_long")
-        plain = link.is_plain and not is_lossy(link) and not traced(link)
-        return self.steady and plain and not gone
 
     @property
     def overloaded(self) -> bool:

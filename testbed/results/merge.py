@@ -6,7 +6,6 @@ in one environment.  A trial that several have must be equal to the bit in all o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections import defaultdict
@@ -96,8 +95,8 @@ def merge_folders(
     ``check`` is called with each lane when it is written, and raises if it must not be.
 
     Raises:
-        ConfigurationError: they are not parts of one plan in one environment, or a file of theirs
-            is not what its record says; with every problem, by folder.
+        ConfigurationError: they are not parts of one plan in one environment; with every problem,
+            by folder.
         DisagreementError: a trial that two of them have is not equal in both.
         StorageError: a folder cannot be read, or ``out`` not be written.
     """
@@ -166,9 +165,6 @@ def _gather(folders: Sequence[Path]) -> tuple[_Source, ...]:
     disagreements = list(_disagreements(sources))
     if disagreements:
         raise DisagreementError("\n".join(_shorten(disagreements)))
-    damaged = [problem for source in sources for problem in _damaged(source)]
-    if damaged:
-        raise ConfigurationError(_shorten(damaged))
     return tuple(sources)
 
 
@@ -220,19 +216,6 @@ def _disagreements(sources: Sequence[_Source]) -> Iterator[str]:
                         f"{difference}; one of the two machines is not to be trusted: run it on a "
                         "third, and merge without the wrong one"
                     )
-
-
-def _damaged(source: _Source) -> Iterator[str]:
-    """Yield a sentence for each file that is not what its record says."""
-    for trial_id, lines in source.lines.items():
-        for line in lines:
-            files = source.files_of(trial_id, line)
-            for name, sha256 in source.read(line)["artefacts"].items():
-                path = files / name
-                if not path.is_file():
-                    continue  # captures need not be kept
-                if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-                    yield f"{path} is not the file of its record; get the folder again"
 
 
 def _write(sources: Sequence[_Source], folder: Path, name: str, now: datetime) -> Merge:

@@ -166,7 +166,7 @@ FAULTS: dict[str, dict[str, tuple[Alter, str]]] = {
         "other prices": (given("served", "prices_ns", "syn", to=1),
                          "'syn': 1} ns, asked was {'syn': 400000"),
         "another time": (given("served", "seconds", to=2), "2 s were measured, asked were 1 s"),
-        "fewer connections": (given("served", "started", to=40), "40 connections started, asked"),
+        "fewer connections": (given("served", "started", to=40), "40 connections started, due"),
         "throughput of nobody": (given("served", "replies_per_s", to=500.0),
                                  "500 responses a second for 1 s are more"),
         "failures hidden": (given("served", "failed_pct", to=10.0), "10 % failed, but 0 of 50"),

@@ -137,16 +137,16 @@ def test_a_foreign_or_damaged_part_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = run(tmp_path, "1")
-    for number, (change, complaint) in enumerate((
-        ({"trial_id": "0" * 16}, "the plan has no trial 0000000000000000"),
-        ({"environment": "f" * 16}, "ran in environment ffffffffffffffff"),
-        ({"artefacts": {"console.log": "0" * 64}}, "console.log is not the file of its record"),
+    for number, (change, complaint, code) in enumerate((
+        ({"trial_id": "0" * 16}, "the plan has no trial 0000000000000000", 2),
+        ({"environment": "f" * 16}, "ran in environment ffffffffffffffff", 2),
+        ({"artefacts": {"console.log": "0" * 64}}, "console.log is not the file of its record", 1),
     )):  # fmt: skip
         part = tmp_path / f"part{number}"
         shutil.copytree(whole, part)
         edited(part, lambda record, change=change: record.update(change))  # type: ignore[misc]
         capsys.readouterr()
-        merge(tmp_path, part, code=2)
+        merge(tmp_path, part, code=code)
         assert complaint in capsys.readouterr().err
     assert not (tmp_path / "merged").exists()
 

@@ -191,7 +191,8 @@ AQM = LinkSpec(20, 12_000, 12_000, qdisc="fq_codel")
         ({"up_dropped": 1, "up_marked": 1},
          ["down: 1 packets did not come through, the link counts 0",
           "down: 1 packets got a congestion mark, the queue counts 0",
-          "up: 0 packets did not come through, the link counts 1"]),
+          "up: 0 packets did not come through, the link counts 1",
+          "up: 0 packets got a congestion mark, the queue counts 1"]),
     ],
 )  # fmt: skip
 def test_statistics_of_another_queue(

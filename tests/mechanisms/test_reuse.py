@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from testbed.mechanisms.reuse.proof import check_reuse
-from testbed.model import KEPT_ALIVE_S, ServedConnection, TcpSpec
+from testbed.capture.application import read_application
+from testbed.mechanisms.reuse.proof import check_replay, check_reuse
+from testbed.model import KEPT_ALIVE_S, Replay, ServedConnection, TcpSpec
 from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 from tests.evidence import found
 
@@ -171,3 +172,16 @@ def test_bytes_of_the_client_begin_the_idle_time_anew(visit: Visit, tmp_path: Pa
     visit.capture.add(*UP, ACK, seq, 5017, REQUEST, b"", 200_000.0)
     visit.capture.add(*DOWN, FIN | ACK, 5017, seq + SIZE, b"", b"", late_ms)
     assert check(visit, tmp_path, served(2))[0].startswith(SHUT)
+
+
+@pytest.mark.parametrize(
+    ("exact", "most", "spoken", "logged"),
+    [(1, 1, 1, 1), (1, 1, 1, 2), (1, 2, 1, 1), (1, 1, 2, 1), (2, 2, 2, 2), (0, 1, 1, 1)],
+)
+def test_the_log_of_servers_agrees_with_itself(
+    visit: Visit, tmp_path: Path, exact: int, most: int, spoken: int, logged: int
+) -> None:
+    replay = Replay(exact, most_per_connection=most, protocols={"http://a HTTP/1.1": spoken})
+    seen = read_application(visit.capture.read(tmp_path))
+    wrong = found(check_replay, replay=replay, served=(served(logged),), application=seen)
+    assert bool(wrong) is ((exact, most, spoken, logged) != (1, 1, 1, 1))

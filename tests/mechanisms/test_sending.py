@@ -159,3 +159,18 @@ def test_the_first_window_is_the_one_asked_for(asked: int, silent: bool) -> None
     server.take(0)
     server.send(10)
     assert bool(server.silences(asked)) is silent
+
+
+def test_what_ends_a_recovery_may_begin_another() -> None:
+    server = Server()
+    server.send(10)
+    server.now += RTT_NS
+    server.take(9, options=SACK)
+    server.send(10)
+    server.now += RTT_NS
+    server.take(10, options=SACK)
+    server.send(1)
+    server.now += RTT_NS
+    server.take(4)
+    server.send(1, after_ns=6_000_000)
+    assert server.silences() == []

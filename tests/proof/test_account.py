@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from testbed.capture.packets import ACK, SYN, Packet
@@ -71,9 +73,7 @@ def test_stretches_follow_each_other_from_the_start_to_the_end() -> None:
     came = load.down(load.up(asked, 1, payload=b"GET") + 20, 1, waits_ms=5)
     stretches = load.account(came + 2).stretches
     assert (stretches[0].since_ns, stretches[-1].until_ns) == (0, round((came + 2) * MS))
-    assert all(
-        one.until_ns == two.since_ns for one, two in zip(stretches, stretches[1:], strict=False)
-    )
+    assert all(one.until_ns == two.since_ns for one, two in pairwise(stretches))
     assert load.account(came + 2).by_owner() == {
         "look-up": 100.0, "TCP handshake": 100.0, "request": 100.0, "line": 3.0, "queue": 5.0,
         "server": 20.0, "client": 9.0,

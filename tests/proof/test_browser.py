@@ -91,6 +91,7 @@ def _capture() -> Capture:
             capture.add(*ends, ACK | PUSH, seq, 5001, bytes(HEAD_BYTES), b"", at_ms)
         for number, at_ms in enumerate(came):
             capture.add(*ends[::-1], ACK, 5001 + 450 * number, seq, bytes(450), b"", at_ms)
+    capture.packets.sort()
     return capture
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.capture.connections import read_connection
 from testbed.capture.flows import Flows
 from testbed.proof.captures import check_both_ways, check_counted, check_whole
 from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
@@ -42,15 +43,16 @@ def missing(flows: Flows) -> list[str]:
     return found(check_both_ways, flows=flows)
 
 
-def counted(flows: Flows, client: dict[str, int]) -> list[str]:
-    return found(check_counted, flows=flows, counters={"client": client})
+def counted(capture: Capture, tmp_path: Path, client: dict[str, int]) -> list[str]:
+    shown = {"capture": capture.read(tmp_path), "flows": capture.flows(tmp_path)}
+    return found(check_counted, counters={"client": client}, transits={}, **shown)
 
 
 def test_all_of_it_is_there(tmp_path: Path) -> None:
     flows = exchange().flows(tmp_path)
     assert (flows.up, flows.down, len(flows.flows)) == (5, 6, 1)
     assert missing(flows) == []
-    assert counted(flows, {"TcpInSegs": 6, "TcpOutSegs": 5}) == []
+    assert counted(exchange(), tmp_path, {"TcpInSegs": 6, "TcpOutSegs": 5}) == []
     assert len(flows.arrivals) == 6 and flows.arrivals[1][1] == 1488
 
 
@@ -86,8 +88,7 @@ def test_a_syn_with_data_and_one_that_nobody_answered(tmp_path: Path) -> None:
 
 
 def test_the_kernel_took_or_sent_more(tmp_path: Path) -> None:
-    flows = exchange().flows(tmp_path)
-    assert counted(flows, {"TcpInSegs": 7, "TcpOutSegs": 9}) == [
+    assert counted(exchange(), tmp_path, {"TcpInSegs": 7, "TcpOutSegs": 9}) == [
         "the client's kernel took 7 segments, the capture shows 6",
         "the client's kernel sent 9 segments, the capture shows 5",
     ]
@@ -106,3 +107,29 @@ def test_a_header_that_is_not_there(tmp_path: Path) -> None:
     capture.snap = 40
     with pytest.raises(ValueError, match="a TCP header was not captured"):
         capture.flows(tmp_path)
+
+
+COUNTED = {
+    "client": {"TcpInSegs": 6, "TcpOutSegs": 4, "TcpRetransSegs": 1},
+    "server": {"TcpInSegs": 5, "TcpOutSegs": 6, "TcpPassiveOpens": 1, "TcpRetransSegs": 1,
+               "TcpExtTCPSynRetrans": 1},
+}  # fmt: skip
+
+
+def of_kernels(tmp_path: Path, end: str = "client", **other: int) -> list[str]:
+    capture = exchange().read(tmp_path)
+    flows = exchange().flows(tmp_path)
+    counters = COUNTED | {end: COUNTED[end] | other}
+    connections = tuple(map(read_connection, flows.flows))
+    return found(
+        check_counted, logs=(), counters=counters, flows=flows, capture=capture,
+        at_server=capture, connections=connections, transits={"up": []},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize(("end", "name"), [(end, n) for end in COUNTED for n in COUNTED[end]])
+def test_kernels_count_what_was_captured(tmp_path: Path, end: str, name: str, more: int) -> None:
+    assert of_kernels(tmp_path) == []
+    assert len(of_kernels(tmp_path, end, **{name: COUNTED[end][name] + more})) == 1
+    assert len(of_kernels(tmp_path, end, UdpInDatagrams=1)) == 1

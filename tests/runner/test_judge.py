@@ -16,6 +16,7 @@ from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
 from testbed.mechanisms.checks import CHECKS
 from testbed.mechanisms.queue.proof import check_queueing
+from testbed.mechanisms.reuse.proof import check_replay
 from testbed.model import (
     Condition,
     Cost,
@@ -29,6 +30,8 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.proof.browser import check_log
+from testbed.proof.conduct import check_requests_sent
 from testbed.proof.draws import check_start
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_load_time
@@ -71,7 +74,8 @@ def good() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    without = (check_line, check_queueing, check_load_time, check_start)
+    of_loads = (check_load_time, check_start, check_log, check_replay, check_requests_sent)
+    without = (check_line, check_queueing, *of_loads)
     monkeypatch.setattr(judgement, "CHECKS", [each for each in CHECKS if each not in without])
 
 
@@ -87,7 +91,7 @@ def out(tmp_path: Path) -> Path:
 
 def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
-    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
+    (out / "load.har").write_text('{"log": {"pages": [{"pageTimings": {}}], "entries": []}}')
     path = out / "observation.json"
     if isinstance(observation, dict):
         plain = json.loads(json.dumps(asdict(trial)))
@@ -99,7 +103,7 @@ def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
 
 
 def test_ok(out: Path) -> None:
-    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
+    (out / "load.har").write_text('{"log": {"pages": [{"pageTimings": {}}], "entries": []}}')
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from itertools import takewhile
 
-from testbed.capture.flows import Flow, Flows, payloads
+from testbed.capture.flows import Flow, Flows, progress
 from testbed.capture.packets import FIN, RST
 
 
@@ -43,16 +43,8 @@ def _list_progress(flow: Flow) -> list[tuple[int, int]]:
         (p.at_ns for by_client, p in flow.packets if by_client and p.flags & (FIN | RST)),
         default=None,
     )
-    steps: list[tuple[int, int]] = []
-    reached, waiting = 0, [(0, 0)]
-    for offset, packet in payloads(flow, by_client=False):
-        if closed_ns is not None and packet.at_ns > closed_ns:
-            break
-        heappush(waiting, (offset, offset + packet.payload_bytes))
-        while waiting and waiting[0][0] <= reached:
-            reached = max(reached, heappop(waiting)[1])
-        steps.append((packet.at_ns, reached))
-    return steps
+    steps = progress(flow)
+    return [*steps] if closed_ns is None else [*takewhile(lambda e: e[0] <= closed_ns, steps)]
 
 
 def at_share(ordered: Sequence[float], share: float) -> float:

@@ -10,6 +10,7 @@ from testbed.lab.neighbour_hosts import ADDRESSES
 from testbed.mechanisms.checks import CHECKS
 from testbed.model import Condition, NeighbourFlow, TcpSpec
 from testbed.model.traffic import Neighbour
+from testbed.proof.browser_log import BrowserLog
 from testbed.proof.check import find_contradictions
 from testbed.proof.evidence import Evidence, LackingError
 from testbed.proof.neighbours.flow import check_began, rate_kbit
@@ -28,6 +29,11 @@ class SecondEvidence(Evidence):
     def condition(self) -> Condition:
         """It has none of its own."""
         raise LackingError("neighbours are not asked for")
+
+    @property
+    def logs(self) -> tuple[BrowserLog, ...]:
+        """Its client's log is not kept."""
+        raise LackingError("the log of a second load is not kept")
 
     @property
     def at_server(self) -> Capture:

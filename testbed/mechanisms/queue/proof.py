@@ -36,6 +36,9 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
     passed = sum(traffic.get(f"{way}.delivered", 0) for way in ("down", "up"))
     if not seen.transits and passed <= MOST:
         yield f"the server's end recorded none of {passed} packets"
+    watched = seen.virtual_time and seen.has("logs")
+    waiting = told_waiting = traffic.get("waiting", 0)
+    narrow = any(traffic.get(f"{way}.too_long") for way in ("down", "up"))
     for way, packets in seen.all_transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
         lost = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "too_long"))
@@ -44,14 +47,20 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
         # What was too long on the other way may be told of on this one, past its queue.
         of_router = traffic.get("up.too_long" if way == "down" else "down.too_long", 0)
         # Not all damage can be seen in headers, and a copy may come of what was lost.
-        least = lost - of_router - traffic.get(f"{way}.duplicated", 0)
-        if not least <= gone <= told + max(traffic.get("waiting", 0), 0):
+        copies = traffic.get(f"{way}.duplicated", 0)
+        least = lost - of_router - copies
+        if not least <= gone <= told + max(told_waiting, 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
         marked = sum(transit.marked for transit in packets)
         counted = traffic.get(f"{way}.marked", 0)
-        if marked > counted + corrupted:
+        if not marked - corrupted <= counted <= 2 * marked + gone + corrupted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
+        delivered = traffic.get(f"{way}.delivered", 0)
+        inside = len(packets) + copies - lost - delivered
+        waiting -= inside
+        if watched and not -of_router <= inside <= max(told_waiting, 0):
+            yield f"{way}: the link delivered {delivered} of {len(packets)} packets, {lost} gone"
         if seen.virtual_time and seen.steady:
             held = [
                 transit
@@ -63,6 +72,8 @@ def check_queueing(seen: Evidence) -> Iterator[str]:
                 slack_us = max(slack_us, slack_behind_us(seen.link))
             running = seen.traces.get(way)
             yield from _check_times(held, seen.link, way, running, slack_us, alone=not of_router)
+    if watched and seen.transits and waiting and not narrow:
+        yield f"{told_waiting} packets were still in the link, by the captures {waiting} fewer"
 
 
 def _check_times(

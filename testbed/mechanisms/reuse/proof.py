@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from testbed.base.addresses import format_address
 from testbed.capture.flows import Flow, before_farewell
 from testbed.capture.packets import FIN, RST, SYN, behind
 from testbed.capture.tls import holds_alert
+from testbed.client.page_coverage import measure_coverage
 from testbed.model import ServedConnection
 from testbed.model.impairments import is_lossy
 from testbed.proof.check import check
@@ -35,6 +37,31 @@ def check_requests(seen: Evidence) -> Iterator[str]:
         and not (is_lossy(seen.link) or seen.link.changes)
     ):
         yield f"the capture shows {in_clear} requests on a connection, the server's log {most}"
+
+
+@check("replay", "load", "served", "replay", "application", "tcp", "link")
+def check_replay(seen: Evidence) -> Iterator[str]:
+    """What the servers' log comes to is what it has of each connection, and of the page's archive.
+
+    Of a connection in clear the capture shows how many requests it carried.
+    """
+    replay, counts = seen.replay, [each.requests for each in seen.served]
+    spoken, answered = sum(replay.protocols.values()), replay.exact + len(replay.inexact)
+    if sum(counts) != spoken + len(replay.sockets) or spoken > answered + len(replay.missed):
+        yield f"the servers' log has {sum(counts)} requests, by protocol {spoken}"
+    if not replay.sockets and max(counts, default=0) != replay.most_per_connection:
+        yield f"most_per_connection is {replay.most_per_connection}, the log has {counts}"
+    limit = seen.tcp.requests_per_connection
+    if limit is None and not (is_lossy(seen.link) or seen.link.changes or seen.lost):
+        logged = {(each.client, each.server): each.requests for each in seen.served}
+        for (source, port, target, far_port), asked in seen.application.requests.items():
+            ends = f"{format_address(source)}:{port}", f"{format_address(target)}:{far_port}"
+            if logged.get(ends, 0) != asked:
+                yield f"{ends[0]} asked {ends[1]} {asked} times, logged are {logged.get(ends, 0)}"
+    if seen.has("archive") and replay.page is not None:
+        page = measure_coverage(seen.archive, seen.load, replay)
+        if page != replay.page:
+            yield f"the load's coverage of the page is {page}, told is {replay.page}"
 
 
 @check("reuse", "own_client", "flows", "served", "tcp", source="RFC 9112 section 9")

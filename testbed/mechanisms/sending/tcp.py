@@ -161,6 +161,8 @@ class _Sender:
             count, self.under_way, self.answered = count + segments, self.under_way - segments, True
         if self.recovering is not None and behind(packet.ack, self.recovering) >= 0:
             self.recovering = None
+            if find_option(packet, SACK):
+                self._lose()  # what was sent since is lacking, too
         if count and self.recovering is None:
             self._grow(count, packet.at_ns, packet.at_ns - sent_ns)
 

@@ -40,10 +40,6 @@ class NeighbourAccount:
     damaged: tuple[Packet, ...]
     crossings: Crossings
 
-    def with_packets(self, others: Iterable[Packet]) -> tuple[Packet, ...]:
-        """Return all packets on this side of the line, ``others`` included, in order of time."""
-        return tuple(sorted((*others, *self.packets), key=lambda packet: packet.at_ns))
-
     def with_arrivals(self, others: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """Return all that came down the line (``Flows.arrivals``), ``others`` included."""
         own = ((p.at_ns, p.ip_bytes) for p in self.packets if p.target == self.address)

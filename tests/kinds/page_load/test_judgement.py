@@ -71,7 +71,7 @@ def keep(capture: Capture, out: Path) -> None:
     """Both ends' captures, the server's as where there is too much to be recorded."""
     capture.write(out / "client.pcap")
     write_frames(out / "server.pcap", ())
-    (out / "load.har").write_text('{"log": {"pages": [{}], "entries": []}}')
+    (out / "load.har").write_text('{"log": {"pages": [{"pageTimings": {}}], "entries": []}}')
 
 
 def problems(

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from testbed.capture.flows import Flows
 from testbed.model import Trial
-from wings.server_loads.judgement import ServedEvidence, ServedObservation, check_responses
+from wings.server_loads.judgement import (
+    ServedEvidence,
+    ServedObservation,
+    check_responses,
+    check_starts,
+)
 from wings.server_loads.responses import SeenResponse, at_share
 from wings.server_loads.spec import ArrivalSpec, ServerLoad
 from wings.server_loads.tests.loads import BEGAN_NS, served
@@ -71,3 +77,18 @@ def test_one_that_is_tried_again_is_several() -> None:
     assert said(more, again) == []
     assert said(more, again, all_answered=299) != []
     assert said(more) == ["300 connections started, by the capture 301"]
+
+
+@pytest.mark.parametrize("spacing", ["fixed", "poisson"])
+def test_as_many_start_as_the_seed_says(spacing: Literal["fixed", "poisson"]) -> None:
+    load = replace(LOAD, arrivals=replace(LOAD.arrivals, spacing=spacing))
+    trial = Trial(load, 0, 0, "virtual", "7.3")
+    due = ServedEvidence(trial, ServedObservation(), Path()).due_ns
+    all_started, started = len(due), sum(at_ns >= 10**9 for at_ns in due)
+    shown = {"flows": Flows((), 0, 0, ()), "whole_capture": True,
+             "first_and_retries": (due, [])}  # fmt: skip
+    for more, of_warm_up in ((0, 0), (1, 0), (0, 1), (-1, -1)):
+        told = replace(TRUE, all_started=all_started + more, started=started + of_warm_up)
+        observed = ServedObservation(served=told)
+        wrong = [*check_starts(ServedEvidence(trial, observed, Path(), shown=shown))]
+        assert len(wrong) == abs(more) + abs(of_warm_up)
