@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -24,12 +25,12 @@ class Load:
     def __init__(self) -> None:
         self.transits: Transits = {"up": [], "down": []}
 
-    def up(self, at_ms: float, seq: int = 0, *, size: int = 0, **packet: int | bytes) -> float:
+    def up(self, at_ms: float, seq: int = 0, *, size: int = 0, **packet: Any) -> float:
         return self._add("up", at_ms, seq, 0.0, size, **packet)
 
     def down(
         self, at_ms: float, seq: int = 0, *, waits_ms: float = 0.0, lost: bool = False,
-        **packet: int | bytes,
+        **packet: Any,
     ) -> float:  # fmt: skip
         return self._add("down", at_ms, seq, waits_ms, SIZE, lost=lost, **packet)
 
