@@ -139,4 +139,4 @@ def test_nobody_acts_on_any_knob(
             judged = judge(record, left, path, value, tmp_path / "out")
             if judged.outcome == "ok":
                 believed.append(f"{name} = {value}")
-    assert believed == []
+    assert believed == [], believed

@@ -64,6 +64,25 @@ def check_arm(seen: Evidence) -> Iterator[str]:
             )
 
 
+@check("cookies", "own_client", "connections", "tcp", source="RFC 7413 section 4.1.2")
+def check_cookies(seen: Evidence) -> Iterator[str]:
+    """Clients held a cookie of every origin, a stale one, or none where none is needed."""
+    if not seen.tcp.tfo:
+        return
+    asked, spoken = seen.tcp.cookies, [c for c in seen.connections if c.fastopen_option]
+    first = {c.server: c for c in reversed(seen.connections) if c.synack_time_ns is not None}
+    taken = [c for c in first.values() if c.syn_data_acked]
+    for wrong, words in (
+        (spoken if asked == "not-required" else (), "{} SYNs have the option of a cookie"),
+        (taken if asked == "cold" else (), "{} origins took the data of their first SYN"),
+        ([c for c in spoken if c.cookie_request and asked == "cached"], "{} SYNs ask for one"),
+    ):
+        if wrong:
+            yield f"cookies = {asked}, but {words.format(len(wrong))}"
+    if not spoken and asked != "not-required" and not seen.quic:
+        yield f"cookies = {asked}, but no SYN has one"
+
+
 def _first_contacts(connections: Sequence[Connection]) -> set[int]:
     """Connections to an origin opened before its first SYN-ACK with a new cookie came back."""
     arrived: dict[str, int] = {}

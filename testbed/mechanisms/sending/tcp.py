@@ -213,7 +213,7 @@ def find_silences(
     ``packets`` are those of the capture at the servers' end, ``segments`` is the first window.
     """
     senders: dict[tuple[int, bytes, int], _Sender] = {}
-    held: dict[tuple[int, bytes, int], tuple[Packet, Silence]] = {}
+    held: dict[tuple[int, bytes, int], tuple[list[Packet], Silence]] = {}
     for packet in packets:
         up = packet.source in clients
         if packet.protocol != "TCP" or not (up or packet.target in clients):
@@ -230,11 +230,16 @@ def find_silences(
         if up:
             sender.take(packet)
             continue
-        if key in held:
-            last, silence = held.pop(key)
-            ends = packet.flags & FIN and packet.at_ns - last.at_ns <= NEAR_NS
-            if not ends:
+        if key in held:  # a farewell may be of several records
+            words, silence = held[key]
+            words.append(packet)
+            near = packet.at_ns - words[-2].at_ns <= NEAR_NS
+            if not near or sum(each.payload_bytes for each in words) > FAREWELL_BYTES:
                 yield silence
+            elif not packet.flags & FIN:
+                sender.send(packet)
+                continue
+            del held[key]
         if packet.flags & SYN:
             sender.open(packet)
         elif packet.payload_bytes and sender.opened:
@@ -242,5 +247,5 @@ def find_silences(
             if found is not None and packet.payload_bytes > FAREWELL_BYTES:
                 yield found
             elif found is not None and not packet.flags & FIN:
-                held[key] = packet, found
+                held[key] = [packet], found
     yield from (silence for _, silence in held.values())

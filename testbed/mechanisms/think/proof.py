@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
 from testbed.capture.flows import Flow, payloads, read_flows
 from testbed.capture.packets import HTTPS_PORT, Packet
@@ -24,7 +25,7 @@ REACTION_NS, REACTION_IN_REAL_TIME_NS = 1_000_000, 50_000_000
 """What the graph client may take to go on."""
 
 
-@check("think time at the server", "condition", "at_server", "load", "quic")
+@check("think time at the server", "condition", "at_server", "load", "quic", "replay")
 def check_thought(seen: Evidence) -> Iterator[str]:
     """No answer left the server sooner than it was to think, from all of its request.
 
@@ -40,6 +41,8 @@ def check_thought(seen: Evidence) -> Iterator[str]:
     least_ns = (least_ms - 1) * 1e6
     found = list(_thought_ns(seen))
     early = [thought_ns for thought_ns in found if thought_ns < least_ns]
+    if seen.has("logs") and seen.steady:
+        yield from _check_each(seen)
     if early:
         yield (
             f"{len(early)} of {len(found)} answers left the server after "
@@ -48,6 +51,21 @@ def check_thought(seen: Evidence) -> Iterator[str]:
         )
     elif not found:
         yield say_unshown("server_think_ms", condition.server_think_ms)
+
+
+def _check_each(seen: Evidence) -> Iterator[str]:
+    """Yield the first answer that came sooner than by its own think time, which the seed draws."""
+    asked, missed = seen.condition, {*seen.replay.missed}
+    for request in (request for log in seen.logs for request in log.requests if request.is_timed):
+        name = f"{request.entry['request']['method']} {request.told.url}"
+        factor = think_factor(seen.trial.seed, f"server {name}", asked.think_spread_pct)
+        due_ms = round(asked.server_think_ms * factor) + seen.link.rtt_ms
+        if request.waits["wait"] < due_ms - 1 and request.told.status and name not in missed:
+            yield (
+                f"{request.told.url}: its answer came after {request.waits['wait']:.3f} ms, by the "
+                f"seed not before {due_ms:g} ms"
+            )
+            return
 
 
 def _thought_ns(seen: Evidence) -> Iterator[float]:
