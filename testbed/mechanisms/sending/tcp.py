@@ -213,7 +213,7 @@ def find_silences(
     ``packets`` are those of the capture at the servers' end, ``segments`` is the first window.
     """
     senders: dict[tuple[int, bytes, int], _Sender] = {}
-    held: dict[tuple[int, bytes, int], tuple[list[Packet], Silence]] = {}
+    words: dict[tuple[int, bytes, int], list[Silence]] = {}
     for packet in packets:
         up = packet.source in clients
         if packet.protocol != "TCP" or not (up or packet.target in clients):
@@ -230,22 +230,22 @@ def find_silences(
         if up:
             sender.take(packet)
             continue
-        if key in held:  # a farewell may be of several records
-            words, silence = held[key]
-            words.append(packet)
-            near = packet.at_ns - words[-2].at_ns <= NEAR_NS
-            if not near or sum(each.payload_bytes for each in words) > FAREWELL_BYTES:
-                yield silence
-            elif not packet.flags & FIN:
-                sender.send(packet)
-                continue
-            del held[key]
+        last = words.pop(key, [])
+        near = bool(last) and packet.at_ns - last[0].until_ns <= NEAR_NS
+        if not (near and packet.payload_bytes <= FAREWELL_BYTES):
+            yield from last
+            last = []
         if packet.flags & SYN:
             sender.open(packet)
-        elif packet.payload_bytes and sender.opened:
+            continue
+        found = None
+        if packet.payload_bytes and sender.opened:
             found = sender.send(packet)
-            if found is not None and packet.payload_bytes > FAREWELL_BYTES:
-                yield found
-            elif found is not None and not packet.flags & FIN:
-                held[key] = [packet], found
-    yield from (silence for _, silence in held.values())
+        if packet.flags & FIN and packet.payload_bytes <= FAREWELL_BYTES:
+            continue  # these were its last words
+        if found is not None and packet.payload_bytes > FAREWELL_BYTES:
+            yield found
+            continue
+        words[key] = [*last, *([] if found is None else [found])]
+    for last in words.values():
+        yield from last
