@@ -170,7 +170,8 @@ class _Way:
 def read_account(seen: Evidence) -> LoadAccount | None:
     """Return the account of the load that counts; ``None``: there is none.
 
-    In real time ends take time of their own, and a command tells of no start.
+    In real time ends take time of their own, and a command tells of no start.  That a load ended
+    before anything came is for the checks of load times to say.
     """
     if not (seen.virtual_time and seen.transits and seen.load.requests):
         return None
@@ -178,7 +179,11 @@ def read_account(seen: Evidence) -> LoadAccount | None:
     began_ns = visit.zero_ns(seen.capture, seen.clients)
     if began_ns is None:
         return None
-    return account_of(seen.transits, seen.link, began_ns, began_ns + round(visit.load.plt_ms * 1e6))
+    ended_ns = began_ns + round(visit.load.plt_ms * 1e6)
+    try:
+        return account_of(seen.transits, seen.link, began_ns, ended_ns)
+    except ValueError:
+        return None
 
 
 def account_of(transits: Transits, link: LinkSpec, began_ns: int, ended_ns: int) -> LoadAccount:

@@ -20,6 +20,9 @@ COOKIE = bytes.fromhex("0123456789abcdef")
 SYN, ACK, PUSH = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_PUSH
 FIN, RST = dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
 MSS_OPTION = b"\x02\x04\x05\xb4"
+OPENING = MSS_OPTION + b"\x01\x03\x03\x07"
+"""The options of a SYN: its MSS, and by how much windows are scaled."""
+OPENING_WINDOW = 64_240
 START_NS = 1_700_000_000_000_000_007
 SUITE = b"\x13\x01"
 
@@ -80,6 +83,7 @@ class Capture:
         tcp = dpkt.tcp.TCP(
             sport=source[1], dport=target[1], seq=seq & 0xFFFFFFFF, ack=ack & 0xFFFFFFFF,
             flags=flags, opts=options, off=5 + len(options) // 4, data=payload,
+            win=OPENING_WINDOW if flags & SYN else 65_535,
         )  # fmt: skip
         ip = dpkt.ip.IP(
             src=socket.inet_aton(source[0]), dst=socket.inet_aton(target[0]), p=6, data=tcp
@@ -118,12 +122,12 @@ class Visit:
         self, payload: bytes = b"", cookie: bytes | None = None, at_ms: float | None = None
     ) -> None:
         """The client's SYN; ``cookie=b""`` asks for one."""
-        options = MSS_OPTION + (b"" if cookie is None else fastopen_option(cookie))
+        options = OPENING + (b"" if cookie is None else fastopen_option(cookie))
         self._send(SYN, self.isn, 0, payload, options, at_ms)
 
     def synack(self, acked: int, cookie: bytes | None = None, at_ms: float | None = None) -> None:
         """The server's SYN-ACK, which acknowledges ``acked`` bytes beyond the SYN."""
-        options = MSS_OPTION + (b"" if cookie is None else fastopen_option(cookie))
+        options = OPENING + (b"" if cookie is None else fastopen_option(cookie))
         ends = ((self.server, self.server_port), (CLIENT, self.port))
         ack = self.isn + 1 + acked
         self.capture.add(*ends, SYN | ACK, self.server_isn, ack, b"", options, at_ms)

@@ -42,7 +42,8 @@ def ask(capture: Capture, message: bytes) -> None:
 
 def check(capture: Capture, path: Path, dns: Dns) -> tuple[str, ...]:
     asked = Condition("p", "graph", dns=dns)
-    return tuple(found(check_lookups, condition=asked, capture=capture.read(path), hosts=HOSTS))
+    shown = {"capture": capture.read(path), "hosts": HOSTS, "load": None}
+    return tuple(found(check_lookups, condition=asked, **shown))
 
 
 def test_a_question_for_each_host(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def check_conduct(capture: Captured, condition: Condition, replay: Replay) -> li
     return [
         problem
         for check in (check_requests, check_sizes, check_version)
-        for problem in found_by(check, condition=condition, capture=capture, replay=replay)
+        for problem in found_by(
+            check, condition=condition, capture=capture, replay=replay, load=None
+        )
     ]
 
 

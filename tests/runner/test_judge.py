@@ -29,6 +29,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
+from testbed.proof.draws import check_start
 from testbed.proof.line import check_line
 from testbed.proof.load_time import check_load_time
 from testbed.runner.judge import conclude
@@ -64,13 +65,13 @@ COUNTERS = {
 def good() -> dict[str, Any]:
     """The observation of a trial that went well."""
     return {"lab": asdict(LAB), "load": asdict(LOAD), "replay": asdict(REPLAY),
-            "counters": COUNTERS, "problems": [], "virtual_s": 31.0}  # fmt: skip
+            "counters": COUNTERS, "problems": [], "virtual_s": 31.0, "call_ns": 0}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
-    without = (check_line, check_queueing, check_load_time)
+    without = (check_line, check_queueing, check_load_time, check_start)
     monkeypatch.setattr(judgement, "CHECKS", [each for each in CHECKS if each not in without])
 
 
