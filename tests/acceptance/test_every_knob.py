@@ -89,9 +89,8 @@ def loads(house: House) -> Loads:
             house.take(*PAGES)
             config.write_text('page = "none"\nclient = "graph"\n')
         else:
-            config.write_text(
-                'kind = "server_load"\n[link]\nrtt_ms = 2\n[arrivals]\nwarm_up_s = 1\nduration_s = 1\n'
-            )
+            times = "[arrivals]\nwarm_up_s = 1\nduration_s = 1\n"
+            config.write_text(f'kind = "server_load"\n[link]\nrtt_ms = 2\n{times}')
         if name == "command":
             sets, words = sets[:2], ["--", *knobs["command"].split()]
             house.command("exec", str(config), *sets, "-o", str(folder), *words)
@@ -113,7 +112,11 @@ def list_knobs(name: str, spec: Any) -> Iterator[Declared]:
     for knob in declared(type(spec)):
         path = ".".join((*knob.table, knob.name))
         told = knob.default is MISSING or knob.knob.shown == NO_PACKET
-        if not told and path not in barred | ECHOED and ELSEWHERE.get(path, FIRST.get(kind)) == name:
+        if (
+            not told
+            and path not in barred | ECHOED
+            and ELSEWHERE.get(path, FIRST.get(kind)) == name
+        ):
             yield knob
 
 
@@ -150,7 +153,7 @@ def judge(record: Record, left: Path, path: tuple[str, ...], value: Any, out: Pa
     seen["trial"] = json.loads(json.dumps(asdict(trial)))
     (out / OBSERVATION_FILE).unlink()
     (out / OBSERVATION_FILE).write_text(json.dumps(seen))
-    known = "starlink-down",
+    known = ("starlink-down",)
     traces = read_all(known, None, places.TRACES) if "link" in path else {}
     raw = RawResult("ended", "", "", None, out / OBSERVATION_FILE, None, traces)
     try:

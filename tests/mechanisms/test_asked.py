@@ -57,16 +57,16 @@ def test_each_request_has_a_think_time_of_its_own(
 
 
 def test_a_think_time_that_nothing_shows() -> None:
-    shown: dict[str, Any] = {"flows_at_server": Flows((), 0, 0, ()), "replay": Replay(0),
-                             "load": LOAD, "capture": SimpleNamespace(packets=()), "hosts": {}}  # fmt: skip
+    none = {"flows_at_server": Flows((), 0, 0, ()), "capture": SimpleNamespace(packets=())}
+    shown: dict[str, Any] = {**none, "replay": Replay(0), "load": LOAD, "hosts": {}}
     assert found(check_thought, condition=asked(), **shown) == []
     assert found(check_thought, condition=asked(server_think_ms=9.0), **shown) != []
 
 
 @pytest.mark.parametrize(
     ("client", "think", "waits_ms", "words"),
-    [("graph", "none", 0.5, None), ("graph", "none", 30.0, "waited"), ("graph", "recorded", 30.0, None),
-     ("chromium", "none", 0.5, "nothing shows that think_time = none")],
+    [("graph", "none", 0.5, None), ("graph", "none", 30.0, "waited"),
+     ("graph", "recorded", 30.0, None), ("chromium", "none", 0.5, "nothing shows")],
 )  # fmt: skip
 def test_the_pace_of_graph(
     tmp_path: Path, client: str, think: Any, waits_ms: float, words: str | None
@@ -150,8 +150,15 @@ def test_scripts_are_pinned_by_their_text(
     assert bool(said) == (randomness != "as-recorded")
 
 
-@pytest.mark.parametrize(("answered", "lives", "fits"), [(2, "max-age=900", False),
-                         (1, "max-age=900", True), (2, "max-age=9", True), (2, "no-store", True)])
+@pytest.mark.parametrize(
+    ("answered", "lives", "fits"),
+    [
+        (2, "max-age=900", False),
+        (1, "max-age=900", True),
+        (2, "max-age=9", True),
+        (2, "no-store", True),
+    ],
+)
 def test_a_cache_that_was_kept(tmp_path: Path, answered: int, lives: str, fits: bool) -> None:
     (tmp_path / "visit-1.har").write_text(f'"cache-control", "value": "{lives}"')
     load = replace(LOAD, requests=(TIMED,) * (answered - 1), earlier=(LOAD,))

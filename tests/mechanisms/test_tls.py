@@ -167,7 +167,7 @@ def test_the_log_agrees(changed: dict[str, object], says: str) -> None:
     (2, 1, 0), (None, None, 0), (1, 1, 1), (2, 2, 1), (2, 0, 1), (3, 2, 2), (0, 0, 2),
 ])  # fmt: skip
 def test_tickets_are_counted(given: int | None, again: int | None, wrong: int) -> None:
-    first, last = ([None if n is None else (True,) * n for n in (given, again)])
+    first, last = [None if n is None else (True,) * n for n in (given, again)]
     told = complain(replace(FIRST, given=first), replace(AGAIN, given=last))
     names = [each for each in told if "other tickets than 2, or 1 again, on TCP" in each]
     assert len(told) == len(names) == bool(wrong)

@@ -58,7 +58,10 @@ def _thoughts(seen: Evidence) -> Iterator[tuple[float, float]]:
     for flow in seen.flows_at_server.flows:
         if flow.syn.target_port != HTTPS_PORT:
             for begun, request, answer in _exchanges(flow):
-                yield (answer.at_ns - request.at_ns) / 1e6, _due_ms(seen, _name_of(begun, seen.hosts))
+                yield (
+                    (answer.at_ns - request.at_ns) / 1e6,
+                    _due_ms(seen, _name_of(begun, seen.hosts)),
+                )
         elif not seen.condition.early_data:
             yield from ((after_ns / 1e6, least_ms) for after_ns in _first_answer_ns(flow))
     for request, answer in quic_exchanges(seen.quic, seen.capture.packets):
