@@ -7,12 +7,7 @@ judgement checks.
 from __future__ import annotations
 
 from testbed.mechanisms.ecn.proof import check_ecn
-from testbed.mechanisms.fast_open.proof import (
-    check_arm,
-    check_connected,
-    check_cookies,
-    check_counters,
-)
+from testbed.mechanisms.fast_open.proof import check_arm, check_connected, check_counters
 from testbed.mechanisms.impairments.proof import check_damage
 from testbed.mechanisms.initial_window.proof import check_first_flights
 from testbed.mechanisms.initial_window.quic import check_quic_windows
@@ -68,7 +63,6 @@ CHECKS = (
     # The mechanisms under test happened.
     check_connected,
     check_arm,
-    check_cookies,
     check_counters,
     check_first_flights,
     check_quic,

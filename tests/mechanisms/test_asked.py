@@ -13,13 +13,12 @@ import pytest
 from testbed.base.seeding import think_factor
 from testbed.capture.flows import Flows
 from testbed.capture.packets import ACK
-from testbed.mechanisms.fast_open.proof import check_cookies
 from testbed.mechanisms.think.proof import check_pace, check_thought
 from testbed.mechanisms.tls.certificates import check_certificates
 from testbed.mechanisms.visits.proof import check_cache, check_pinned
 from testbed.mechanisms.web_server.proof import check_program, check_stack
-from testbed.model import Condition, PageLoad, QuicSpec, Replay, RequestTiming, TcpSpec
-from tests.capture.packets import CLIENT, COOKIE, REQUEST, SERVER, Capture, Visit, server_hello
+from testbed.model import Condition, PageLoad, QuicSpec, Replay, RequestTiming
+from tests.capture.packets import CLIENT, REQUEST, SERVER, Capture, Visit, server_hello
 from tests.evidence import evidence, found
 
 ENDS = [socket.inet_aton(CLIENT)]
@@ -167,25 +166,3 @@ def test_a_cache_that_was_kept(tmp_path: Path, answered: int, lives: str, fits: 
                         replay=Replay(answered))  # fmt: skip
         said = list(check_cache(replace(seen, out=tmp_path)))
         assert bool(said) == (not fits and between == "keep")
-
-
-OPENINGS: dict[str, tuple[bytes | None, int]] = {
-    "valid": (COOKIE, len(REQUEST)), "stale": (COOKIE, 0), "asks": (b"", 0),
-    "none": (None, len(REQUEST)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("opening", OPENINGS)
-@pytest.mark.parametrize(
-    ("cookies", "fit"), [("cached", ("valid", "stale")), ("cold", ("stale", "asks")),
-                         ("not-required", ("none",))],
-)  # fmt: skip
-def test_cookies(tmp_path: Path, cookies: Any, fit: tuple[str, ...], opening: str) -> None:
-    cookie, acked = OPENINGS[opening]
-    visit = Visit(Capture(), 2000)
-    visit.syn(b"" if opening == "asks" else REQUEST, cookie, 0.0)
-    visit.synack(acked, at_ms=1.0)
-    shown = {"load": LOAD, "flows": visit.capture.flows(tmp_path)}
-    said = list(check_cookies(evidence(tcp=TcpSpec(tfo=True, cookies=cookies), **shown)))
-    assert bool(said) == (opening not in fit), said
-    assert list(check_cookies(evidence(tcp=TcpSpec(cookies=cookies), **shown))) == []
