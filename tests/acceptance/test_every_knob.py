@@ -109,7 +109,8 @@ def list_knobs(name: str, spec: Any) -> Iterator[Declared]:
     rows = [row for row in TABLE if row.beside == "kind"]
     barred = {row.knob for row in rows
               if (row.other(kind) if callable(row.other) else row.other == kind)}  # fmt: skip
-    for knob in declared(type(spec)):
+    own: type = type(spec)
+    for knob in declared(own):
         path = ".".join((*knob.table, knob.name))
         told = knob.default is MISSING or knob.knob.shown == NO_PACKET
         if (
