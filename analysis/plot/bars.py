@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from analysis.plot import rows as rows_of
 from analysis.plot.chart import (
@@ -27,6 +27,9 @@ ROW_PX = 22
 LANE_PX = 14
 LABELS_PX = 120
 NUMBER_SHARE = 0.22
+SUM_SHARE = 0.35
+LEAST_PART = 1e-4
+"""Of the longest bar: what is shorter is no pixel."""
 TICK = {"size": 12, "thickness": 2, "opacity": 0.7}
 
 
@@ -84,6 +87,56 @@ def paired(
         layers.append(inline(missing) | mark("text", placed | written, more=style))
     height = len(labels) * (BAR_PX * len(lanes) + GAP_PX)
     return _plot(layers, height, bars, describe(value, label, (by,), len(bars)), title)
+
+
+def stacked(
+    data: Data, label: str, by: str, value: str, part: str, looks: Mapping[str, str]
+) -> Plot:  # fmt: skip
+    """Draw column ``value`` as parts of horizontal bars, one bar for each value of ``by``.
+
+    Args:
+        data: one row for each part, in the order of the parts; what is too small is left out.
+        label: names the groups of bars, in order of appearance.
+        by: tells the bars of a group apart; written behind a bar, before the sum of its parts.
+        value: a positive number; it names the axis.
+        part: one colour for each value of this column.
+        looks: the colour of each part, as ``#rrggbb``.
+
+    Raises:
+        ConfigurationError: a column is not there, or there is nothing to draw.
+    """
+    rows = rows_of.read_rows(data, (label, by, value, part), "stacked")
+    sums: dict[tuple[str, str], float] = {}
+    parts: list[Row] = []
+    for row in rows:
+        bar = value_text(label, row[label]), value_text(by, row[by])
+        begin = sums.get(bar, 0.0)
+        sums[bar] = end = begin + float(row[value] or 0.0)
+        parts.append({"label": bar[0], "bar": bar[1], "part": row[part], "begin": begin,
+                      "value": end})  # fmt: skip
+    longest, places = max(sums.values(), default=0.0), decimals([*sums.values()])
+    drawn = [each for each in parts if each["value"] - each["begin"] > longest * LEAST_PART]
+    rows_of.check_drawable(drawn, "stacked", (value,))
+    labels, lanes = (list(dict.fromkeys(bar[place] for bar in sums)) for place in (0, 1))
+    seen = [name for name in looks if any(each["part"] == name for each in drawn)]
+    placed: Spec = {
+        "y": field("label", "N", title=None, sort=labels, scale={"domain": labels}),
+        "yOffset": field("bar", "N", sort=lanes, scale={"domain": lanes}),
+    }
+    room: Spec = {"domain": [0, longest * (1 + SUM_SHARE)], "nice": False}
+    across = field("value", "Q", title=column_title(value), scale=room)
+    colours = {"domain": seen, "range": [looks[name] for name in seen]}
+    channel = field("part", "N", title=column_title(part), sort=seen, scale=colours)
+    written = [{"label": group, "bar": bar, "value": total,
+                "text": f"{bar} {number(total, places)}".strip()}
+               for (group, bar), total in sums.items()]  # fmt: skip
+    layers = [
+        mark("bar", {**placed, "x": across, "x2": {"field": "begin"}, "color": channel}),
+        inline(written) | mark("text", {**placed, "x": across, "text": field("text", "N")},
+                               more={"align": "left", "dx": 4}),
+    ]  # fmt: skip
+    height = len(labels) * (BAR_PX * len(lanes) + GAP_PX)
+    return _plot(layers, height, drawn, describe(value, label, (part,), len(sums)), "")
 
 
 def intervals(

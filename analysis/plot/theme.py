@@ -47,10 +47,12 @@ SERIES = (Colour("series-1", "#0b62a8", "#5ba6ee"), Colour("series-2", "#cf5a06"
           Colour("series-5", "#9a7400", "#d8b13c"), Colour("series-6", "#3d4754", "#b9c4d0"),
           Colour("series-7", "#4690c9", "#9bd0f5"),
           Colour("series-8", "#8c2f1f", "#e5705c"))  # fmt: skip
+FURTHER = (Colour("series-9", "#5f8f1a", "#a5cf5a"), Colour("series-10", "#8a94a0", "#74808d"))
+"""For parts of a whole, which have no pattern or shape beside their colours."""
 GOOD = Colour("good", "#14692f", "#7fdc9a")
 BAD = Colour("bad", "#a01c2b", "#ff9aa5")
 WARN = Colour("warn", "#7a4b00", "#f1c376")
-COLOURS = (PAPER, INK, SOFT, LINE, MORE, LESS, *SERIES)
+COLOURS = (PAPER, INK, SOFT, LINE, MORE, LESS, *SERIES, *FURTHER)
 VERDICTS = (GOOD, BAD, WARN)
 """As in ``report.css``, which is on every page that shows verdicts."""
 

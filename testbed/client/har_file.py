@@ -57,6 +57,8 @@ def _entry(exchange: ClientExchange, started: float) -> Part:
     # The total is the sum of what is known: the specification asks for this.
     timings = {name: phases.get(name, UNKNOWN) for name in ("blocked", "dns", "connect")}
     timings |= {name: phases.get(name, 0.0) for name in ("send", "wait", "receive")}
+    lengths = [int(value) for name, value in exchange.request_headers
+               if name.lower() == "content-length"]  # fmt: skip
     entry = har.entry(
         har.PAGE_ID,
         _timestamp(started, timing.start_ms),
@@ -66,7 +68,7 @@ def _entry(exchange: ClientExchange, started: float) -> Part:
             timing.url,
             exchange.protocol,
             exchange.request_headers,
-            (exchange.request_header_bytes, 0),
+            (exchange.request_header_bytes, sum(lengths)),
         ),
         _response(exchange),
         timings,

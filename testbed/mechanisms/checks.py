@@ -23,7 +23,12 @@ from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
 from testbed.mechanisms.tls.certificates import check_certificates
-from testbed.mechanisms.tls.proof import check_handshakes, check_sessions, check_version
+from testbed.mechanisms.tls.proof import (
+    check_handshakes,
+    check_protocol,
+    check_sessions,
+    check_version,
+)
 from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_visits
 from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.proof.both_ends import check_bytes
@@ -72,6 +77,7 @@ CHECKS = (
     check_version,
     check_sessions,
     check_handshakes,
+    check_protocol,
     check_certificates,
     check_program,
     check_stack,

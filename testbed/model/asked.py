@@ -390,7 +390,7 @@ class Condition:
         label="Protocol", words=MappingProxyType(
             _AS_RECORDED | {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
         ),
-        shown="tls handshakes",
+        shown="protocol",
     )] = "as-recorded"  # fmt: skip
     tls_version: Annotated[TlsVersion, Knob(
         "The only version of TLS that the server offers.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -21,30 +21,22 @@ from testbed.capture.tls import record_bytes
 from testbed.capture.transits import Transit, Transits, line_us
 from testbed.model import LinkSpec
 from testbed.model.impairments import ways
+from testbed.model.owners import (
+    CLIENT,
+    LINE,
+    LOOK_UP,
+    OWNERS,
+    QUEUE,
+    RECOVERY,
+    REQUEST,
+    SERVER,
+    TCP,
+    TLS,
+    WINDOW,
+)
 from testbed.proof.evidence import Evidence
 
 DNS_PORT = 53
-LOOK_UP, TCP, TLS, REQUEST, WINDOW = (
-    "look-up",
-    "TCP handshake",
-    "TLS handshake",
-    "request",
-    "window",
-)
-LINE, QUEUE, RECOVERY, SERVER, CLIENT = "line", "queue", "recovery", "server", "client"
-OWNERS: Mapping[str, str] = {
-    LOOK_UP: "round trips of questions to the name server",
-    TCP: "round trips of SYNs (RFC 9293)",
-    TLS: "round trips of hellos and what follows them, in TLS or QUIC (RFC 8446, RFC 9001)",
-    REQUEST: "round trips of requests",
-    WINDOW: "round trips of ACKs, which let a sender send more (RFC 5681)",
-    LINE: "on the line: the packet's own bytes, and those of the load before it",
-    QUEUE: "before the line for another reason: neighbours, an opportunity of a trace, drawn delay",
-    RECOVERY: "until what was lost was sent again (RFC 6298, RFC 8985)",
-    SERVER: "at the server: its think time, or its pacing",
-    CLIENT: "at the client: its computing, its timers, and gaps of the page",
-}
-"""Who may own a stretch of a load, and what that is."""
 _LONG_HEADER = 0x80
 """Of QUIC's packets those of its handshake have it (RFC 9000 section 17.2)."""
 _HANDSHAKE_RECORD = b"\x16"

@@ -9,7 +9,7 @@ Source: HAR 1.2; Chrome DevTools Protocol, domains Network, Page and Performance
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -131,7 +131,7 @@ def read_logs(out: Path, visits: Sequence[PageLoad]) -> tuple[BrowserLog, ...]:
 
 def _read(path: Path, load: PageLoad) -> BrowserLog:
     log = json.loads(path.read_text("utf-8"))["log"]
-    entries: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+    entries: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in log["entries"]:
         if any(entry["response"].get(name) for name in _WITHIN):
             continue
@@ -139,14 +139,26 @@ def _read(path: Path, load: PageLoad) -> BrowserLog:
     found, unlogged = [], []
     for told in load.requests:
         waiting = entries[without_fragment(told.url)]
-        entry = waiting.popleft() if waiting else None
-        if entry is None:
+        if not waiting:
             unlogged.append(told)
             continue
+        # A page may ask for one address several times, as before a POST to another origin.
+        entry = min(waiting, key=lambda each: _unlike(told, each))
+        waiting.remove(entry)
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
         queued_ms = float(entry["timings"].get("_queued", 0.0))
         found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
     return BrowserLog(load, tuple(found), tuple(unlogged), log["pages"][0])
+
+
+def _unlike(told: RequestTiming, entry: Mapping[str, Any]) -> int:
+    """Return how much an entry is not what was told of a request; of equal ones the first is."""
+    size, timings = entry["response"].get("_transferSize"), entry["timings"]
+    return sum((
+        told.status != entry["response"]["status"],
+        told.transfer_bytes != size,
+        (told.connect_ms is None) != (timings.get("connect", -1) < 0),
+    ))  # fmt: skip
 
 
 def _moment_ms(date: str) -> float:

@@ -11,7 +11,7 @@ import pytest
 from testbed.capture.handshakes import Handshake
 from testbed.capture.packets import Capture
 from testbed.capture.tls import Hello, read_tickets
-from testbed.mechanisms.tls.proof import check_handshakes, check_sessions
+from testbed.mechanisms.tls.proof import check_handshakes, check_protocol, check_sessions
 from testbed.mechanisms.visits.proof import describe_visits
 from testbed.model import Condition, PageLoad, Replay, RequestTiming, ServedConnection
 from testbed.model.asked import KeyShare
@@ -46,10 +46,13 @@ def complain(
     request = RequestTiming("https://www.page.test/", 200, 0.0, 1.0)
     load = PageLoad("chromium", "1", 1.0, (request,), began_ns=0)
     last = replace(load, began_ns=100, earlier=(load,))
-    return found(
-        check_handshakes, condition=asked, visits=split_visits(last), handshakes=handshakes,
-        served=served, replay=Replay(1), hosts=HOSTS,
-    )  # fmt: skip
+    shown = {"visits": split_visits(last), "handshakes": handshakes, "served": served,
+             "replay": Replay(1), "hosts": HOSTS}  # fmt: skip
+    return [
+        problem
+        for check in (check_handshakes, check_protocol)
+        for problem in found(check, condition=asked, **shown)
+    ]
 
 
 def test_a_ticket_and_early_data_as_asked() -> None:

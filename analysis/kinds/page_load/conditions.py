@@ -115,7 +115,7 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
             bars.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
     ends = (LOW, HIGH)
     chart = plot.paired(bars, CONDITION, heading, SOURCE, ends=ends, note=NOTE)
-    return chart.sized(_beside([row[CONDITION] for row in bars]))
+    return chart.sized(beside([row[CONDITION] for row in bars]))
 
 
 def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
@@ -135,7 +135,7 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
             })  # fmt: skip
     arms = PAIR_AXIS if rows[0].pair else None
     chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms, every=EVERY)
-    return chart.sized(_beside(labels))
+    return chart.sized(beside(labels))
 
 
 def _draw_distribution(
@@ -156,7 +156,7 @@ def _draw_distribution(
     ).sized(*PLOT_PX)  # fmt: skip
 
 
-def _beside(labels: Sequence[str]) -> int:
+def beside(labels: Sequence[str]) -> int:
     """Return how wide a plot is beside ``labels``, in px."""
     return max(PLOT_PX[0] - PX_A_LETTER * max(map(len, labels)), LEAST_PX)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from analysis.kinds.page_load.conditions import BARS, INTERVALS, LOADS, REQUESTS
+from analysis.kinds.page_load.critical_path import PATHS
 from analysis.kinds.page_load.queues import WAITS
 from analysis.kinds.page_load.records import PAINT_GRAIN_MS, call_delay_ms
 from analysis.kinds.page_load.visitor import FIRST_PAINT
@@ -97,5 +98,5 @@ CALL_LINES = FigureKind(
     "direction: medians of proven loads, and their range where they differ.",
     partial(plan_lines, shown=Quantity("Delay of 95 % (ms)", _call_ms)),
 )
-FIGURES = (SAVED_MAPS, TIME_MAPS, TIME_LINES, SAVED_LINES, PAINT_LINES, CALL_LINES, BARS, INTERVALS,
-           LOADS, REQUESTS, WAITS)  # fmt: skip
+FIGURES = (SAVED_MAPS, TIME_MAPS, TIME_LINES, SAVED_LINES, PAINT_LINES, CALL_LINES, BARS, PATHS,
+           INTERVALS, LOADS, REQUESTS, WAITS)  # fmt: skip

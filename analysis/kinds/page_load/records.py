@@ -11,9 +11,11 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from analysis.records.accounts import column_of
 from analysis.records.kind import COUNTED, RecordKind, defaults_of, leaves_of
 from analysis.records.metric import PLT, Metric
 from testbed.model import MODIFIED, Condition, PageLoad, Record
+from testbed.model.owners import OWNERS
 
 PAINT_GRAIN_MS = 4.0
 FIRST_PLT = Metric("first_plt_ms", "first visit's load time", "first visit PLT", PLT.grain,
@@ -67,6 +69,8 @@ def _values(record: Record) -> dict[str, Any]:
     values |= {"requests": len(load.requests)} if load is not None else {}
     if record.proof is not None and record.proof.visits:
         values |= {name: getattr(record.proof.visits[-1], name) for name in OPENING}
+    account = record.proof.account if record.proof is not None else {}
+    values |= {column_of(owner): account.get(owner, 0.0) for owner in OWNERS if account}
     return values | {"call_p95_ms": call_delay_ms(record)}
 
 
@@ -95,7 +99,7 @@ DESCRIPTION = RecordKind(
     axes=("page", "rtt_ms"),
     columns=(*COUNTED, "requests",
              *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING), "call_p95_ms",
-             *OPENING),
+             *OPENING, *map(column_of, OWNERS)),
     values=_values,
     lack=_lack,
     client=_client,

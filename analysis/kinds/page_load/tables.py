@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from analysis.kinds.page_load.fragile import longest_ms, waits_ms
 from analysis.kinds.page_load.records import MILESTONES
-from analysis.records.cells import Cell, Spread, further_metrics
+from analysis.records.accounts import column_of, mean_account
+from analysis.records.cells import Block, Cell, Spread, further_metrics
 from analysis.records.metric import Metric
 from analysis.records.replay_coverage import ReplayCoverage
 from analysis.stats.estimates import Estimate, SampleStatistics
@@ -16,6 +17,7 @@ from analysis.tables.rows import COUNTS, ENDS, median_of, shown_axes
 from analysis.tables.summary import spreads_of
 from analysis.tables.table import Pair, ResultTable
 from testbed.model import Record
+from testbed.model.owners import OWNERS
 
 _COVERED = {
     "requests_exact": "Requests answered with their own recording, over all trials.",
@@ -110,14 +112,34 @@ PAIR_MILESTONES: Columns = {
 """The same of rows for both arms."""
 
 
+def _describe_paths(arm: str = "") -> dict[str, str]:
+    how = {"": "", "off": " without Fast Open", "on": " with Fast Open"}[arm]
+    return {column_of(owner, arm): f"Mean time of the critical path{how}: {what}."
+            for owner, what in OWNERS.items()}  # fmt: skip
+
+
+CELL_PATHS: Columns = _describe_paths()
+"""Behind these, if a proven load has an account of its time."""
+PAIR_PATHS: Columns = _describe_paths("off") | _describe_paths("on")
+"""The same of rows for both arms, over the common seeds."""
+
+
 def _rows(table: ResultTable) -> list[Row]:
     seen = further_metrics(table.cells)
+    owners = OWNERS if any(mean_account(cell.proven) for cell in table.cells) else ()
+
+    def path(arm: str, cell: Cell | None, blocks: Collection[Block] = ()) -> Row:
+        account = mean_account(cell.proven, blocks) if cell else {}
+        return {column_of(owner, arm): account.get(owner) for owner in owners}
+
     if table.paired:
-        return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
+        return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen)
+                | path("off", pair.off, pair.seeds) | path("on", pair.on, pair.seeds)
+                for pair in table.pairs]  # fmt: skip
     return [
         _cell_row(cell, table.axes) | {m.name: median_of(cell.by(m).spread) for m in seen}
-        for cell in table.cells
-    ]
+        | path("", cell) for cell in table.cells
+    ]  # fmt: skip
 
 
 def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
@@ -235,7 +257,9 @@ def _of_trial(record: Record) -> Row:
 
 DESCRIPTION = TableKind(
     trials="page loads",
-    columns={"With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
-             "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES}},
+    columns={"With Fast Open off and on: a row for each pair": {
+                 **PAIR_COLUMNS, **PAIR_MILESTONES, **PAIR_PATHS},
+             "Otherwise: a row for each condition": {
+                 **CELL_COLUMNS, **CELL_MILESTONES, **CELL_PATHS}},
     rows=_rows, of_cell=_of_cell, of_trial=_of_trial, cell_fields=_OfCell, trial_fields=_OfTrial,
 )  # fmt: skip

@@ -215,7 +215,8 @@ class CellFinding:
     differs in the trial with seed ``packets_seed``; ``packets_note`` says why none is shown.  Of
     two kernels ``change`` is there if both are virtual and ``clocks`` if one is not; ``word`` is
     the tolerance's own verdict, ``attribution`` what a cell came to on the new one of two virtual
-    kernels.
+    kernels.  ``moved_ms`` is by how much the mean load spent longer on what, where it is slower or
+    faster and both sides have accounts (``analysis.records.accounts``).
     """
 
     axes: Axes
@@ -235,6 +236,7 @@ class CellFinding:
     change: KernelChange | None = None
     clocks: Clocks | None = None
     attribution: CellAttribution | None = None
+    moved_ms: dict[str, float] = field(default_factory=dict)
 
     @property
     def has_numbers(self) -> bool:

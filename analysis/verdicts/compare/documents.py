@@ -22,6 +22,7 @@ from analysis.verdicts.compare.sentences import (
     first_packet,
     headline,
     median_of,
+    moved_of,
     name_cell,
     notes_of,
     packet_lines,
@@ -170,7 +171,7 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
         "tests": {name: asdict(found) for name, found in cell.significance.items()},
         "base": _side(comparison, cell.base), "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
-        "packets": packets, "packets_note": cell.packets_note,
+        "packets": packets, "packets_note": cell.packets_note, "moved_ms": cell.moved_ms,
     }  # fmt: skip
     if comparison.kernels is not None:
         change = asdict(cell.change) | {"parts_at": first_packet(cell)} if cell.change else None
@@ -196,17 +197,19 @@ def _case(comparison: Comparison, cell: CellFinding) -> Case:
 
 def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
     base, new = map(comparison.metric.with_unit, ("Base", "New"))
+    spent = ["Spent on"] if any(map(moved_of, cells)) else []
     rows = (
         (
             escape(name_cell(comparison, cell)),
             *(median_of(comparison, side) for side in (cell.base, cell.new)),
             escape(size_of(comparison, cell)) or "-",
             f"{SIGNS[comparison.counted(cell)]} {escape(verdict_words(comparison, cell))}",
+            *([escape(moved_of(cell)) or "-"] if spent else ()),
         )
         for cell in cells
     )
     numbers = (base, new, "Difference")
-    table = make_table(("Cell", *numbers, "Verdict"), rows, numbers)
+    table = make_table(("Cell", *numbers, "Verdict", *spent), rows, numbers)
     return [*table, ""] if cells else []
 
 

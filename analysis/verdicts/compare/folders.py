@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from analysis.records.accounts import differences_ms, mean_account
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import records_of
+from analysis.records.metric import PLT
 from analysis.records.results import Results, no_collection, read_results
 from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, blame, tcp_alone
@@ -105,6 +107,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         cells = judge_by_tests(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
+    cells = [_with_account(*each, paired=drawn is None) for each in zip(cells, both, strict=True)]
     notes = _notes(old, later, matches, len(matches) - len(both) if two else 0)
     if kernels is not None:
         notes += _client_notes(parts)
@@ -199,6 +202,17 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
     if attribution.kernel_warnings:  # whatever became of the loads
         cell = replace(cell, verdict="different", reason=attribution.reason)
     return replace(cell, attribution=attribution)
+
+
+def _with_account(cell: CellFinding, match: Match, *, paired: bool) -> CellFinding:
+    """Add to a slower or faster cell what its loads spend longer on: ``paired``, the same ones."""
+    cells = match.cells
+    ways = {cell.direction, cell.attribution.verdict if cell.attribution else None}
+    if cells is None or cells[0].metric != PLT or ways.isdisjoint(("slower", "faster")):
+        return cell
+    blocks = {(trial.seed, trial.repetition) for trial in cell.trials if paired}
+    base, new = (mean_account(side.proven, blocks) for side in cells)
+    return replace(cell, moved_ms=differences_ms(base, new))
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:

@@ -86,6 +86,9 @@ class CellDocument(TypedDict):
     """In virtual time, the first packet that differs; also as `text`, with its trial's `seed`."""
     packets_note: str | None
     """Why no packet is shown."""
+    moved_ms: dict[str, float]
+    """Of a slower or faster cell, by how much the mean load spent longer on what
+    (`testbed.model.owners.OWNERS`); empty where a side has no account."""
     word: NotRequired[str | None]
     """Between virtual and real time, the verdict of the tolerance; only of two kernels."""
     change: NotRequired[Annotated[_Fields | None, KernelChange]]

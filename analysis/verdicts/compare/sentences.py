@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from analysis.formats.lines import join_lines, wrap
+from analysis.records.accounts import describe_moved
 from analysis.records.kind import default_beside, is_default
 from analysis.records.results import Identity
 from analysis.stats.estimates import LEVEL, Interval
@@ -112,6 +113,8 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
         words = [cell.attribution.words if cell.attribution else MISSING for cell in cells]
         columns.append(Column("effect", words, 2, left=True))
     columns += _clock_columns(cells)
+    if any(moves := [moved_of(cell) for cell in cells]):
+        columns.append(Column("spent on", [each or MISSING for each in moves], 5, left=True))
     columns.append(Column("n", [_counts(cell) for cell in cells], 3))
     verdicts = [verdict_words(comparison, cell) for cell in cells]
     return [*columns, Column("verdict", verdicts, left=True)]
@@ -282,7 +285,14 @@ def sentence(comparison: Comparison, cell: CellFinding) -> str:
     parts = [f"{verdict_words(comparison, cell)}{f', {size}' if size else ''}", clean(cell.reason)]
     if cell.more_runs and f"{cell.more_runs} more" not in cell.reason:
         parts.append(f"{count(cell.more_runs, 'more run')} on each side would tell")
+    if spent := moved_of(cell):
+        parts.append(f"the mean load spent {spent}")
     return f"{name_cell(comparison, cell)}: {'; '.join(parts)}."
+
+
+def moved_of(cell: CellFinding) -> str:
+    """Return on what loads spend longer, as ``+38 ms: +31 recovery, +7 window``; or nothing."""
+    return describe_moved(cell.moved_ms)
 
 
 def packet_lines(cell: CellFinding) -> list[str]:

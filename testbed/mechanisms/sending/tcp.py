@@ -3,8 +3,9 @@
 A server has bytes to send once what asked for them came, and room for them while fewer segments are
 under way than its congestion window holds (RFC 5681) and the client's window takes one more.  That
 congestion window is not in a capture, but its least size is: it starts as the knob says, grows by
-each segment that is acknowledged in slow start, is no smaller than what was under way, and a loss
-halves it at most.  So who sends nothing while less than that is under way waits for something else.
+each segment that is acknowledged in slow start, and is no smaller than what was under way; a loss
+may take it down to two segments.  So who sends nothing while less than that is under way waits for
+something else.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ ACKs less than this apart have come for half a round trip (net/ipv4/tcp_cubic.c,
 IDLE_NS = 200_000_000
 """A window that was not used for the least retransmission timeout, for want of requests, may have
 shrunk to the first one (RFC 5681 section 4.1, RFC 7661)."""
-LOST_SHARE = 0.5
+LOST_SEGMENTS = 2
+"""The least window after losses, of which one may follow another (RFC 5681 section 3.1)."""
 FAREWELL_BYTES = 128
 """TLS's last words, and HTTP/2's, before a server ends a connection that was idle."""
 _OPTION_BYTES = 12
@@ -93,7 +95,7 @@ class _Sender:
     ack_ns: int = 0
     train_ns: int = 0
     slow_start: bool = True
-    threshold: float | None = None
+    threshold: int | None = None
     recovering: int | None = None
     """Up to where bytes must be acknowledged until a loss is over."""
     answered: bool = False
@@ -181,7 +183,7 @@ class _Sender:
     def _lose(self) -> None:
         """Note that the server may know of a loss; until it is over the window is unknown."""
         if self.recovering is None:
-            self.threshold, self.window = max(2.0, LOST_SHARE * self.window), 1
+            self.threshold, self.window = LOST_SEGMENTS, 1
             self.recovering = self.next_seq
 
     def _look(self, at_ns: int) -> None:

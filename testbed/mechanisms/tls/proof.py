@@ -64,7 +64,7 @@ def check_sessions(seen: Evidence) -> Iterator[str]:
     source="RFC 8446, RFC 9001",
 )
 def check_handshakes(seen: Evidence) -> Iterator[str]:
-    """Tickets, early data, key shares, certificates and protocols are those asked for."""
+    """Tickets, early data, key shares and certificates are those asked for."""
     condition, windows, handshakes = seen.condition, seen.visits, seen.handshakes
     answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
     # A browser that has a connection by then gives others up before it has sent all of a hello.
@@ -81,7 +81,29 @@ def check_handshakes(seen: Evidence) -> Iterator[str]:
         f"certificates = {condition.certificates}, the server sent others on {{}}", other
     )
     yield from _check_log(handshakes, seen.served)
-    yield from _check_protocol(condition, answered, seen.replay.protocols)
+
+
+@check("protocol", "load", "condition", "replay", source="RFC 7301")
+def check_protocol(seen: Evidence) -> Iterator[str]:
+    """Origins recorded over TLS spoke the protocol asked for, by ALPN and by their servers' log."""
+    asked = seen.condition.protocol
+    if asked == "as-recorded":
+        return
+    handshakes = seen.handshakes if seen.has("handshakes") else ()
+    answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
+    other = [each for each in answered if each.alpn is not None and each.alpn != ALPN[asked]]
+    spoken = sorted({each.alpn or "none" for each in other})
+    yield from _say(f"protocol = {asked}, but {{}} agreed on {', '.join(spoken)}", other)
+    fallen = {
+        name: count
+        for name, count in seen.replay.protocols.items()
+        if name.startswith("https:") and not name.endswith(f" {SPOKEN[asked]}")
+    }
+    if fallen:
+        yield (
+            f"protocol = {asked}, but the server's log has {sum(fallen.values())} requests "
+            f"otherwise: {', '.join(sorted(fallen)[:SHOWN])}"
+        )
 
 
 def _check_groups(condition: Condition, answered: Sequence[Handshake]) -> Iterator[str]:
@@ -224,27 +246,6 @@ def _check_log(
 def _group(served: ServedConnection) -> str:
     """The group in the log by its name in hellos: OpenSSL calls one of them otherwise."""
     return served.group.lower().replace("prime256v1", "secp256r1")
-
-
-def _check_protocol(
-    condition: Condition, answered: Sequence[Handshake], protocols: Mapping[str, int]
-) -> Iterator[str]:
-    asked = condition.protocol
-    if asked == "as-recorded":
-        return
-    other = [each for each in answered if each.alpn is not None and each.alpn != ALPN[asked]]
-    spoken = sorted({each.alpn or "none" for each in other})
-    yield from _say(f"protocol = {asked}, but {{}} agreed on {', '.join(spoken)}", other)
-    fallen = {
-        name: count
-        for name, count in protocols.items()
-        if name.startswith("https:") and not name.endswith(f" {SPOKEN[asked]}")
-    }
-    if fallen:
-        yield (
-            f"protocol = {asked}, but the server's log has {sum(fallen.values())} requests "
-            f"otherwise: {', '.join(sorted(fallen)[:SHOWN])}"
-        )
 
 
 def _say(text: str, wrong: Collection[Handshake | OldSession]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from analysis.plot import Plot, lines, style_sheet, to_svg
 from analysis.plot.chart import draw, field, inline, mark
 from analysis.plot.rows import Row
 from analysis.plot.svg import Spec
-from analysis.plot.theme import COLOURS, INK, PAPER, SERIES, VERDICTS
+from analysis.plot.theme import COLOURS, FURTHER, INK, PAPER, SERIES, VERDICTS
 from analysis.report.rendering import TEMPLATES
 
 FRAME = pd.DataFrame(
@@ -93,7 +93,7 @@ def test_verdicts_have_the_colours_of_the_page() -> None:
 
 @pytest.mark.parametrize("ground", ["light", "dark"])
 def test_series_are_seen_on_their_ground(ground: str) -> None:
-    for colour in SERIES:
+    for colour in (*SERIES, *FURTHER):
         assert contrast(getattr(colour, ground), getattr(PAPER, ground)) >= 3.0
 
 

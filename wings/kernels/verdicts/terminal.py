@@ -19,7 +19,7 @@ from analysis.verdicts.compare.attribution import (
     LEAST_SEEDS,
 )
 from analysis.verdicts.compare.comparison import CellFinding
-from analysis.verdicts.compare.sentences import label_cell, packet_lines
+from analysis.verdicts.compare.sentences import label_cell, moved_of, packet_lines
 from analysis.words import capitalised, clean, count
 from wings.kernels.verdicts.answer import answer, describe_family, others
 from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, size_of
@@ -121,7 +121,8 @@ def _commit_row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
                      else "-" for side in (cell.base, cell.new))  # fmt: skip
     pct = cell.attribution.pct if cell.attribution else None
     size = f" ({pct.value:+.2f}%)" if pct is not None else ""
-    text = f"{name}: {before} -> {metric.with_unit(after)}{size}"
+    spent = moved_of(cell).partition(": ")[2]
+    text = f"{name}: {before} -> {metric.with_unit(after)}{size}{': ' if spent else ''}{spent}"
     return textwrap.wrap(text, COMMIT_WIDTH, initial_indent=COMMIT_INDENT,
                          subsequent_indent=COMMIT_INDENT * 2, break_on_hyphens=False)  # fmt: skip
 
@@ -170,6 +171,8 @@ def evidence(cell: CellFinding) -> list[str]:
     lines += packet_lines(cell)
     if cell.change is not None and len({*cell.change.retransmits}) > 1:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
+    if spent := moved_of(cell):
+        lines.append(f"Spent: {spent}.")
     counters = cell.attribution.counters if cell.attribution is not None else ()
     if counters:
         named = [f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"

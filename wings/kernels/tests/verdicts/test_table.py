@@ -29,7 +29,13 @@ from wings.kernels.verdicts.table import (
     attribute,
     attribute_lanes,
 )
-from wings.kernels.verdicts.terminal import MAIL_WIDTH, render_markdown, render_text, summary
+from wings.kernels.verdicts.terminal import (
+    MAIL_WIDTH,
+    render_commit,
+    render_markdown,
+    render_text,
+    summary,
+)
 from wings.scenarios.tests.analysis.test_suite import read_ktap
 from wings.scenarios.tests.promised import write_promises
 
@@ -259,3 +265,20 @@ def test_what_says_nothing_about_kernels_is_refused(
 ) -> None:
     code, _, err = shown(capsys, tmp_path, str(run), *option)
     assert (code, f"{option[0]}: not of virtual kernels" in err) == (2, True)
+
+
+def test_a_slower_cell_says_what_moved(run: Path) -> None:
+    for kernel, account in (("7.3", {"line": 2000.0}), ("mine-2", {"line": 2010.0, "queue": 90.0})):
+        path = run / kernel / "records.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        for record in records:
+            record["proof"]["account"] = account
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    found = attribute_lanes(run)
+    said = "+100 ms: +90 queue, +10 line"
+    assert f"  Spent: {said}." in render_text(found, FailRule()).splitlines()
+    assert render_markdown(found, FailRule()).count(f"Spent: {said}.") == 1
+    assert "+5.00%): +90 queue, +10 line" in " ".join(render_commit(found).split())
+    (_, document) = describe_attribution(found, FailRule())["kernels"]
+    spent = [f"Spent: {said}." in cell["evidence"] for cell in document["cells"]]
+    assert spent == [False, False, True]  # the others are not slower
