@@ -37,10 +37,9 @@ WHOLE: list[Step] = [
 def flows(folder: Path, *connections: Sequence[Step]) -> tuple[Flow, ...]:
     """Connections of these steps: the moment in ms, who, flags and payload."""
     capture = Capture()
-    steps = [(at_ms, 2000 + n, step) for n, each in enumerate(connections)
-             for at_ms, *step in each]  # fmt: skip
+    steps = [(2000 + n, step) for n, each in enumerate(connections) for step in each]
     seqs: dict[tuple[int, bool], int] = {}
-    for at_ms, port, (up, flags, payload) in sorted(steps, key=lambda each: each[0]):
+    for port, (at_ms, up, flags, payload) in sorted(steps, key=lambda each: each[1][0]):
         ends = ((CLIENT, port), (SERVER, 80))
         seq = 100 if flags & SYN else seqs.get((port, up), 101)
         if not flags & SYN:
