@@ -26,13 +26,13 @@ from testbed.capture.tls import (
     RECORD_HEADER_BYTES,
     Hello,
     count_certificates,
-    count_tickets,
     read_alpn,
     read_extensions,
     read_hello_record,
     read_messages,
     read_records,
     read_second,
+    read_tickets,
     record_bytes,
 )
 from testbed.capture.tls import HANDSHAKE as HANDSHAKE_RECORD
@@ -52,8 +52,9 @@ class Handshake:
     ``early_bytes`` are those of records or of packets with early data.  Of QUIC ``early_requests``
     are the requests in it.  ``asked_ns`` is when the first request left, and ``hello_ns`` when the
     first hello had, of which a SYN carried ``syn_bytes``.  ``tickets`` are the places, first byte
-    and end, of what the server told behind early data: tickets, no answer.  ``given`` is how many
-    tickets it gave; ``None``: the connection carried no request, or that cannot be told.
+    and end, of what the server told behind early data: tickets, no answer.  ``given`` are
+    the tickets that it gave, by whether each is for early data; ``None``: the connection carried
+    no request, or that cannot be told.
     """
 
     client: str
@@ -71,7 +72,7 @@ class Handshake:
     tickets: tuple[tuple[int, int], ...] = ()
     hello_ns: int | None = None
     syn_bytes: int = 0
-    given: int | None = None
+    given: tuple[bool, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -190,7 +191,7 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
         syn_bytes=min(flow.syn.payload_bytes, record_bytes(sent)),
         given=None
         if asked is None or f"SERVER_{APPLICATION}" not in known
-        else count_tickets(b"".join(record.content for record in records)),
+        else read_tickets(b"".join(record.content for record in records)),
     )
 
 

@@ -32,7 +32,7 @@ from testbed.capture.quic_keys import (
     candidates,
     initial_keys,
 )
-from testbed.capture.tls import Hello, count_tickets, message_bytes, read_hello, read_messages
+from testbed.capture.tls import Hello, message_bytes, read_hello, read_messages, read_tickets
 
 INITIAL, ZERO_RTT, HANDSHAKES, RETRY = _LONG = "initial", "0-rtt", "handshake", "retry"
 ONE_RTT, NEGOTIATION = "1-rtt", "version-negotiation"
@@ -109,7 +109,8 @@ class QuicConnection:
     """A connection that the client opened, its packets in the order of the capture.
 
     ``hellos`` are the client's, ``answer`` is the server's, and ``told`` are the other messages of
-    its handshake, by type, as far as they were captured and could be opened.  It gave ``tickets``.
+    its handshake, by type, as far as they were captured and could be opened.  It gave
+    ``tickets``, for early data or not.
     """
 
     client: str
@@ -120,7 +121,7 @@ class QuicConnection:
     hellos: list[Hello] = field(default_factory=list)
     answer: Hello | None = None
     told: Mapping[int, bytes] = field(default_factory=dict)
-    tickets: int = 0
+    tickets: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -257,7 +258,7 @@ class _Reader:
                 made = self._open(raw, ring)
             connection.packets.append(made or QuicPacket(*raw.named, place=raw.place))
         connection.told = read_messages(self._crypto_of(HANDSHAKES, by_client=False))
-        connection.tickets = count_tickets(self._crypto_of(ONE_RTT, by_client=False))
+        connection.tickets = read_tickets(self._crypto_of(ONE_RTT, by_client=False))
         return connection
 
     def _open_initial(self, raw: RawPacket) -> QuicPacket | None:

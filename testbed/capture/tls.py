@@ -182,13 +182,18 @@ def read_messages(messages: bytes) -> dict[int, bytes]:
     return found
 
 
-def count_tickets(messages: bytes) -> int:
-    """Return how many NewSessionTickets there are among whole messages (section 4.6.1)."""
-    count = 0
+def read_tickets(messages: bytes) -> tuple[bool, ...]:
+    """Return of each NewSessionTicket of whole messages whether it is for early data (4.6.1)."""
+    found = []
     while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
-        count += messages[0] == NEW_TICKET
-        messages = messages[message_bytes(messages) :]
-    return count
+        end = message_bytes(messages)
+        if messages[0] == NEW_TICKET:
+            nonce = MESSAGE_HEADER_BYTES + 8  # behind its lifetime and what is added to its age
+            ticket = nonce + 1 + int.from_bytes(messages[nonce : nonce + 1])
+            block = ticket + 2 + int.from_bytes(messages[ticket : ticket + 2])
+            found.append(EARLY_DATA in dict(read_extensions(messages[block:end])))
+        messages = messages[end:]
+    return tuple(found)
 
 
 def count_certificates(body: bytes) -> int:

@@ -348,9 +348,15 @@ def _target(url: str) -> str:
 
 
 def _by_server(seen: Evidence) -> dict[Server, list[Flow]]:
+    """The connections by server, of two addresses of a host by the one that it is known by."""
+    addresses = {host: address for address, host in seen.hosts.items()}
     found: dict[Server, list[Flow]] = defaultdict(list)
     for flow in seen.flows.flows:
-        found[format_address(flow.syn.target), flow.syn.target_port].append(flow)
+        address = format_address(flow.syn.target)
+        known = addresses.get(seen.hosts.get(address, ""), address)
+        # What is sent to an address that never answers is sent to the other one again.
+        if flow.synack is not None or seen.link.ip != "dual-broken":
+            found[known, flow.syn.target_port].append(flow)
     return found
 
 

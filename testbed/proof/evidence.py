@@ -215,6 +215,11 @@ class Evidence:
         return replace(flows, down=flows.down + damaged)
 
     @cached_property
+    def flows_at_server(self) -> Flows:
+        """The client's connections, as their servers saw them."""
+        return read_flows(self.at_server, self.clients)
+
+    @cached_property
     def flows(self) -> Flows:
         """The client's connections; what came down the line for neighbours is among arrivals."""
         flows = self.own_flows

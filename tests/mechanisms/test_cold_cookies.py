@@ -54,6 +54,15 @@ def test_a_first_contact_without_a_cookie_at_all_is_exempt(tmp_path: Path) -> No
     assert proof.cookie_requests == 1
 
 
+def test_no_origin_takes_a_stale_cookie(tmp_path: Path) -> None:
+    capture = Capture()
+    visit(capture, 2000, 0.0, taken=True)
+    visit(capture, 2001, 0.0, taken=True, server=OTHER)
+    visit(capture, 2002, 30.0, taken=True, server=OTHER)
+    (said,) = prove_cold(capture, tmp_path, 3).problems
+    assert said == "cookies = cold, but 2 origins took the data of their first SYN"
+
+
 def test_later_connections_are_not_exempt(tmp_path: Path) -> None:
     capture = Capture()
     visit(capture, 2000, 0.0, taken=False, new_cookie_ms=20.0)

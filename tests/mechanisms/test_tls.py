@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed.capture.handshakes import Handshake
 from testbed.capture.packets import Capture
-from testbed.capture.tls import Hello
+from testbed.capture.tls import Hello, read_tickets
 from testbed.mechanisms.tls.proof import check_handshakes, check_protocol, check_sessions
 from testbed.mechanisms.visits.proof import describe_visits
 from testbed.model import Condition, PageLoad, Replay, RequestTiming, ServedConnection
@@ -169,14 +170,36 @@ def test_the_log_agrees(changed: dict[str, object], says: str) -> None:
     (2, 1, 0), (None, None, 0), (1, 1, 1), (2, 2, 1), (2, 0, 1), (3, 2, 2), (0, 0, 2),
 ])  # fmt: skip
 def test_tickets_are_counted(given: int | None, again: int | None, wrong: int) -> None:
-    told = complain(replace(FIRST, given=given), replace(AGAIN, given=again))
+    first, last = [None if n is None else (True,) * n for n in (given, again)]
+    told = complain(replace(FIRST, given=first), replace(AGAIN, given=last))
     names = [each for each in told if "other tickets than 2, or 1 again, on TCP" in each]
     assert len(told) == len(names) == bool(wrong)
     assert sum(each.count(" to ") for each in names) == wrong
     plain = replace(ASKED, tls_resumption=False, early_data=False)
-    (said,) = complain(replace(FIRST, given=1), asked=plain)
+    (said,) = complain(replace(FIRST, given=(False,)), asked=plain)
     assert said.startswith("tls_resumption = false, but the server gave tickets on TCP ")
-    assert complain(replace(FIRST, given=0), asked=plain) == []
+    assert complain(replace(FIRST, given=()), asked=plain) == []
+
+
+@pytest.mark.parametrize(("at", "allows", "words"), [
+    ("all", True, None), ("first", True, None), ("others", False, None),
+    ("all", False, "tickets of TCP 10.0.0.2:5000 to 10.10.0.1:443 are not for it"),
+    ("first", False, "are not for it"), ("others", True, "are for early data, not asked for there"),
+])  # fmt: skip
+def test_tickets_say_whether_early_data_is_taken(at: Any, allows: bool, words: str | None) -> None:
+    told = complain(replace(FIRST, given=(allows, allows)), asked=replace(ASKED, early_data_at=at))
+    assert [str(words) in each for each in told] == ([True] if words else []), told
+
+
+def test_tickets_are_read() -> None:
+    def ticket(extensions: bytes) -> bytes:
+        body = bytes(8) + b"\x02no" + b"\x00\x03abc" + len(extensions).to_bytes(2) + extensions
+        return b"\x04" + len(body).to_bytes(3) + body
+
+    early, hello = b"\x00\x2a\x00\x04\xff\xff\xff\xff", b"\x08\x00\x00\x00"
+    assert read_tickets(ticket(early) + hello + ticket(b"")) == (True, False)
+    assert read_tickets(ticket(early)[:-1]) == ()
+    assert read_tickets(b"\x04\x00\x00\x02ab") == (False,)
 
 
 def test_only_what_sent_early_data_had_it_accepted() -> None:

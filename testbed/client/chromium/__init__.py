@@ -230,7 +230,7 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
-        pinned=order.pinned,
+        pinned=result.pinned,
         browser=result.cost,
         began_ns=result.began_ns if order.visits > 1 else None,
         **result.milestones,

@@ -84,6 +84,7 @@ class Visit(NamedTuple):
     requests: list[BrowserRequest]
     cached: tuple[str, ...]
     milestones: Milestones
+    pinned: bool
     seen: dict[str, Any] | None
     timeline: list[dict[str, Any]]
     cost: dict[str, float]
@@ -196,6 +197,7 @@ def _load(
         ],
         cached=cached,
         milestones=milestones,
+        pinned=bool(seen and seen.get("pinned")),
         seen=seen,
         timeline=[],
         cost=cost,

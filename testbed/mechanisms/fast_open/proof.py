@@ -32,7 +32,8 @@ def check_connected(seen: Evidence) -> Iterator[str]:
 def check_arm(seen: Evidence) -> Iterator[str]:
     """With Fast Open every SYN carries the request and the server takes it, without it none does.
 
-    ``cookies = "cold"``: but for connections opened before the origin's new cookie arrived.  An
+    ``cookies = "cold"``: but for connections opened before the origin's new cookie arrived, whose
+    first none takes.  An
     overloaded server may leave a SYN without an answer, and refuse the data of as many as its
     kernel counted.  Of two IPs the one that is broken answers nothing.  As many SYNs may have gone
     again, without their request, as the link lost packets.
@@ -47,7 +48,13 @@ def check_arm(seen: Evidence) -> Iterator[str]:
         return
     server = seen.counters["server"]
     refusable = sum(server.get(name, 0) for name in REFUSALS) if seen.overloaded else 0
-    exempt = _first_contacts(connections) if seen.tcp.cookies == "cold" else set()
+    exempt: set[int] = set()
+    if seen.tcp.cookies == "cold":
+        exempt = _first_contacts(connections)
+        first = {c.server: c for c in reversed(connections) if c.synack_time_ns is not None}
+        taken = sum(c.syn_data_acked for c in first.values())
+        if taken:
+            yield f"cookies = cold, but {taken} origins took the data of their first SYN"
     refused = [c for c in connections if c.payload and not c.syn_data_acked]
     # A SYN that is sent again carries no data (RFC 7413 section 4.2.1): what came of the first one
     # is the link's doing, for no more connections than it lost packets.

@@ -27,12 +27,15 @@ SURE_BYTES = 3 * RECORD_BYTES
 """A response of that many bytes fills a record, wherever it begins."""
 
 
-@check("segments", "virtual_time", "load", "condition", "flows", source="nginx: tcp_nopush")
+@check("segments", "virtual_time", "load", "condition", "at_server", source="nginx: tcp_nopush")
 def check_segments(seen: Evidence) -> Iterator[str]:
-    """In clear text no more segments are short than there are responses."""
+    """In clear text no more segments are short than there are responses, as servers sent them.
+
+    What is sent again may be cut anew, to a path that turned out to be narrower.
+    """
     if seen.link.gso or seen.link.gro or seen.counted.get("down.too_long"):
         return  # what is captured then is no segment, or was cut once more
-    short = [(flow, found) for flow in seen.flows.flows
+    short = [(flow, found) for flow in seen.flows_at_server.flows
              if flow.syn.target_port != HTTPS_PORT and (found := _surplus(flow)) > 0]  # fmt: skip
     if short:
         flow, surplus = max(short, key=lambda each: each[1])

@@ -6,16 +6,19 @@ How long a server may be silent is another question (``testbed.mechanisms.sendin
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from testbed.base.addresses import format_address
+from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, payloads, read_flows
+from testbed.capture.flows import Flow, payloads
 from testbed.capture.packets import HTTPS_PORT, Packet
 from testbed.capture.quic import ONE_RTT, QuicConnection, QuicPacket
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 
+HTTP_PORT = 80
 Exchange = tuple[Packet, Packet]
 """The last packet of a request, and the first of its answer."""
 SMALL_BYTES = 1200
@@ -24,42 +27,68 @@ REACTION_NS, REACTION_IN_REAL_TIME_NS = 1_000_000, 50_000_000
 """What the graph client may take to go on."""
 
 
-@check("think time at the server", "condition", "at_server", "load", "quic")
+@check("think time at the server", "condition", "at_server", "load", "quic", "replay", "hosts")
 def check_thought(seen: Evidence) -> Iterator[str]:
     """No answer left the server sooner than it was to think, from all of its request.
 
-    nginx counts whole milliseconds.  Over TLS the first answer of a connection is judged, which
-    is what exceeds tickets and settings (``SMALL_BYTES``); over QUIC a round trip is added.
+    nginx counts whole milliseconds.  A request that is in clear or in the client's log has a think
+    time of its own, which the seed draws.  Over TLS the first answer of a connection is judged,
+    which is what exceeds tickets and settings (``SMALL_BYTES``); over QUIC a round trip is added.
     """
     condition = seen.condition
-    least_ms = condition.server_think_ms * (1 - condition.think_spread_pct / 100)
     if not condition.server_think_ms:
         if condition.think_spread_pct and condition.think_time == "none":
             yield say_unshown("think_spread_pct", condition.think_spread_pct)
         return
-    least_ns = (least_ms - 1) * 1e6
-    found = list(_thought_ns(seen))
-    early = [thought_ns for thought_ns in found if thought_ns < least_ns]
+    found = list(_thoughts(seen))
+    early = [(ms, due_ms) for ms, due_ms in found if ms < due_ms - 1]
     if early:
+        ms, due_ms = min(early)
         yield (
-            f"{len(early)} of {len(found)} answers left the server after "
-            f"{min(early) / 1e6:.3f} ms, "
-            f"asked were {least_ms:g} ms or more"
+            f"{len(early)} of {len(found)} answers left the server after {ms:.3f} ms, "
+            f"asked were {due_ms:g} ms or more"
         )
     elif not found:
         yield say_unshown("server_think_ms", condition.server_think_ms)
 
 
-def _thought_ns(seen: Evidence) -> Iterator[float]:
-    """Yield how long after each request that can be told its answer left, in ns."""
-    for flow in read_flows(seen.at_server, seen.clients).flows:
+def _thoughts(seen: Evidence) -> Iterator[tuple[float, float]]:
+    """Yield how long after each request that can be told its answer left, and due, in ms."""
+    least_ms = _due_ms(seen, None)
+    for flow in seen.flows_at_server.flows:
         if flow.syn.target_port != HTTPS_PORT:
-            for request, answer in _exchanges(flow):
-                yield answer.at_ns - request.at_ns
+            for begun, request, answer in _exchanges(flow):
+                yield (
+                    (answer.at_ns - request.at_ns) / 1e6,
+                    _due_ms(seen, _name_of(begun, seen.hosts)),
+                )
         elif not seen.condition.early_data:
-            yield from _first_answer_ns(flow)
+            yield from ((after_ns / 1e6, least_ms) for after_ns in _first_answer_ns(flow))
     for request, answer in quic_exchanges(seen.quic, seen.capture.packets):
-        yield answer.at_ns - request.at_ns - seen.link.rtt_ms * 1e6
+        yield (answer.at_ns - request.at_ns) / 1e6 - seen.link.rtt_ms, least_ms
+    if seen.has("logs") and seen.steady:
+        for each in (each for log in seen.logs for each in log.requests):
+            name = f"{each.entry['request']['method']} {each.told.url}"
+            if each.is_timed and each.told.status:
+                yield each.waits["wait"] - seen.link.rtt_ms, _due_ms(seen, name)
+
+
+def _due_ms(seen: Evidence, name: str | None) -> float:
+    """How long a request of this name is thought about, or any at the least."""
+    mean_ms, spread_pct = seen.condition.server_think_ms, seen.condition.think_spread_pct
+    if name is None or name in seen.replay.missed:
+        return mean_ms * (1 - spread_pct / 100)
+    return round(mean_ms * think_factor(seen.trial.seed, f"server {name}", spread_pct))
+
+
+def _name_of(request: Packet, hosts: Mapping[str, str]) -> str | None:
+    """The method and URL of a request in clear, if its line was captured whole."""
+    method, path, version = (*request.payload.split(b" ", 2), b"", b"")[:3]
+    host = hosts.get(format_address(request.target))
+    if host is None or not version.startswith(b"HTTP/"):
+        return None
+    port = "" if request.target_port == HTTP_PORT else f":{request.target_port}"
+    return f"{method.decode('latin-1')} http://{host}{port}{path.decode('latin-1')}"
 
 
 def _first_answer_ns(flow: Flow) -> Iterator[float]:
@@ -135,8 +164,8 @@ def quic_exchanges(
                 owed -= {stream} if ends else set()
 
 
-def _exchanges(flow: Flow) -> Iterator[Exchange]:
-    """Yield the last packet of each request in plain text, and the first of its answer."""
+def _exchanges(flow: Flow) -> Iterator[tuple[Packet, Packet, Packet]]:
+    """Yield the first and last packet of each request in clear, and the first of its answer."""
     asked = [packet for _, packet in payloads(flow, by_client=True)]
     begun = [packet for packet in asked if packet.payload.startswith(METHODS)]
     answers = sorted((p for _, p in payloads(flow, by_client=False)), key=_at_ns)
@@ -147,13 +176,8 @@ def _exchanges(flow: Flow) -> Iterator[Exchange]:
         answer = answers[index] if index < len(answers) else None
         if answer is None or (following is not None and answer.at_ns > following.at_ns):
             continue
-        yield (
-            max(
-                (p for p in asked if request.at_ns <= p.at_ns < answer.at_ns),
-                key=_at_ns,
-            ),
-            answer,
-        )
+        sent = (p for p in asked if request.at_ns <= p.at_ns < answer.at_ns)
+        yield request, max(sent, key=_at_ns), answer
 
 
 def _at_ns(packet: Packet) -> int:

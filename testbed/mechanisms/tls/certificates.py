@@ -7,9 +7,16 @@ is shorter than one, but for its hello (RFC 8446 section 4.4.2), whose record is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from testbed.capture.flows import Flow, payloads
-from testbed.capture.tls import RECORD_HEADER_BYTES
+from testbed.capture.packets import HTTPS_PORT, Packet
+from testbed.capture.tls import (
+    CHANGE_CIPHER_SPEC,
+    RECORD_HEADER_BYTES,
+    read_hello_record,
+    record_bytes,
+)
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 
@@ -39,19 +46,28 @@ def check_certificates(seen: Evidence) -> Iterator[str]:
 
 
 def _first_flight_bytes(flow: Flow) -> int | None:
-    """How much a server sent behind its hello until the client spoke; ``None``: no TLS."""
-    answers = list(payloads(flow, by_client=False))
-    if not answers or flow.syn.target_port != 443:
+    """How much a server sent behind its hello until the client spoke; ``None``: no TLS.
+
+    A client may change ciphers for middleboxes' sake before it has read all (RFC 8446 appendix
+    D.4).  Behind a HelloRetryRequest and another hello the flight begins anew.
+    """
+    answers = sorted(payloads(flow, by_client=False), key=itemgetter(0))
+    if not answers or flow.syn.target_port != HTTPS_PORT:
         return None
-    began_ns = answers[0][1].at_ns
-    spoke_ns = next(
-        (p.at_ns for _, p in payloads(flow, by_client=True) if p.at_ns > began_ns), None
-    )
-    if spoke_ns is None:
+    spoke = [p.at_ns for _, p in payloads(flow, by_client=True) if not _changes_ciphers(p)]
+    hello = read_hello_record(answers[0][1].payload)
+    if hello is not None and hello.retry:
+        again_ns = next((at_ns for at_ns in spoke if at_ns > answers[0][1].at_ns), None)
+        answers = [(o, p) for o, p in answers if o and again_ns and p.at_ns > again_ns]
+    begin, first = answers[0] if answers else (0, None)
+    spoke_ns = next((at_ns for at_ns in spoke if first and at_ns > first.at_ns), None)
+    if first is None or spoke_ns is None or len(first.payload) < RECORD_HEADER_BYTES:
         return None
-    came = [(offset, packet) for offset, packet in answers if packet.at_ns < spoke_ns]
-    first = next((packet.payload for offset, packet in came if offset == 0), b"")
-    if len(first) < RECORD_HEADER_BYTES:
-        return None
-    hello = RECORD_HEADER_BYTES + int.from_bytes(first[3:5])
-    return max(offset + packet.payload_bytes for offset, packet in came) - hello
+    ends = (o + packet.payload_bytes for o, packet in answers if packet.at_ns < spoke_ns)
+    return max(ends) - begin - record_bytes(first.payload)
+
+
+def _changes_ciphers(packet: Packet) -> bool:
+    """Whether a segment is nothing but a ChangeCipherSpec."""
+    alone = packet.payload_bytes == RECORD_HEADER_BYTES + 1
+    return alone and packet.payload[0] == CHANGE_CIPHER_SPEC

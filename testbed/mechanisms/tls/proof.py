@@ -144,7 +144,8 @@ def _check_tickets(
     other = [
         each
         for each in answered
-        if each.given not in (None, TICKETS_AGAIN if each.resumed else TICKETS)
+        if each.given is not None
+        and len(each.given) != (TICKETS_AGAIN if each.resumed else TICKETS)
     ]
     yield from _say(
         f"the server gave other tickets than {TICKETS}, or {TICKETS_AGAIN} again, on {{}}", other
@@ -165,8 +166,13 @@ def _check_early(
 ) -> Iterator[str]:
     takers = _early_hosts(condition, windows, hosts)
     taken = [e for e in answered if hosts.get(e.server.rpartition(":")[0]) in takers]
-    sent = [e for e in answered if e not in taken and (e.offers_early or e.early_bytes)]
+    others = [each for each in answered if each not in taken]
+    sent = [each for each in others if each.offers_early or each.early_bytes]
     yield from _say("{} offered early data, which was not asked for there", sent)
+    allowed = [each for each in others if each.given and any(each.given)]
+    yield from _say("the tickets of {} are for early data, not asked for there", allowed)
+    barred = [each for each in taken if each.given and not all(each.given)]
+    yield from _say("early_data = true, but the tickets of {} are not for it", barred)
     refused = [each for each in taken if each.offers_early and each.accepted is False]
     yield from _say("the server did not take the early data of {}", refused)
     for window, first in _first_again(windows, taken):

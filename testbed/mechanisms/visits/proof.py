@@ -75,12 +75,19 @@ def _is_fresh_later(seen: Evidence) -> bool:
 
 @check("pinned scripts", "load", "condition")
 def check_pinned(seen: Evidence) -> Iterator[str]:
-    """The client gave scripts pinned clocks and random numbers, or left them free, as asked."""
+    """The page's scripts had pinned clocks and random numbers, or free ones, by their own text."""
     asked = seen.condition.randomness
-    if asked != "as-recorded" and seen.load.pinned is not (asked == "pinned"):
-        yield f"randomness = {asked}, but the page's scripts had others"
-    elif asked != "as-recorded" and not seen.load.browser:
-        yield say_unshown("randomness", asked)
+    if not seen.browsed:
+        yield from () if asked == "as-recorded" else (say_unshown("randomness", asked),)
+        return
+    due = asked == "pinned"
+    if asked == "as-recorded":
+        if not seen.has("archive"):
+            return
+        due = seen.archive.pinned
+    for visit in seen.load.visits:
+        if visit.pinned is not due:
+            yield f"randomness = {asked}, but the page's scripts had others"
 
 
 def describe_visits(seen: Evidence) -> Iterator[VisitProof]:

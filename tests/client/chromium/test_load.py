@@ -42,6 +42,7 @@ def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:
     seen = Visit(
         *(50.5, 0, START_S, traffic.events, requests, ()),
         milestones_of(None, 5.0),
+        False,
         None,
         [],
         {"cpu_s": 1.0},

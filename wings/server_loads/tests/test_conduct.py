@@ -1,0 +1,126 @@
+"""Conduct in captures made by hand: what clients and a server did otherwise than asked is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.capture.flows import Flow
+from testbed.capture.packets import ACK, FIN, RST, SYN
+from tests.capture.packets import CLIENT, SERVER, START_NS, Capture
+from wings.server_loads.conduct import (
+    ending_of,
+    odd_management,
+    odd_patience,
+    odd_timers,
+    read_answer,
+    schedule_ns,
+    split_retries,
+    version_asked,
+)
+from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerSpec
+
+UP, DOWN = True, False
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"
+ASKED = b"GET / HTTP/1.0\r\n\r\n"
+Step = tuple[float, bool, int, bytes]
+WHOLE: list[Step] = [
+    (0, UP, SYN, b""), (2, DOWN, SYN | ACK, b""), (2.1, UP, ACK, b""), (2.2, UP, ACK, ASKED),
+    (5, DOWN, ACK, ANSWER), (5.1, UP, FIN | ACK, b""), (7, DOWN, FIN | ACK, b""),
+]  # fmt: skip
+
+
+def flows(folder: Path, *connections: Sequence[Step]) -> tuple[Flow, ...]:
+    """Connections of these steps: the moment in ms, who, flags and payload."""
+    capture = Capture()
+    steps = [(2000 + n, step) for n, each in enumerate(connections) for step in each]
+    seqs: dict[tuple[int, bool], int] = {}
+    for port, (at_ms, up, flags, payload) in sorted(steps, key=lambda each: each[1][0]):
+        ends = ((CLIENT, port), (SERVER, 80))
+        seq = 100 if flags & SYN else seqs.get((port, up), 101)
+        if not flags & SYN:
+            seqs[port, up] = seq + len(payload)
+        capture.add(*(ends if up else ends[::-1]), flags, seq, 101, payload, b"", at_ms)
+    return capture.flows(folder).flows
+
+
+def test_connections_start_when_rate_and_seed_say(tmp_path: Path) -> None:
+    arrivals = ArrivalSpec(rate_per_s=100, warm_up_s=0, duration_s=1)
+    due = list(schedule_ns(arrivals, 0))
+    assert due == [number * 10_000_000 for number in range(100)]
+    found = flows(tmp_path, *([(at_ns / 1e6, UP, SYN, b"")] for at_ns in [*due[:5], 45_000_000]))
+    first, others = split_retries(found, due, 100_000)
+    assert (len(first), [each.syn.at_ns - START_NS for each in others]) == (5, [45_000_000])
+
+
+def test_drawn_arrivals_are_those_of_their_seed() -> None:
+    arrivals = ArrivalSpec(rate_per_s=1000, spacing="poisson", duration_s=10)
+    one, same, other = (list(islice(schedule_ns(arrivals, seed), 4000)) for seed in (3, 3, 4))
+    assert one == same != other
+    assert one[-1] / 4000 == pytest.approx(1e6, rel=0.06)
+
+
+@pytest.mark.parametrize(("at_ms", "odd"), [
+    ((0, 1000, 3000, 7000), 0), ((0, 1000, 2000), 1), ((0, 900), 1), ((0, 1100, 3300), 0),
+    ((0, 1200), 1),
+])  # fmt: skip
+def test_a_syn_goes_again_by_its_timer(tmp_path: Path, at_ms: Any, odd: int) -> None:
+    found = flows(tmp_path, [(at, UP, SYN, b"") for at in at_ms])
+    assert odd_timers(found, ArrivalSpec(syn_timeout_s=1, syn_linear_timeouts=0)) == odd
+    assert odd_timers(found[:0], ArrivalSpec()) == 0
+
+
+@pytest.mark.parametrize(("last_ms", "patience_s", "odd"), [
+    (3000, 3, (0, 0)), (3000, 1, (0, 0)), (3000, 6, (0, 1)), (900, 3, (0, 1)),
+])  # fmt: skip
+def test_who_was_answered_waits_as_long_as_asked(
+    tmp_path: Path, last_ms: float, patience_s: float, odd: tuple[int, int]
+) -> None:
+    waited = [*WHOLE[:4], (last_ms, UP, FIN | ACK, b"")]
+    found = flows(tmp_path, waited, WHOLE)
+    assert odd_patience(found, ArrivalSpec(patience_s=patience_s), 4) == odd
+
+
+@pytest.mark.parametrize(("syns_ms", "patience_s", "odd"), [
+    ((0, 1000), 2, (0, 0)), ((0, 1000, 3000), 2, (1, 0)), ((0,), 6, (0, 1)),
+])  # fmt: skip
+def test_who_was_not_answered_gives_up_as_asked(
+    tmp_path: Path, syns_ms: Any, patience_s: float, odd: tuple[int, int]
+) -> None:
+    late = [(each[0] + 60_000, *each[1:]) for each in WHOLE]
+    found = flows(tmp_path, [(at, UP, SYN, b"") for at in syns_ms], late)
+    arrivals = ArrivalSpec(
+        patience_s=patience_s, syn_timeout_s=1, syn_linear_timeouts=0, syn_retries=5
+    )
+    assert odd_patience(found, arrivals, 4) == odd
+
+
+def test_requests_responses_and_ends(tmp_path: Path) -> None:
+    reset = [*WHOLE[:5], (5.1, UP, RST, b"")]
+    told = [*WHOLE[:5], (5.1, DOWN, RST, b"")]
+    found = flows(tmp_path, WHOLE, reset, told, WHOLE[:4])
+    assert [version_asked(each) for each in found] == ["1.0"] * 4
+    assert [ending_of(each) for each in found] == ["fin", "rst", None, None]
+    assert [read_answer(each) for each in found] == [(4, 4)] * 3 + [(None, 0)]
+
+
+SILENT: list[Step] = [(0, UP, SYN, b""), (1000, UP, SYN, b"")]
+AGAIN: list[Step] = [*WHOLE[:3], (1000, DOWN, SYN | ACK, b"")]
+
+
+@pytest.mark.parametrize(("mechanism", "steps", "words"), [
+    ("default", SILENT, None), ("default", AGAIN, None), ("default", WHOLE, None),
+    ("abort", AGAIN, "1 ACKs of handshakes"), ("abort", SILENT, None),
+    ("abort rst-syn", SILENT, "1 SYNs were dropped in silence"),
+    ("no-syn-drop", SILENT, "1 SYNs were dropped in silence"),
+    ("default rst-fin", WHOLE, "1 FINs were answered by one"), ("abort", WHOLE, None),
+])  # fmt: skip
+def test_a_mechanism_never_does(
+    tmp_path: Path, mechanism: Mechanism, steps: list[Step], words: str | None
+) -> None:
+    said = list(odd_management(flows(tmp_path, steps), ServerSpec(mechanism=mechanism), 2e6))
+    assert [each.startswith(str(words)) for each in said] == ([True] if words else []), said
