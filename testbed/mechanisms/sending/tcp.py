@@ -30,8 +30,8 @@ from testbed.capture.packets import (
 )
 
 NEAR_NS = 250_000
-"""In virtual time what a server does at once takes it less than this: 40 us at most in 560 loads, 81 us
-where many requests came at once."""
+"""In virtual time what a server does at once takes it less than this: 40 us at most in 560 loads,
+81 us where many requests came at once."""
 FULL = 2 / 3
 """A sender whose window has this share of its segments under way may wait for more room, to send it
 as one batch (tcp_tso_should_defer in net/ipv4/tcp_output.c, tcp_tso_win_divisor)."""
