@@ -337,9 +337,9 @@ def test_a_link_knob_touches_two_files_and_renames_no_trial(tree: Path) -> None:
 
 
 SHOWS: Change = (
-    "testbed/mechanisms/knobs.py",
-    '    "link.mtu_bytes": "segment size",',
-    '    "link.mtu_bytes": "segment size",\n    "link.jitter_ms": "line",',
+    "testbed/model/asked.py",
+    'label="Jitter", unit="ms",',
+    'label="Jitter", unit="ms", shown="line",',
 )
 
 

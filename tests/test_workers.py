@@ -189,7 +189,9 @@ NIGHTLY = {
     "test_an_older_kernel_sends_other_packets":
         "test_the_terminal_shows_the_first_packet_that_differs",
     "test_a_millisecond_for_each_segment_is_seen_in_every_cell":
-        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
+        "test_after_an_error_of_the_compiler_the_tree_is_used_again",
+    "test_what_does_not_compile_or_boot_is_said_and_not_kept":
+        "test_after_an_error_of_the_compiler_the_tree_is_used_again",
     "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
         "test_without_packetdrill_the_others_run",

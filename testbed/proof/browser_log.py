@@ -119,14 +119,20 @@ class BrowserLog:
         return _moment_ms(self.page["startedDateTime"])
 
 
+def log_files(visits: Sequence[PageLoad]) -> tuple[str, ...]:
+    """Return the names of the files with the logs of all visits."""
+    return (*VISIT_HARS[: len(visits) - 1], HAR_FILE)
+
+
 def read_logs(out: Path, visits: Sequence[PageLoad]) -> tuple[BrowserLog, ...]:
     """Return the log of each visit of a load that left its files in ``out``.
 
     Raises:
         OSError, ValueError, LookupError: one of them cannot be read.
     """
-    names = (*VISIT_HARS[: len(visits) - 1], HAR_FILE)
-    return tuple(_read(out / name, load) for name, load in zip(names, visits, strict=True))
+    return tuple(
+        _read(out / name, load) for name, load in zip(log_files(visits), visits, strict=True)
+    )
 
 
 def _read(path: Path, load: PageLoad) -> BrowserLog:

@@ -35,7 +35,6 @@ from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
-    HAR_FILE,
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
     Condition,
@@ -54,7 +53,7 @@ from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
 from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
-from testbed.proof.browser_log import BrowserLog, read_logs
+from testbed.proof.browser_log import BrowserLog, log_files, read_logs
 from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.visits import VisitWindow, split_visits
@@ -301,9 +300,10 @@ class Evidence:
         """The client's log of each visit."""
         if self.load.client not in LOGGED:
             raise LackingError("no client of ours loaded the page")
-        if not (self.out / HAR_FILE).exists():
+        visits = self.load.visits
+        if not all((self.out / name).exists() for name in log_files(visits)):
             raise LackingError("the client left no log")
-        return read_logs(self.out, self.load.visits)
+        return read_logs(self.out, visits)
 
     @property
     def browsed(self) -> bool:

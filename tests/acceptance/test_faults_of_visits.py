@@ -138,7 +138,7 @@ ALTERED: dict[str, tuple[Alter, str]] = {
     "the second began much later": (began(1, 1e6), "visit 2 of 2: the client sent nothing"),
     "the second began before": (began(1, -100.0), "visit 2 of 2: its first packet left 10"),
     "the first began before": (began(0, -100.0), "visit 1 of 2: its first packet left 10"),
-    "a request of the other visit": (moved, "visit 2 of 2: the load time is "),
+    "a request of the other visit": (moved, "visit 1 of 2: the client's log has no "),
     "a request too many": (request_more(0), "answered requests, the server answered "),
 }
 OF_OTHER_TIMES: dict[str, tuple[Alter, str]] = {

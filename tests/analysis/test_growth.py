@@ -5,7 +5,7 @@ from __future__ import annotations
 import cProfile
 import json
 import pstats
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,12 +30,15 @@ SEEDS = 3
 
 
 @pytest.fixture(autouse=True)
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
+def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take these results for large ones: their records are lazy, and their pages bounded."""
     monkeypatch.setattr(results, "read_lazy_records", partial(lazy.read_lazy_records, small=0))
     monkeypatch.setattr(rendering, "MOST_ROWS", 10)
     monkeypatch.setattr(summary, "MOST_TRIALS", 10)
     monkeypatch.setattr(conditions, "MAX_LOOKED_AT", 10)
+    rendering.open_templates.cache_clear()
+    yield
+    rendering.open_templates.cache_clear()
 
 
 def count_calls(act: Callable[[], object]) -> int:

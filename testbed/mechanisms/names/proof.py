@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from testbed.capture.lookups import DNS_PORT, parse_question, read_lookups
 from testbed.capture.packets import Packet
@@ -44,7 +45,9 @@ def check_lookups(seen: Evidence) -> Iterator[str]:
 @check("questions", "virtual_time", "capture", "load", "hosts", source="RFC 1035")
 def check_questions(seen: Evidence) -> Iterator[str]:
     """Only the page's hosts were asked for, and by clients with one cache once."""
-    hosts = {host.lower().rstrip(".") for host in seen.hosts.values()}
+    # A client may go to hosts that the page does not have, and tells of it.
+    asked_for = (urlsplit(request.url).hostname or "" for request in seen.load.requests)
+    hosts = {host.lower().rstrip(".") for host in (*seen.hosts.values(), *asked_for)}
     most = TIMES.get(seen.load.client)
     answered: dict[tuple[str, int], list[int]] = defaultdict(list)
     for packet in seen.capture.packets:

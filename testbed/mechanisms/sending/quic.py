@@ -35,6 +35,8 @@ class _Sender:
     reached: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     acked: defaultdict[int, Coverage] = field(default_factory=lambda: defaultdict(Coverage))
     numbers: dict[str, int] = field(default_factory=dict)
+    freed_ns: dict[int, int] = field(default_factory=dict)
+    """Since when less of a stream is kept than can be."""
     asked_ns: int | None = None
     room_ns: int | None = None
 
@@ -42,7 +44,7 @@ class _Sender:
         """Note a packet that came from the client."""
         for frame in packet.frames or ():
             if frame.kind == ACK:
-                self._acknowledge(packet.space, frame.acked)
+                self._acknowledge(packet.space, frame.acked, packet.at_ns)
             elif frame.kind in _ALLOWING:
                 self.asked_ns = packet.at_ns
         self._look(packet.at_ns)
@@ -53,13 +55,9 @@ class _Sender:
         streams = [(f.stream, f.offset, f.offset + len(f.data)) for f in frames if f.kind == STREAM]
         new = [each for each in streams if each[2] > self.reached[each[0]]]
         since = None
-        if (
-            self.asked_ns is not None
-            and self.room_ns is not None
-            and new
-            and not self._is_kept(new)
-        ):
-            since = max(self.asked_ns, self.room_ns)
+        if self.asked_ns is not None and self.room_ns is not None and new:
+            freed_ns = min(self.freed_ns.get(stream, 0) for stream, _, _ in new)
+            since = max(self.asked_ns, self.room_ns, freed_ns)
         why = f"{self.under_way} of at least {self.window} bytes were under way"
         for stream, _, end in streams:
             self.reached[stream] = max(self.reached[stream], end)
@@ -78,14 +76,11 @@ class _Sender:
         last = self.numbers.get(packet.space, -1)
         return packet.number is not None and packet.number != last + 1
 
-    def _is_kept(self, new: Sequence[tuple[int, int, int]]) -> bool:
+    def _is_kept(self, stream: int) -> bool:
         """Whether as much of a stream is kept as can be."""
-        return all(
-            self.reached[stream] - self.acked[stream].seen > STREAM_BYTES - 2 * PACKET_BYTES
-            for stream, _, _ in new
-        )
+        return self.reached[stream] - self.acked[stream].seen > STREAM_BYTES - 2 * PACKET_BYTES
 
-    def _acknowledge(self, space: str, ranges: Sequence[tuple[int, int]]) -> None:
+    def _acknowledge(self, space: str, ranges: Sequence[tuple[int, int]], at_ns: int) -> None:
         filled, before = self.under_way > self.window - 2 * PACKET_BYTES, self.under_way
         for key in [
             key for key in self.sent
@@ -94,7 +89,10 @@ class _Sender:
             size, streams = self.sent.pop(key)
             self.under_way -= size
             for stream, start, end in streams:
+                was_kept = self._is_kept(stream)
                 self.acked[stream].add(start, end)
+                if was_kept:
+                    self.freed_ns[stream] = at_ns
         self.window += filled * (before - self.under_way)
 
     def _look(self, at_ns: int) -> None:

@@ -214,8 +214,7 @@ def test_what_a_patch_adds_and_does_not_turn_on_is_said(
     assert "not compiled" not in capsys.readouterr().err
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="nonsense")
+@pytest.mark.nightly
 @pytest.mark.parametrize(("planted", "words"),
                          [("nonsense();", "does not compile: net/ipv4/tcp.c:"),
                           ('panic("planted");', "does not boot: "),

@@ -15,7 +15,7 @@ from testbed.base.places import CONFIGS
 from testbed.capture.flows import read_flows
 from testbed.capture.packets import read_capture
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, OBSERVATION_FILE, Record
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
 from wings.server_loads.measurement import ServedLoad
@@ -210,7 +210,7 @@ def test_a_list_of_proportions_has_the_capacity_of_the_model(house: House) -> No
 
 def test_response_times_are_kept_as_a_histogram_s_log(house: House) -> None:
     folder, (record,) = run(house, "histograms", "rate_per_s=500")
-    assert set(record.artefacts) == {CAPTURE_FILE, HISTOGRAMS_FILE}
+    assert set(record.artefacts) == {CAPTURE_FILE, HISTOGRAMS_FILE, OBSERVATION_FILE}
     log = (folder / "trials" / record.trial_id / HISTOGRAMS_FILE).read_text()
     assert log.startswith("#[") and "Tag=response," in log
 
