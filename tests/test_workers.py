@@ -214,11 +214,11 @@ NIGHTLY = {
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":
         "test_what_is_built_in_steps_is_what_is_built_at_once",
     "test_code_that_does_nothing_and_another_default_of_a_sysctl_have_no_effect_on_any_cell":
-        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
+        "test_after_an_error_of_the_compiler_the_tree_is_used_again",
     "test_a_kernel_that_warns_or_dies_is_broken_and_says_by_what":
         "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_what_a_patch_adds_and_does_not_turn_on_is_said":
-        "test_what_does_not_compile_or_boot_is_said_and_not_kept",
+        "test_after_an_error_of_the_compiler_the_tree_is_used_again",
     "test_each_mistake_of_fast_open_breaks_a_promise": "test_each_scenario_fails_with_its_fault",
     "test_a_students_work_stays_and_what_was_removed_comes_back":
         "test_a_sheet_has_questions_and_blanks",

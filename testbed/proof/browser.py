@@ -92,7 +92,7 @@ def check_paints(seen: Evidence) -> Iterator[str]:
 
 def list_as_told(seen: Evidence) -> tuple[str, ...]:
     """Return the metrics of a browser that nothing shows but its own word, by their names."""
-    if not seen.browsed:
+    if not (seen.browsed and seen.has("logs")):
         return ()
     told, load = [], seen.load
     largest = [paint["ms"] for paint in seen.logs[-1].timeline(LARGEST)]

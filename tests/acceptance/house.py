@@ -163,7 +163,7 @@ def assert_refused(ran: Ran, outcome: str, *parts: str) -> None:
 
 def assert_bad(record: Record, says: str, *outcomes: str) -> None:
     """The trial has one of these outcomes, and its reason says so."""
-    assert record.outcome in outcomes, record.outcome
+    assert record.outcome in outcomes, (record.outcome, record.reason)
     assert record.reason is not None and says in record.reason, record.reason
 
 
