@@ -120,7 +120,7 @@ def read_old_sessions(flows: Flows) -> tuple[OldSession, ...]:
     """Return the connections over TLS 1.2 whose handshake came to the second message."""
     found = []
     for flow in flows.flows:
-        sent, told = (_start_of(flow, by_client=by_client) for by_client in (True, False))
+        sent, told = (start_of(flow, by_client=by_client) for by_client in (True, False))
         hello, answer, second = read_hello_record(sent), read_hello_record(told), read_second(told)
         if hello is None or answer is None or answer.version != "1.2" or second is None:
             continue
@@ -165,11 +165,11 @@ def _of_quic(connection: QuicConnection) -> Handshake:
 
 def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handshake | None:
     """Return the handshake of ``flow``; ``None``: its client does not begin with TLS."""
-    sent = _start_of(flow, by_client=True)
+    sent = start_of(flow, by_client=True)
     hello = read_hello_record(sent)
     if hello is None:
         return None
-    received = _start_of(flow, by_client=False)
+    received = start_of(flow, by_client=False)
     known = secrets.get(hello.random, {})
     answer = read_hello_record(received)
     told = _open_records(received, known.get(f"SERVER_{HANDSHAKE}"))
@@ -200,14 +200,14 @@ def read_sent(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> int |
 
     ``None``: it cannot be told, or it is HTTP/2 or a WebSocket.
     """
-    begin = _start_of(flow, by_client=True)
+    begin = start_of(flow, by_client=True)
     hello = read_hello_record(begin)
     if hello is None:
         sent = payloads(flow, by_client=True)
         size = max((offset + packet.payload_bytes for offset, packet in sent), default=0)
         return None if _UPGRADE in begin else size
     known = secrets.get(hello.random, {})
-    stream = _start_of(flow, by_client=True, most=sys.maxsize)
+    stream = start_of(flow, by_client=True, most=sys.maxsize)
     labels = (f"CLIENT_{EARLY}", f"CLIENT_{APPLICATION}")
     texts = [
         record.content
@@ -239,7 +239,7 @@ def _told(messages: Mapping[int, bytes]) -> _Told:
     )
 
 
-def _start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:
+def start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:
     """The beginning of what one end sent, up to the first hole."""
     sent = payloads(flow, by_client=by_client)
     return join_start(((offset, packet.payload) for offset, packet in sent), most)
@@ -279,7 +279,7 @@ def _told_behind(flow: Flow, secret: bytes | None, *, whole: bool) -> list[_Reco
     An answer to early data comes before its tickets.
     """
     most = sys.maxsize if whole else _START_BYTES
-    records = _open_records(_start_of(flow, by_client=False, most=most), secret)
+    records = _open_records(start_of(flow, by_client=False, most=most), secret)
     first = records if whole else takewhile(lambda each: each.kind == HANDSHAKE_RECORD, records)
     return [record for record in first if record.kind == HANDSHAKE_RECORD]
 

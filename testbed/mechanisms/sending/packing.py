@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from testbed.base.addresses import format_address
 from testbed.capture.application import METHODS
 from testbed.capture.flows import Flow, payloads
+from testbed.capture.handshakes import start_of
 from testbed.capture.packets import HTTPS_PORT
-from testbed.capture.quic_frames import join_start
 from testbed.capture.tls import APPLICATION_DATA, read_records
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
@@ -70,8 +70,8 @@ def check_records(seen: Evidence) -> Iterator[str]:
         if flow.syn.target_port == HTTPS_PORT:
             address = format_address(flow.syn.target)
             host = seen.hosts.get(address, address)
-            sizes = [size for kind, size, _ in read_records(_sent(flow))
-                     if kind == APPLICATION_DATA]  # fmt: skip
+            sent = start_of(flow, by_client=False, most=maxsize)
+            sizes = [size for kind, size, _ in read_records(sent) if kind == APPLICATION_DATA]
             longest[host] = max(longest[host], *sizes, 0)
             carried[host] += sum(sizes)
     for request in seen.load.requests:
@@ -82,8 +82,3 @@ def check_records(seen: Evidence) -> Iterator[str]:
                 f"{longest[host]} bytes; they hold {RECORD_BYTES}"
             )
             return
-
-
-def _sent(flow: Flow) -> bytes:
-    sent = payloads(flow, by_client=False)
-    return join_start(((offset, packet.payload) for offset, packet in sent), maxsize)

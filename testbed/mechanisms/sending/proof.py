@@ -30,7 +30,8 @@ def check_sending(seen: Evidence) -> Iterator[str]:
     most_ms = NEAR_NS / 1e6 + (think_ms + TIMER_MS if think_ms else 0.0)
     own_ms = most_ms + OWN_PACE_ROUNDS * seen.link.rtt_ms
     of_tcp = tcp.find_silences(seen.at_server.packets, seen.clients, seen.tcp.initcwnd_segments)
-    late = [each for each in of_tcp if each.ms > (most_ms if _is_known(seen) else own_ms)]
+    most_of_tcp_ms = most_ms if _is_known(seen) else own_ms
+    late = [each for each in of_tcp if each.ms > most_of_tcp_ms]
     paced = seen.condition.web_server == "aioquic"
     late += [each for each in _of_quic(seen) if each.ms > (own_ms if paced else most_ms)]
     if late:
@@ -42,8 +43,7 @@ def check_sending(seen: Evidence) -> Iterator[str]:
 
 
 def _of_quic(seen: Evidence) -> Iterator[Silence]:
-    for connection in seen.quic:
-        there = quic.at_server(connection, seen.transits, seen.capture.packets)
+    for connection, there in quic.at_server(seen.quic, seen.transits, seen.capture.packets):
         yield from quic.find_silences(connection, there)
 
 

@@ -8,7 +8,7 @@ acknowledged.  A connection is followed up to its first loss.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from testbed.capture.quic import QuicConnection, QuicPacket
@@ -120,17 +120,18 @@ def find_silences(connection: QuicConnection, packets: Sequence[QuicPacket]) -> 
 
 
 def at_server(
-    connection: QuicConnection, transits: Transits, captured: Sequence[object]
-) -> list[QuicPacket]:
-    """Return the packets of a connection with the times of the server's end, in their order there.
+    connections: Iterable[QuicConnection], transits: Transits, captured: Sequence[object]
+) -> Iterator[tuple[QuicConnection, list[QuicPacket]]]:
+    """Yield connections and their packets, with the times and in the order of the server's end.
 
     ``captured`` are the packets of the client's capture.
     """
     times = {id(each.sent): each.came_ns for each in transits.get("up", ())}
     times |= {id(each.came): each.sent_ns for each in transits.get("down", ())}
-    there = [
-        packet._replace(at_ns=at_ns)
-        for packet in connection.packets
-        if (at_ns := times.get(id(captured[packet.place - 1]))) is not None
-    ]
-    return sorted(there, key=lambda packet: packet.at_ns)
+    for connection in connections:
+        there = [
+            packet._replace(at_ns=at_ns)
+            for packet in connection.packets
+            if (at_ns := times.get(id(captured[packet.place - 1]))) is not None
+        ]
+        yield connection, sorted(there, key=lambda packet: packet.at_ns)
