@@ -14,6 +14,24 @@ from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, Packet, behind, fi
 from testbed.capture.tls import HANDSHAKE_START, record_bytes
 
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
+RECEIVE_BYTES, MOST_RECEIVE_BYTES = 131_072, 6_291_456
+"""Of a socket at first, and in the end: the lab's tcp_rmem (tcp(7))."""
+WINDOW_SHIFT = MOST_RECEIVE_BYTES.bit_length() - 16
+"""By how much the largest window is scaled to fit into 16 bits."""
+TIMESTAMP_BYTES = 12
+_WIDEST = 65_535
+"""The window of a SYN is not scaled (RFC 7323 section 2.2)."""
+
+
+def opening_window(segment_bytes: int) -> int:
+    """Return the window of a SYN by the lab's receive buffers, for segments with so much data.
+
+    Half of the buffer is for data, in whole segments (tcp_select_initial_window in
+    net/ipv4/tcp_output.c).  Of segments without data it is 0.
+    """
+    if segment_bytes <= 0:
+        return 0
+    return min(RECEIVE_BYTES // 2 // segment_bytes * segment_bytes, _WIDEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
+from testbed.capture.connections import TIMESTAMP_BYTES, WINDOW_SHIFT, opening_window
 from testbed.capture.flows import Flows
 from testbed.capture.packets import (
     MSS,
@@ -27,13 +28,6 @@ from testbed.proof.evidence import Evidence
 
 HEADERS_BYTES = {"4": 40, "6": 60}
 """Of IP and TCP, which an MSS leaves out of an MTU (RFC 9293 section 3.7.1, RFC 8200)."""
-RECEIVE_BYTES, MOST_RECEIVE_BYTES = 131_072, 6_291_456
-"""Of a socket at first, and in the end: the lab's tcp_rmem (tcp(7))."""
-WIDEST = 65_535
-"""The window of a SYN is not scaled (RFC 7323 section 2.2)."""
-_BITS = MOST_RECEIVE_BYTES.bit_length() - 16
-"""By how much the largest window is scaled to fit into 16 bits."""
-_TIMESTAMP_BYTES = 12
 VALUES, FLAGS = (MSS, WINDOW_SCALE), (SACK_PERMITTED, TIMESTAMPS)
 """Options of which the value counts, and of which the presence does."""
 
@@ -100,16 +94,12 @@ def _scale(packet: Packet) -> int | None:
 
 
 def _due_window(packet: Packet) -> tuple[int, int | None]:
-    """Return the window and its scale (tcp_select_initial_window in net/ipv4/tcp_output.c).
-
-    Half of the buffer is for data, in whole segments.  A SYN-ACK's scale answers the SYN's.
-    """
+    """Return the window and its scale; a SYN-ACK's scale answers the SYN's."""
     mss = _mss(packet) or 536
     if not packet.opens and find_option(packet, TIMESTAMPS) is not None:
-        mss -= _TIMESTAMP_BYTES
-    space = RECEIVE_BYTES // 2
-    scale = None if _scale(packet) is None and not packet.opens else _BITS
-    return min(space // mss * mss, WIDEST), scale
+        mss -= TIMESTAMP_BYTES
+    scale = None if _scale(packet) is None and not packet.opens else WINDOW_SHIFT
+    return opening_window(mss), scale
 
 
 def _sides(flows: Flows) -> Iterator[tuple[str, list[Packet]]]:

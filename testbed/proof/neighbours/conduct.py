@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from testbed.capture.connections import (
+    MOST_RECEIVE_BYTES,
+    TIMESTAMP_BYTES,
+    WINDOW_SHIFT,
+    opening_window,
+)
 from testbed.capture.ecn import NEEDS_ECN
 from testbed.capture.packets import (
     ACK,
@@ -39,9 +45,9 @@ PROBES, PROBED_SHARE, PACED_SHARE, PACED_LEAST = 3, 0.05, 0.1, 100
 """New segments that timers let out (RFC 8985), and those that a pacing sender's timer has to."""
 STILL_NS, HELD_UP = 2_000_000_000, 10
 """For how long a window that holds the sender up may stay as it is, and for how many segments."""
-SPACE_BYTES, SHIFT, WIDE_BYTES = 65_536, 7, 6_291_456 // 4
-"""Of the pinned tcp_rmem: half of its default, the scale for its most, and what is not narrow."""
-_HEADERS_BYTES, _STAMP_BYTES = 40, 12
+WIDE_BYTES = MOST_RECEIVE_BYTES // 4
+"""A window that is not narrow."""
+_HEADERS_BYTES = 40
 
 
 def check_class(neighbour: Neighbour, seen: SeenFlow) -> Iterator[str]:
@@ -84,10 +90,9 @@ def _check_opening(packet: Packet, end: str, link: LinkSpec, stamped: int) -> It
     options = dict(read_options(packet.options))
     mss = int.from_bytes(options.get(MSS, b""))
     due = {mtu - _HEADERS_BYTES for mtu in (link.mtu_bytes, link.line_mtu_bytes)}
-    whole = mss - _STAMP_BYTES * stamped
-    window = min(SPACE_BYTES - SPACE_BYTES % whole, 0xFFFF) if whole > 0 else 0
+    window = opening_window(mss - TIMESTAMP_BYTES * stamped)
     odd = {SACK_PERMITTED, TIMESTAMPS} - options.keys() or FAST_OPEN in options
-    if mss not in due or odd or options.get(WINDOW_SCALE) != bytes((SHIFT,)):
+    if mss not in due or odd or options.get(WINDOW_SCALE) != bytes((WINDOW_SHIFT,)):
         yield f"{end} opened with other TCP options than its kernel's defaults"
     elif packet.window != window:
         yield f"{end} opened with a window of {packet.window}, its default is {window}"
