@@ -194,9 +194,11 @@ NIGHTLY = {
         "test_after_an_error_of_the_compiler_the_tree_is_used_again",
     "test_nginx_of_sid_has_http_3_beside_the_root_s": "test_all_that_was_recorded_is_asked_for",
     "test_a_debug_kernel_has_the_verdicts_of_the_plain_one":
-        "test_without_packetdrill_the_others_run",
+        "test_what_cannot_run_is_left_out_with_the_reason",
     "test_tests_of_the_source_have_equal_verdicts_twice":
-        "test_without_packetdrill_the_others_run",
+        "test_names_and_patterns_choose_among_all",
+    "test_a_suite_fails_with_packetdrills_line": "test_packetdrills_line_is_the_reason_of_its_part",
+    "test_without_packetdrill_the_others_run": "test_what_cannot_run_is_left_out_with_the_reason",
     "test_memory_that_leaks_fails_a_test_of_a_debug_kernel":
         "test_a_kernel_warning_fails_a_test_that_passed_with_its_first_lines",
     "test_offloads_of_the_ends_change_no_packet":
@@ -205,7 +207,9 @@ NIGHTLY = {
         "test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace",
     "test_twice_the_loads_of_a_condition_take_a_little_more_memory":
         "test_a_report_makes_as_many_calls_as_there_are_loads",
-    "test_what_one_machine_measured_no_other_measures": "test_two_at_once_write_what_one_writes",
+    "test_what_one_machine_measured_no_other_measures": "test_a_store_may_be_elsewhere",
+    "test_two_at_once_write_what_one_writes": "test_a_store_may_be_elsewhere",
+    "test_a_worker_that_is_killed_in_a_load": "test_the_same_bytes",
     "test_a_store_elsewhere_takes_packages_that_are_named": "test_a_store_may_be_elsewhere",
     "test_a_halved_backlog_is_found_in_every_overload_experiment":
         "test_a_halved_backlog_is_found",
@@ -224,8 +228,8 @@ NIGHTLY = {
         "test_a_sheet_has_questions_and_blanks",
     "test_students_get_it_without_solutions_and_with_a_sheet_of_one_page":
         "test_a_sheet_has_questions_and_blanks",
-    "test_a_scheduler_that_is_killed": "test_a_worker_that_is_killed_in_a_load",
-    "test_a_machine_with_a_clock_of_another_year": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_scheduler_that_is_killed": "test_the_same_bytes",
+    "test_a_machine_with_a_clock_of_another_year": "test_the_same_bytes",
     "test_a_week_of_56_branches": "test_the_newest_branch_is_tested_and_a_worse_one_exits_with_1",
     "test_snakemake": "test_parallel",
     "test_the_steps_of_github": "test_parallel",
@@ -244,7 +248,7 @@ NIGHTLY = {
         "test_every_answered_request_is_there_and_no_other",
     "test_slurm": "test_parallel",
     "test_an_array_runs": "test_parallel",
-    "test_a_run_that_is_interrupted_goes_on": "test_a_worker_that_is_killed_in_a_load",
+    "test_a_run_that_is_interrupted_goes_on": "test_the_same_bytes",
     "test_over_http_2_as_well": "test_all_of_it_is_asked_for_and_answered_exactly",
     "test_work_is_free_without_a_price": "test_nginx_serves_there_where_its_work_is_free",
     "test_a_saturation_is_found_where_the_prices_put_it":

@@ -19,6 +19,7 @@ from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
+from testbed.mechanisms.sending.account import check_account
 from testbed.mechanisms.sending.packing import check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
@@ -108,4 +109,5 @@ CHECKS = (
     check_requests_sent,
     check_connections,
     check_scanner,
+    check_account,
 )

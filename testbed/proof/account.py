@@ -45,12 +45,20 @@ ORDER_NS = 20_000
 
 
 class Stretch(NamedTuple):
-    """A part of a load's time: from when to when, whose it is, and by which packet."""
+    """A part of a load's time: from when to when, whose it is, and by which packet.
+
+    What an end waited before it sent has the packet that it sent then, where it sent one.
+    """
 
     since_ns: int
     until_ns: int
     owner: str
     packet: Packet | None = None
+
+    @property
+    def ms(self) -> float:
+        """How long it is, in ms."""
+        return (self.until_ns - self.since_ns) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +205,9 @@ def _back(up: _Way, down: _Way, began_ns: int, ended_ns: int) -> Iterator[Stretc
         answer = down.last_before(down.came_ns(answer) - 1)
     if answer is None:
         raise ValueError("no data came down the link")
-    until_ns = ended_ns
+    until_ns, sent = ended_ns, None
     while answer is not None:
-        yield Stretch(down.came_ns(answer), until_ns, CLIENT)
+        yield Stretch(down.came_ns(answer), until_ns, CLIENT, sent)
         first = down.first_of(answer)
         sent_ns = down.transits[first].sent_ns
         asked = up.last_before(sent_ns, down.connection(answer))
@@ -211,10 +219,10 @@ def _back(up: _Way, down: _Way, began_ns: int, ended_ns: int) -> Iterator[Stretc
         yield Stretch(up.came_ns(asked), sent_ns, SERVER, down.packet(first))
         yield from up.crossing(asked, reason)
         first = up.first_of(asked)
-        until_ns = up.transits[first].sent_ns
+        until_ns, sent = up.transits[first].sent_ns, up.packet(first)
         yield Stretch(until_ns, up.transits[asked].sent_ns, RECOVERY, up.packet(asked))
         answer = down.last_before(until_ns) if until_ns > began_ns else None
-    yield Stretch(began_ns, until_ns, CLIENT)
+    yield Stretch(began_ns, until_ns, CLIENT, sent)
 
 
 def _reason(way: _Way, asked: int) -> str:

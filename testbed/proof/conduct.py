@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from math import inf
 from urllib.parse import urlsplit
 
 from testbed.archive.reading import Entry
@@ -34,8 +35,8 @@ GRAPH_AGENT = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.22 (KHTML, like Gecko) "
     "Chrome/25.0.1364.160 Safari/537.22"
 )
-LATE_MS, TIMER_LATE_MS = 0.1, 0.5
-"""By how much graph may act behind bytes (0.03 ms), and behind a timer (0.36 ms)."""
+LATE_MS, TIMER_LATE_MS = 0.1, 1.1
+"""By how much graph may act behind bytes (0.03 ms), and behind a timer, of ms (epoll_wait(2))."""
 SCANNED_LATE_MS = 5.0
 """By how much Chromium may ask behind the end of the document for what that names (0.8 ms)."""
 WGET2_HEAD_BYTES = 200
@@ -98,7 +99,7 @@ def check_connections(seen: Evidence) -> Iterator[str]:
     client = seen.load.client
     over_h2 = any(h.alpn == "h2" for h in seen.handshakes) if seen.has("handshakes") else False
     if client == "wget2":
-        most = _most_at_once([(f.syn.at_ns, _end_of(f).at_ns) for f in seen.flows.flows])
+        most = _most_at_once([(f.syn.at_ns, _ended_ns(f)) for f in seen.flows.flows])
         due = min(MOST_CONNECTIONS, len(seen.load.requests))
         if most > MOST_CONNECTIONS or (most < due and not over_h2):
             yield f"wget2 had {most} connections at once, its rules say {due}"
@@ -243,7 +244,7 @@ def _check_pool(walk: _Walk, server: Server) -> Iterator[str]:
     own = [r for url, r in walk.asked.items() if walk.server_of[url] == server]
     flows = walk.servers[server]
     first_ms = min(walk.ms(flow.syn) for flow in flows)
-    spans = [(walk.ms(flow.syn), walk.ms(_end_of(flow))) for flow in flows]
+    spans = [(walk.ms(f.syn), (_ended_ns(f) - walk.zero_ns) / 1e6) for f in flows]
     left_ms = sorted(walk.ms(p) for f in flows for _, p in payloads(f, by_client=True))
     for request in own:
         url, at_ms = request.told.url, max(request.told.start_ms, first_ms) + walk.slack_ms + 0.1
@@ -360,10 +361,9 @@ def _by_server(seen: Evidence) -> dict[Server, list[Flow]]:
     return found
 
 
-def _end_of(flow: Flow) -> Packet:
-    """The first packet with which one of the ends ends it, else its last."""
-    ends = (packet for _, packet in flow.packets if packet.flags & (FIN | RST))
-    return next(ends, flow.packets[-1][1])
+def _ended_ns(flow: Flow) -> float:
+    """When the first packet was there with which one of the ends ends it; infinity: none was."""
+    return next((p.at_ns for _, p in flow.packets if p.flags & (FIN | RST)), inf)
 
 
 def _most_at_once(spans: Sequence[tuple[float, float]]) -> int:

@@ -13,6 +13,9 @@ GRAPH = {"page": PAGE, "client": "graph", "rtt_ms": 100}
 BROWSER = {"page": OVER_TLS, "client": "chromium", "rtt_ms": 100}
 H3 = BROWSER | {"protocol": "h3", "web_server": "nginx-quic"}
 FILES, SEGMENTS = "  sendfile on;", "  tcp_nopush on;"
+NO_BODIES = '("Network.enable", NO_BODIES),'
+THROTTLED = """("Network.emulateNetworkConditions", {"offline": False, "latency": 60,
+            "downloadThroughput": -1, "uploadThroughput": -1}),"""
 SILENT, SHORT, RECORDS = (
     "servers were silent ",
     "more short segments",
@@ -54,3 +57,9 @@ def test_names_that_are_searched_for(house: House, plant: Plant) -> None:
     plant("server/resolver.py", "timeout:30", "timeout:30 ndots:9\\nsearch example.test")
     ran = house.run(**GRAPH | {"client": "wget2"})
     assert_refused(ran, "unproven", "which is no host of the page")
+
+
+def test_a_browser_that_throttles_itself(house: House, plant: Plant) -> None:
+    plant("client/chromium/visit.py", NO_BODIES, f"{NO_BODIES} {THROTTLED}")
+    ran = house.run(**GRAPH | {"client": "chromium"})
+    assert_refused(ran, "unproven", "the client kept the load waiting")

@@ -166,7 +166,7 @@ def go_on(folder: Path, dask: Dask) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.thorough
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_in_a_load(tmp_path: Path, alone: Path, dask_alone: Dask) -> None:
     out = tmp_path / "out"
     argv = on_dask(out, dask_alone)

@@ -63,8 +63,7 @@ def test_what_one_machine_measured_no_other_measures(place: StorePlace, tmp_path
     assert place.list_entries() == []
 
 
-@pytest.mark.thorough
-@pytest.mark.nightly(but="^bucket$")
+@pytest.mark.nightly
 def test_two_at_once_write_what_one_writes(place: StorePlace, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         for ran in [pool.submit(run, place, tmp_path / name, "--jobs", "1") for name in "ab"]:

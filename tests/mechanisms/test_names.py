@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.capture.lookups import parse_question
-from testbed.mechanisms.names.proof import check_lookups
-from testbed.model import Condition, Dns
+from testbed.mechanisms.names.proof import check_lookups, check_questions
+from testbed.model import Condition, Dns, PageLoad
 from tests.capture.packets import CLIENT, Capture, Visit
 from tests.evidence import found
 
@@ -29,12 +29,13 @@ def question(name: str, kind: int = IPV4) -> bytes:
     return head + labels + b"\0" + kind.to_bytes(2, "big") + b"\0\x01"
 
 
-def ask(capture: Capture, message: bytes) -> None:
-    asked = dpkt.udp.UDP(sport=40000, dport=53, data=message)
+def ask(capture: Capture, message: bytes, port: int = 40000, *, answer: bool = False) -> None:
+    ends, ports = (CLIENT, "10.10.255.53"), (port, 53)
+    source, target = reversed(ends) if answer else ends
+    sport, dport = reversed(ports) if answer else ports
+    asked = dpkt.udp.UDP(sport=sport, dport=dport, data=message)
     asked.ulen = len(asked)
-    ip = dpkt.ip.IP(
-        src=socket.inet_aton(CLIENT), dst=socket.inet_aton("10.10.255.53"), p=17, data=asked
-    )
+    ip = dpkt.ip.IP(src=socket.inet_aton(source), dst=socket.inet_aton(target), p=17, data=asked)
     ip.len = len(ip)
     capture.packets.append((capture.packets[-1][0] + 1 if capture.packets else 1,
                             bytes(dpkt.ethernet.Ethernet(data=ip))))  # fmt: skip
@@ -106,3 +107,18 @@ def test_a_question_that_was_cut_names_nobody() -> None:
 @given(message=st.binary(max_size=80))
 def test_any_bytes_are_read(message: bytes) -> None:
     assert parse_question(message) is None or isinstance(parse_question(message), str)
+
+
+@pytest.mark.parametrize(
+    ("answered", "again"),
+    [("yy", False), ("yny", False), ("yyy", True), ("ynyy", False), ("ynyyy", True)],
+)
+def test_who_got_no_answer_asks_again(tmp_path: Path, answered: str, again: bool) -> None:
+    capture = Capture(snap=256)
+    for port, comes in enumerate(answered, start=40000):
+        ask(capture, question("www.page.test"), port)
+        if comes == "y":
+            ask(capture, question("www.page.test"), port, answer=True)
+    load = PageLoad("wget2", "2.2.0", 9.0, ())
+    said = found(check_questions, capture=capture.read(tmp_path), hosts=HOSTS, load=load)
+    assert bool(said) == again

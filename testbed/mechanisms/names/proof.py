@@ -18,7 +18,8 @@ LIVES_S = 3600
 TIMES = {"graph": 1, "wget2": 2}
 """How often a client asks for a name while it knows the answer: wget2 for its list, and to load.
 
-A browser has an answer for a minute, and one for each site that a page embeds.
+It asks once more for each question whose answers were lost until it gave up (resolv.conf(5)).  A
+browser has an answer for a minute, and one for each site that a page embeds.
 """
 
 
@@ -50,18 +51,22 @@ def check_questions(seen: Evidence) -> Iterator[str]:
     hosts = {host.lower().rstrip(".") for host in (*seen.hosts.values(), *asked_for)}
     most = TIMES.get(seen.load.client)
     answered: dict[tuple[str, int], list[int]] = defaultdict(list)
+    waiting: dict[tuple[str, int], set[int]] = defaultdict(set)
     for packet in seen.capture.packets:
         asked = parse_question(packet.payload) if _is_lookup(packet) else None
         if asked is None:
             continue
         if packet.source_port == DNS_PORT:
             answered[asked].append(packet.at_ns)
+            waiting[asked].discard(packet.target_port)
         elif asked[0] not in hosts:
             yield f"the client asked for the name {asked[0]}, which is no host of the page"
         elif most is not None:
             since_ns = packet.at_ns - LIVES_S * 1_000_000_000
-            if sum(at_ns > since_ns for at_ns in answered[asked]) >= most:
+            known = sum(at_ns > since_ns for at_ns in answered[asked])
+            if known >= most + len(waiting[asked] - {packet.source_port}):
                 yield f"the client asked for the name {asked[0]} again, which was answered"
+            waiting[asked].add(packet.source_port)
 
 
 @check("answers", "virtual_time", "at_server", "load", "hosts", source="RFC 1035")

@@ -26,20 +26,23 @@ kernel of one's own, one whose settings were changed."""
 @check("sending", "virtual_time", "load", "condition", "at_server", "transits", source="RFC 5681")
 def check_sending(seen: Evidence) -> Iterator[str]:
     """No server was silent while it had bytes to send and room for them, but for its think time."""
-    think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
-    most_ms = NEAR_NS / 1e6 + (think_ms + TIMER_MS if think_ms else 0.0)
-    own_ms = most_ms + OWN_PACE_ROUNDS * seen.link.rtt_ms
     of_tcp = tcp.find_silences(seen.at_server.packets, seen.clients, seen.tcp.initcwnd_segments)
-    most_of_tcp_ms = most_ms if _is_known(seen) else own_ms
-    late = [each for each in of_tcp if each.ms > most_of_tcp_ms]
-    paced = seen.condition.web_server == "aioquic"
-    late += [each for each in _of_quic(seen) if each.ms > (own_ms if paced else most_ms)]
+    late = [each for each in of_tcp if each.ms > silence_ms(seen, over_quic=False)]
+    late += [each for each in _of_quic(seen) if each.ms > silence_ms(seen, over_quic=True)]
     if late:
         worst = max(late, key=lambda each: each.ms)
         yield (
             f"servers were silent {len(late)} times with bytes to send and room for them, the one "
             f"of {worst.connection} for {worst.ms:.3f} ms, when {worst.why}"
         )
+
+
+def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
+    """Return for how long a server may be silent: its think time, and its own pace."""
+    think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
+    paced = seen.condition.web_server == "aioquic" if over_quic else not _is_known(seen)
+    pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
+    return NEAR_NS / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
 
 
 def _of_quic(seen: Evidence) -> Iterator[Silence]:

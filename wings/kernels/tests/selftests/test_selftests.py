@@ -43,6 +43,7 @@ def test_tests_of_the_source_have_equal_verdicts_twice(version: str, tmp_path: P
     assert "CONFIG_TLS" in verdicts["net/tls"]["reason"]
 
 
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 def test_a_suite_fails_with_packetdrills_line(
@@ -62,6 +63,7 @@ def test_a_suite_fails_with_packetdrills_line(
     assert said[-2:] == ["not ok 1 - suite/suite/bad.pkt", "ok 2 - suite/suite/good.pkt"]
 
 
+@pytest.mark.nightly
 @pytest.mark.guest
 @pytest.mark.slow
 def test_without_packetdrill_the_others_run(
