@@ -77,7 +77,7 @@ def read_connection(flow: Flow) -> Connection:
         server=syn.receiver,
         syn_time_ns=syn.at_ns,
         sequence=syn.seq,
-        syns=sum(1 for by_client, packet in flow.packets if by_client and packet.opens),
+        syns=flow.syns,
         sent_again=_is_sent_again(flow),
         payload=syn.payload_bytes,
         carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),

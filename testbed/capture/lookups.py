@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from testbed.base.addresses import format_address
-from testbed.capture.packets import HTTPS_PORT, Capture, is_quic
+from testbed.capture.packets import HTTPS_PORT, Capture, Packet, is_quic
 
 DNS_PORT = 53
 HEADER_BYTES = 12
@@ -50,6 +50,11 @@ def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
                 if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in lookups.asked:
                     lookups.unasked.append(host)
     return lookups
+
+
+def is_lookup(packet: Packet) -> bool:
+    """Return whether a packet is a question for a name, or an answer."""
+    return packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)
 
 
 def parse_question(message: bytes) -> tuple[str, int] | None:

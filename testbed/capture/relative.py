@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from testbed.capture.lookups import is_lookup
 from testbed.capture.packets import (
     ACK,
     CWR,
@@ -36,7 +37,6 @@ from testbed.capture.quic import read_quic
 from testbed.capture.quic_keys import read_secrets
 from testbed.model import KEYS_FILE
 
-DNS_PORT = 53
 DNS_ID_BYTES = 2
 CIRCLE = 1 << 32
 """Sequence numbers are modulo this."""
@@ -151,7 +151,6 @@ def _relate(
     flow = flows.setdefault((packet.protocol, client, server), _Flow(len(flows) + 1))
     if packet.flags & SYN:
         flow.starts[sender] = packet.seq
-    dns = packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)
     return RelativePacket(
         number, time_ns, packet.protocol, sender, flow.number, endpoint=server,
         flags="".join(letter for bit, letter in FLAGS if packet.flags & bit),
@@ -161,7 +160,7 @@ def _relate(
         window=packet.window,
         options=_options(packet, flow, other),
         traffic_class=packet.traffic_class,
-        payload=_hash(packet.payload[DNS_ID_BYTES if dns else 0 :]),
+        payload=_hash(packet.payload[DNS_ID_BYTES * is_lookup(packet) :]),
     )  # fmt: skip
 
 

@@ -35,8 +35,10 @@ from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
+    HAR_FILE,
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
+    VISIT_HARS,
     Condition,
     LabReading,
     LinkChange,
@@ -53,7 +55,7 @@ from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
 from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
-from testbed.proof.browser_log import BrowserLog, log_files, read_logs
+from testbed.proof.browser_log import BrowserLog, read_log
 from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.visits import VisitWindow, split_visits
@@ -300,10 +302,10 @@ class Evidence:
         """The client's log of each visit."""
         if self.load.client not in LOGGED:
             raise LackingError("no client of ours loaded the page")
-        visits = self.load.visits
-        if not all((self.out / name).exists() for name in log_files(visits)):
+        files = [self.out / name for name in (*VISIT_HARS[: len(self.visits) - 1], HAR_FILE)]
+        if not all(file.exists() for file in files):
             raise LackingError("the client left no log")
-        return read_logs(self.out, visits)
+        return tuple(map(read_log, files, self.visits))
 
     @property
     def browsed(self) -> bool:

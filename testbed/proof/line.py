@@ -232,7 +232,7 @@ def _opportunity(left_ns: int, running: RunningTrace) -> int | None:
 
 def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
-    if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
+    if flow.synack is None or flow.syns != 1:
         return None
     syn, synack = flow.syn, flow.synack
     if traced(plan.link):

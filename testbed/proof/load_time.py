@@ -16,7 +16,7 @@ from typing import NamedTuple
 from testbed.capture.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
 from testbed.capture.quic import QuicConnection
-from testbed.proof.check import check
+from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.line import SLACK_US
 from testbed.proof.visits import VisitWindow
@@ -47,34 +47,14 @@ Ends = tuple[str, str]
 
 
 @check("load time", "load", "visits", "capture", "flows", "quic", "served")
-def check_load_time(seen: Evidence) -> Iterator[str]:
+@of_each("visits")
+def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     """Each load ended, and each of its requests, when bytes of the capture came.
 
     A spare connection, on which only TLS spoke, is not of the load.  The last byte of all responses
     came when the client says that its load ended, or, of a browser, its last request.  Tickets are
     no bytes of a response.
     """
-    for visit in seen.visits:
-        yield from map(visit.say, _check_visit(seen, visit))
-
-
-@check("requests counted", "load", "replay")
-def check_counts(seen: Evidence) -> Iterator[str]:
-    """Client and servers count the same requests; a client of one's own need not name its own."""
-    load, replay = seen.load, seen.replay
-    requests = [request for visit in load.visits for request in visit.requests]
-    claimed = sum(1 for request in requests if request.status)
-    answered = replay.exact + len(replay.inexact)
-    if claimed > answered + len(replay.missed):
-        yield (
-            f"the client names {claimed} answered requests, the server answered "
-            f"{answered + len(replay.missed)}"
-        )
-    if requests and answered > len(requests):
-        yield f"the server answered {answered} requests, the client names {len(requests)}"
-
-
-def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     load, began = visit.load, visit.zero_ns(seen.capture, seen.clients)
     carried = {(connection.client, connection.server) for connection in seen.served}
     handshakes = seen.handshakes if seen.has("handshakes") else ()
@@ -119,6 +99,22 @@ def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
         )
 
 
+@check("requests counted", "load", "replay")
+def check_counts(seen: Evidence) -> Iterator[str]:
+    """Client and servers count the same requests; a client of one's own need not name its own."""
+    load, replay = seen.load, seen.replay
+    requests = [request for visit in load.visits for request in visit.requests]
+    claimed = sum(1 for request in requests if request.status)
+    answered = replay.exact + len(replay.inexact)
+    if claimed > answered + len(replay.missed):
+        yield (
+            f"the client names {claimed} answered requests, the server answered "
+            f"{answered + len(replay.missed)}"
+        )
+    if requests and answered > len(requests):
+        yield f"the server answered {answered} requests, the client names {len(requests)}"
+
+
 def held_ms(seen: Evidence) -> float:
     """Return for how long the client's first packet may have waited for the last hop."""
     hop = seen.traces.get("hop_up")
@@ -136,9 +132,8 @@ def _arrivals(
 ) -> Iterator[int]:
     """Yield when new bytes of responses came, on connections that ``carried`` requests."""
     for flow in flows.flows:
-        ends = flow.syn.sender, flow.syn.receiver
-        if ends in carried:
-            yield from new_bytes(flow, tickets.get(ends, ()))
+        if flow.ends in carried:
+            yield from new_bytes(flow, tickets.get(flow.ends, ()))
     for connection in quic:
         if (connection.client, connection.server) in carried:
             yield from connection.answered_ns()

@@ -81,7 +81,7 @@ def first_flights(seen: Evidence) -> list[Flight]:
     known, link = count_first_flights(seen.at_server, seen.link), fastest(seen.link)
     flights = []
     for flow in seen.flows.flows:
-        segments = known.get((flow.syn.sender, flow.syn.receiver))
+        segments = known.get(flow.ends)
         flight = measure(flow, seen.flows, link) if segments is None else Flight(segments, False)
         flights += [] if flight is None else [flight]
     return flights

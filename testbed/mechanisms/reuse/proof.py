@@ -68,7 +68,7 @@ def check_replay(seen: Evidence) -> Iterator[str]:
 def check_reuse(seen: Evidence) -> Iterator[str]:
     """Connections were kept as long as asked: their server ended none before, nor did it say so."""
     flows, served, limit = seen.flows, seen.served, seen.tcp.requests_per_connection
-    endings = {(f.syn.sender, f.syn.receiver): _is_ended_by_server(f) for f in flows.flows}
+    endings = {flow.ends: _is_ended_by_server(flow) for flow in flows.flows}
     by_ends = {(connection.client, connection.server): connection for connection in served}
     counts = {ends: 0 for ends, by_server in endings.items() if by_server}
     counts |= {

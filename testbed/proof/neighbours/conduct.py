@@ -28,8 +28,8 @@ from testbed.capture.packets import (
     WINDOW_SCALE,
     Packet,
     behind,
-    find_option,
     read_options,
+    scale_of,
 )
 from testbed.model import LinkSpec
 from testbed.model.traffic import Neighbour
@@ -121,7 +121,7 @@ def _read_clock(data: Sequence[Packet], acks: Sequence[Packet]) -> _Clock:
         if not by_sender:
             came_ns = at_ns
             if packet.flags & SYN:
-                shift = (find_option(packet, WINDOW_SCALE) or b"\0")[0]
+                shift = scale_of(packet) or 0
             if packet.flags & ACK and not packet.flags & RST:
                 room = packet.window << (0 if packet.flags & SYN else shift)
                 reached = behind(packet.ack, first)
