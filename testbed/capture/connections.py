@@ -7,10 +7,10 @@ the SYN is counted, the rest follows a round trip later (RFC 7413 section 6.3.2)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from testbed.capture.flows import Flow
-from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, Packet, behind, find_option
+from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, behind, find_option
 from testbed.capture.tls import HANDSHAKE_START, record_bytes
 
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
@@ -60,6 +60,11 @@ class Connection:
     syn_data_acked: bool
     new_cookie: bool
     retransmits: int
+
+    @property
+    def answered(self) -> bool:
+        """Whether the first SYN was answered: one that is sent again carries no data."""
+        return self.synack_time_ns is not None and self.syns == 1
 
 
 def read_connection(flow: Flow) -> Connection:
@@ -114,15 +119,8 @@ def _is_given_up(flow: Flow) -> bool:
     It sends RST and no ACK then, with the number that was acknowledged (RFC 9293 section 3.5.2,
     group 1); a socket that ends a connection sends both.
     """
-    synack: Packet | None = None
-    for by_client, packet in flow.packets:
-        if packet is flow.synack:
-            synack = packet
-        elif synack is not None and by_client and not packet.opens:
-            return packet.flags & (RST | ACK) == RST and packet.seq == synack.ack
+    behind_synack = dropwhile(lambda sent: sent[1] is not flow.synack, flow.packets)
+    for by_client, packet in behind_synack:
+        if flow.synack is not None and by_client and not packet.opens:
+            return packet.flags & (RST | ACK) == RST and packet.seq == flow.synack.ack
     return False
-
-
-def is_answered(connection: Connection) -> bool:
-    """Return whether the first SYN was answered: one that is sent again carries no data."""
-    return connection.synack_time_ns is not None and connection.syns == 1

@@ -9,7 +9,6 @@ round trip sooner.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import NamedTuple
@@ -268,10 +267,6 @@ def _sentence(packet: RelativePacket) -> str:
     if packet.length or set(packet.flags) & set("SF"):
         span = f"{packet.seq}:{packet.seq + packet.length}" if packet.length else f"{packet.seq}"
         parts.append(f"seq {span}")
-    parts += [f"ack {packet.ack}"] * ("." in packet.flags)
-    return f"{way}: {', '.join([*parts, *_tail(packet.window, packet.options, packet.length)])}"
-
-
-def _tail(window: int, options: Sequence[str], length: int) -> list[str]:
-    named = [f"options [{', '.join(options)}]"] if options else []
-    return [f"win {window}", *named, f"length {length}"]
+    parts += [f"ack {packet.ack}"] * ("." in packet.flags) + [f"win {packet.window}"]
+    parts += [f"options [{', '.join(packet.options)}]"] * bool(packet.options)
+    return f"{way}: {', '.join([*parts, f'length {packet.length}'])}"

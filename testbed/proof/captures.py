@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from testbed.capture.connections import is_answered
 from testbed.capture.flows import Flow, payloads
 from testbed.capture.lookups import is_lookup
 from testbed.capture.packets import (
@@ -69,7 +68,7 @@ def check_counted(seen: Evidence) -> Iterator[str]:
     own = seen.counters["server"]
     yield from _check_end(seen, "server", own, seen.at_server, exact=True)
     opened = own.get("TcpPassiveOpens", 0)
-    least = sum(is_answered(each) and not each.given_up for each in seen.connections)
+    least = sum(each.answered and not each.given_up for each in seen.connections)
     if not least <= opened <= len(seen.connections):
         yield f"the server's kernel opened {opened} connections, captured were {least}"
 

@@ -31,7 +31,6 @@ from testbed.capture.transits import (
     transits_of,
 )
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
@@ -54,7 +53,7 @@ from testbed.model import (
 from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
-from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
+from testbed.model.traffic import NO_TRAFFIC, parse_traffic
 from testbed.proof.browser_log import BrowserLog, read_log
 from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
@@ -347,9 +346,6 @@ class Evidence:
         return read_account(
             *(self.out, neighbours, self.trial.seed, self.observed.neighbours, self.window),
             self.link,
-            ADDRESSES,
-            REMOTE_PREFIX if second_page(neighbours) else b"",
-            MACS if self.link.corrupt_pct else (),
         )
 
     @cached_property

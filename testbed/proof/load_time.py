@@ -9,13 +9,13 @@ what its computing takes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from testbed.capture.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
+from testbed.capture.flows import Flow, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
-from testbed.capture.quic import QuicConnection
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.line import SLACK_US
@@ -42,8 +42,6 @@ REAL_LATE_MS = 1_000.0
 REAL_EARLY_SHARE = 1e-3
 """In real time one of two clocks may be slewed (adjtimex(2))."""
 SHOWN = 3
-Ends = tuple[str, str]
-"""A connection's client and server, each ``address:port``."""
 
 
 @check("load time", "load", "visits", "capture", "flows", "quic", "served")
@@ -63,7 +61,11 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     def in_ms(times_ns: Iterable[int]) -> list[float]:
         return [(at - began) / 1e6 for at in times_ns if began is not None and visit.holds(at)]
 
-    arrivals_ms = sorted(in_ms(_arrivals(seen.flows, seen.quic, carried, tickets)))
+    # A spare connection, on which only TLS spoke, carried no request.
+    over_tcp = (new_bytes(flow, tickets.get(flow.ends, ())) for flow in seen.flows.flows
+                if flow.ends in carried)  # fmt: skip
+    over_quic = (each.answered_ns() for each in seen.quic if (each.client, each.server) in carried)
+    arrivals_ms = sorted(in_ms(chain(*over_tcp, *over_quic)))
     if not arrivals_ms:
         yield "the capture has no byte of a response"
         return
@@ -122,21 +124,6 @@ def held_ms(seen: Evidence) -> float:
     if hop is None or first is None:
         return 0.0
     return (first - hop.before_ns(first - round(SLACK_US * 1000))) / 1e6
-
-
-def _arrivals(
-    flows: Flows,
-    quic: Sequence[QuicConnection],
-    carried: Collection[Ends],
-    tickets: Mapping[Ends, Sequence[tuple[int, int]]],
-) -> Iterator[int]:
-    """Yield when new bytes of responses came, on connections that ``carried`` requests."""
-    for flow in flows.flows:
-        if flow.ends in carried:
-            yield from new_bytes(flow, tickets.get(flow.ends, ()))
-    for connection in quic:
-        if (connection.client, connection.server) in carried:
-            yield from connection.answered_ns()
 
 
 def new_bytes(flow: Flow, besides: Sequence[tuple[int, int]] = ()) -> Iterator[int]:
