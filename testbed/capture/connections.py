@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 
-from testbed.capture.flows import Flow
+from testbed.capture.flows import Flow, payloads
 from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, behind, find_option
 from testbed.capture.tls import HANDSHAKE_START, record_bytes
 
@@ -73,6 +73,9 @@ def read_connection(flow: Flow) -> Connection:
     cookie = find_option(syn, FAST_OPEN)
     acked = 0 if synack is None else behind(synack.ack, syn.seq + 1)
     syn_hello = record_bytes(syn.payload)
+    sent_first = payloads(flow, by_client=True)
+    begins = (record_bytes(packet.payload) for offset, packet in sent_first if not offset)
+    before_answer = takewhile(lambda sent: sent[1] is not synack, flow.packets)
     sent = [
         (by_client, packet.seq, packet.payload_bytes)
         for by_client, packet in flow.packets
@@ -83,10 +86,10 @@ def read_connection(flow: Flow) -> Connection:
         syn_time_ns=syn.at_ns,
         sequence=syn.seq,
         syns=flow.syns,
-        sent_again=_is_sent_again(flow),
+        sent_again=sum(by_client and packet.opens for by_client, packet in before_answer) > 1,
         payload=syn.payload_bytes,
         carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),
-        hello=syn_hello or _find_hello(flow),
+        hello=next(filter(None, begins), 0),
         syn_hello=min(syn.payload_bytes, syn_hello),
         fastopen_option=cookie is not None,
         cookie_request=cookie == b"",
@@ -96,21 +99,6 @@ def read_connection(flow: Flow) -> Connection:
         new_cookie=synack is not None and bool(find_option(synack, FAST_OPEN)),
         retransmits=len(sent) - len(set(sent)),
     )
-
-
-def _find_hello(flow: Flow) -> int:
-    """Bytes of the TLS record with which the client begins after its SYN; 0: none."""
-    starts = (
-        record_bytes(packet.payload)
-        for by_client, packet in flow.packets
-        if by_client and not packet.flags & SYN and behind(packet.seq, flow.syn.seq) == 1
-    )
-    return next(filter(None, starts), 0)
-
-
-def _is_sent_again(flow: Flow) -> bool:
-    before = takewhile(lambda sent: sent[1] is not flow.synack, flow.packets)
-    return sum(1 for by_client, packet in before if by_client and packet.opens) > 1
 
 
 def _is_given_up(flow: Flow) -> bool:

@@ -151,7 +151,13 @@ def first_byte(sent: Iterable[Packet]) -> int:
     return next((packet.seq + 1 for packet in sent if packet.flags & SYN), 0)
 
 
-def progress(data: Iterable[Packet], first: int) -> Iterator[tuple[int, int]]:
+def progress(flow: Flow) -> Iterator[tuple[int, int]]:
+    """Yield when bytes of the server's came, in ns, and how many were there then, in order."""
+    first = 0 if flow.synack is None else flow.synack.seq + 1
+    return list_progress((packet for _, packet in payloads(flow, by_client=False)), first)
+
+
+def list_progress(data: Iterable[Packet], first: int) -> Iterator[tuple[int, int]]:
     """Yield when data came, in ns, and how many bytes from number ``first`` on were there then.
 
     What is behind a gap is not there before the gap is closed.

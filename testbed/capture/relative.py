@@ -38,6 +38,8 @@ from testbed.capture.quic_keys import read_secrets
 from testbed.model import KEYS_FILE
 
 DNS_ID_BYTES = 2
+_SOURCE = slice(6, 12)
+"""Where a frame has the Ethernet address of its sender."""
 CIRCLE = 1 << 32
 """Sequence numbers are modulo this."""
 FLAGS = (
@@ -97,7 +99,7 @@ def relative_packets(capture: Capture) -> Iterator[RelativePacket]:
     flows: dict[tuple[str, str, str], _Flow] = {}
     words = _name_quic(capture)
     for number, packet in enumerate(packets, 1):
-        sender = "client" if _mac(packet) == _mac(first) else "server"
+        sender = "client" if packet.frame[_SOURCE] == first.frame[_SOURCE] else "server"
         time_ns = packet.at_ns - first.at_ns
         if packet.protocol in ("TCP", "UDP"):
             related = _relate(flows, number, time_ns, sender, packet)
@@ -131,10 +133,6 @@ class _Flow:
     def relative(self, sender: str, number: int) -> int:
         """``number`` counted from the sender's first one, which it is if none was seen."""
         return (number - self.starts.setdefault(sender, number)) % CIRCLE
-
-
-def _mac(packet: Packet) -> bytes:
-    return packet.frame[6:12]
 
 
 def _relate(

@@ -192,8 +192,7 @@ class _Walk:
             if not mine:
                 continue
             base = 0
-            came = [packet for _, packet in payloads(flow, by_client=False)]
-            for at_ns, reached in progress(came, 0 if flow.synack is None else flow.synack.seq + 1):
+            for at_ns, reached in progress(flow):
                 if at_ns < mine[0].at_ns:
                     base = reached
                 else:

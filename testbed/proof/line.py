@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
@@ -234,27 +233,13 @@ def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> f
         )
         excess = [(synack.at_ns - each) / 1000 for each in due if each is not None]
         return min(excess, key=abs, default=None)
-    theory_ms = min(
-        least_round_trip_ms(link)
-        + sum(
-            serialisation_ms(packet.ip_bytes, rate, link.framing_bytes)
-            for packet, rate in ((flow.syn, link.up_kbit), (flow.synack, link.down_kbit))
+    links = plan.between(syn.at_ns, synack.at_ns)  # of several, with the best of each
+    lines_ms = (
+        serialisation_ms(packet.ip_bytes, rate, plan.link.framing_bytes)
+        for packet, rate in (
+            (syn, max(link.up_kbit for link in links)),
+            (synack, max(link.down_kbit for link in links)),
         )
-        for link in _mixed(plan.between(flow.syn.at_ns, flow.synack.at_ns))
     )
-    return (flow.synack.at_ns - flow.syn.at_ns) / 1000 - theory_ms * 1000
-
-
-def _mixed(links: list[LinkSpec]) -> list[LinkSpec]:
-    """Return the only link there was, or one with the best of each."""
-    first, *more = links
-    if not more:
-        return [first]
-    return [replace(
-        first,
-        rtt_ms=min(least_round_trip_ms(link) for link in links),
-        down_kbit=max(link.down_kbit for link in links),
-        up_kbit=max(link.up_kbit for link in links),
-        delay_jitter_ms=0.0,
-        delay_up_ms=None,
-    )]  # fmt: skip
+    theory_ms = min(map(least_round_trip_ms, links)) + sum(lines_ms)
+    return (synack.at_ns - syn.at_ns) / 1000 - theory_ms * 1000

@@ -6,7 +6,7 @@ import hashlib
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from testbed.base.addresses import family_of
 from testbed.base.errors import LabError
@@ -98,21 +98,16 @@ def prime(topology: Topology, origins: int, settle_s: float, *, at_once: bool = 
     ]
     with topology.client.entered():
         if at_once:
-            _prime_at_once(addresses)
+            from concurrent.futures import ThreadPoolExecutor  # in virtual time nobody pays for it
+
+            # A thread begins in the network namespace of the one that starts it.
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cookie") as threads:
+                list(threads.map(_prime, addresses))
         else:
             for address in addresses:
                 _prime(address)
     # Let the last FINs and ACKs leave the link before anything is measured.
     time.sleep(settle_s)
-
-
-def _prime_at_once(addresses: Sequence[str]) -> None:
-    from concurrent.futures import ThreadPoolExecutor  # in virtual time nobody pays for it
-
-    # A thread begins in the network namespace of the one that starts it.
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cookie") as threads:
-        for _ in threads.map(_prime, addresses):
-            pass
 
 
 def _prime(address: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from testbed.capture.flows import first_byte, progress
+from testbed.capture.flows import first_byte, list_progress
 from testbed.capture.packets import ACK, FIN, RST, behind
 from testbed.model import LinkSpec, NeighbourFlow
 from testbed.model.fetches import REQUEST_BYTES, plan_fetches
@@ -109,7 +109,7 @@ def _read_connections(seen: SeenFlow) -> dict[int, _Connection]:
                 number = behind(packet.seq, start) // REQUEST_BYTES
                 each.asked.setdefault(number, packet.at_ns)
         data = (p for p in each.seen.back if p.payload_bytes)
-        each.there = Progress(list(progress(data, first_byte(each.seen.back))))
+        each.there = Progress(list(list_progress(data, first_byte(each.seen.back))))
     return connections
 
 
@@ -127,7 +127,7 @@ def _follow(
         return account
     account.began_ns = opened.opened_ns - first.pause_ns
     account.wrong += check_began(flow.neighbour, account.began_ns, window)
-    _follow_fetches(flow, connections, account, window, seed)
+    account.wrong += _follow_fetches(flow, connections, account, window, seed)
     requests = sum(
         at < window.end_ns for each in connections.values() for at in each.asked.values()
     )
@@ -142,8 +142,11 @@ def _follow_fetches(
     account: _Account,
     window: LoadWindow,
     seed: int,
-) -> None:
-    """Go through what was to be fetched, until the first that was not, or is not there yet."""
+) -> Iterator[str]:
+    """Go through what was to be fetched, until the first that was not, or is not there yet.
+
+    Yield a sentence if that is not as asked.
+    """
     began_ns = ended_ns = account.began_ns
     until_ns = window.end_of(flow.neighbour)
     for number, fetch in enumerate(plan_fetches(flow, seed), 1):
@@ -158,21 +161,17 @@ def _follow_fetches(
         if connection is None or start_ns is None or abs(start_ns - due_ns) > _SLACK_NS:
             if start_ns is not None or due_ns < until_ns - _SLACK_NS:
                 began = "never" if start_ns is None else f"at {window.since_s(start_ns):.3f} s"
-                account.wrong.append(
-                    f"fetch {number} began {began}, due was {window.since_s(due_ns):.3f} s"
-                )
+                yield f"fetch {number} began {began}, due was {window.since_s(due_ns):.3f} s"
             return
         account.begun[fetch.port] += before in connection.asked
         size = fetch.size_bytes * (before + 1)
         complete_ns = connection.there.complete_ns(size)
         if complete_ns is None or complete_ns > window.end_ns:
-            account.wrong += _check_under_way(connection, number, window)
+            yield from _check_under_way(connection, number, window)
             return
         following_ns = connection.asked.get(before + 1, window.end_ns)
         if (came := connection.there.reached(following_ns)) != size:
-            account.wrong.append(
-                f"fetch {number} brought {came - size} bytes more than {fetch.size_bytes}"
-            )
+            yield f"fetch {number} brought {came - size} bytes more than {fetch.size_bytes}"
             return
         account.spans.append((start_ns, complete_ns))
         ended_ns = complete_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from testbed.capture.flows import first_byte, progress
+from testbed.capture.flows import first_byte, list_progress
 from testbed.capture.packets import FIN, RST, Packet, behind
 from testbed.model import LinkSpec, NeighbourFlow
 from testbed.model.traffic import PlannedFlow, ToldConnection
@@ -44,7 +44,7 @@ def read_connection(
     busy_s = sum(each.busy_s for each in told)
     if told and (idle_s := (until_ns - data[0].at_ns) / 1e9 - busy_s) > IDLE_S:
         wrong.append(f"it had nothing to send for {idle_s:.3f} s")
-    steps = progress(data, first_byte(seen.back))
+    steps = list_progress(data, first_byte(seen.back))
     if flow.way == "up":  # what got through is what its remote end acknowledged
         acks = [p for p in seen.back if not p.flags & RST]
         reached = accumulate((behind(p.ack, syn.seq) for p in acks), max)
