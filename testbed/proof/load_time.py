@@ -61,7 +61,6 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     def in_ms(times_ns: Iterable[int]) -> list[float]:
         return [(at - began) / 1e6 for at in times_ns if began is not None and visit.holds(at)]
 
-    # A spare connection, on which only TLS spoke, carried no request.
     over_tcp = (new_bytes(flow, tickets.get(flow.ends, ())) for flow in seen.flows.flows
                 if flow.ends in carried)  # fmt: skip
     over_quic = (each.answered_ns() for each in seen.quic if (each.client, each.server) in carried)
