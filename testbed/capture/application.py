@@ -37,15 +37,11 @@ def read_application(capture: Capture) -> Application:
             first_byte = (packet.seq + bool(packet.flags & SYN)) % 2**32
             if (ends, first_byte) not in counted:
                 counted.add((ends, first_byte))
-                _note_payload(found, ends, packet.payload)
+                hello = read_hello_record(packet.payload)
+                if packet.payload.startswith(METHODS):
+                    found.requests[ends] += 1
+                elif hello is not None and hello.by_client:
+                    found.hellos.add(ends)
+                elif hello is not None and hello.version is not None:
+                    found.versions[ends] = hello.version
     return found
-
-
-def _note_payload(found: Application, ends: Ends, payload: bytes) -> None:
-    if payload.startswith(METHODS):
-        found.requests[ends] += 1
-    elif (hello := read_hello_record(payload)) is not None:
-        if hello.by_client:
-            found.hellos.add(ends)
-        elif hello.version is not None:
-            found.versions[ends] = hello.version

@@ -7,10 +7,10 @@ the SYN is counted, the rest follows a round trip later (RFC 7413 section 6.3.2)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
-from testbed.capture.flows import Flow
-from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, Packet, behind, find_option
+from testbed.capture.flows import Flow, payloads
+from testbed.capture.packets import ACK, FAST_OPEN, RST, SYN, behind, find_option
 from testbed.capture.tls import HANDSHAKE_START, record_bytes
 
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
@@ -61,6 +61,11 @@ class Connection:
     new_cookie: bool
     retransmits: int
 
+    @property
+    def answered(self) -> bool:
+        """Whether the first SYN was answered: one that is sent again carries no data."""
+        return self.synack_time_ns is not None and self.syns == 1
+
 
 def read_connection(flow: Flow) -> Connection:
     """Read the opening of ``flow``, its first TLS record, and how much was sent again."""
@@ -68,6 +73,9 @@ def read_connection(flow: Flow) -> Connection:
     cookie = find_option(syn, FAST_OPEN)
     acked = 0 if synack is None else behind(synack.ack, syn.seq + 1)
     syn_hello = record_bytes(syn.payload)
+    sent_first = payloads(flow, by_client=True)
+    begins = (record_bytes(packet.payload) for offset, packet in sent_first if not offset)
+    before_answer = takewhile(lambda sent: sent[1] is not synack, flow.packets)
     sent = [
         (by_client, packet.seq, packet.payload_bytes)
         for by_client, packet in flow.packets
@@ -77,11 +85,11 @@ def read_connection(flow: Flow) -> Connection:
         server=syn.receiver,
         syn_time_ns=syn.at_ns,
         sequence=syn.seq,
-        syns=sum(1 for by_client, packet in flow.packets if by_client and packet.opens),
-        sent_again=_is_sent_again(flow),
+        syns=flow.syns,
+        sent_again=sum(by_client and packet.opens for by_client, packet in before_answer) > 1,
         payload=syn.payload_bytes,
         carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),
-        hello=syn_hello or _find_hello(flow),
+        hello=next(filter(None, begins), 0),
         syn_hello=min(syn.payload_bytes, syn_hello),
         fastopen_option=cookie is not None,
         cookie_request=cookie == b"",
@@ -93,36 +101,14 @@ def read_connection(flow: Flow) -> Connection:
     )
 
 
-def _find_hello(flow: Flow) -> int:
-    """Bytes of the TLS record with which the client begins after its SYN; 0: none."""
-    starts = (
-        record_bytes(packet.payload)
-        for by_client, packet in flow.packets
-        if by_client and not packet.flags & SYN and behind(packet.seq, flow.syn.seq) == 1
-    )
-    return next(filter(None, starts), 0)
-
-
-def _is_sent_again(flow: Flow) -> bool:
-    before = takewhile(lambda sent: sent[1] is not flow.synack, flow.packets)
-    return sum(1 for by_client, packet in before if by_client and packet.opens) > 1
-
-
 def _is_given_up(flow: Flow) -> bool:
     """Whether the client answered the SYN-ACK without a socket for it.
 
     It sends RST and no ACK then, with the number that was acknowledged (RFC 9293 section 3.5.2,
     group 1); a socket that ends a connection sends both.
     """
-    synack: Packet | None = None
-    for by_client, packet in flow.packets:
-        if packet is flow.synack:
-            synack = packet
-        elif synack is not None and by_client and not packet.opens:
-            return packet.flags & (RST | ACK) == RST and packet.seq == synack.ack
+    behind_synack = dropwhile(lambda sent: sent[1] is not flow.synack, flow.packets)
+    for by_client, packet in behind_synack:
+        if flow.synack is not None and by_client and not packet.opens:
+            return packet.flags & (RST | ACK) == RST and packet.seq == flow.synack.ack
     return False
-
-
-def is_answered(connection: Connection) -> bool:
-    """Return whether the first SYN was answered: one that is sent again carries no data."""
-    return connection.synack_time_ns is not None and connection.syns == 1

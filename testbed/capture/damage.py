@@ -12,7 +12,7 @@ import struct
 from collections.abc import Collection
 from dataclasses import replace
 
-from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet
+from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet, checksum
 
 _IPV4, _TCP, _UDP = 4, 6, 17
 _LEAST_HEADER = 20
@@ -27,11 +27,10 @@ def split_damaged(
     ``clients`` are the client's addresses, ``mac`` that of its device.  Damage is asked of IPv4
     alone.
     """
-    damaged = {id(packet) for packet in capture.packets if _is_damaged(packet, clients, mac)}
-    whole = tuple(packet for packet in capture.packets if id(packet) not in damaged)
-    return replace(capture, packets=whole), tuple(
-        packet for packet in capture.packets if id(packet) in damaged
-    )
+    sorted_out: dict[bool, list[Packet]] = {False: [], True: []}
+    for packet in capture.packets:
+        sorted_out[_is_damaged(packet, clients, mac)].append(packet)
+    return replace(capture, packets=tuple(sorted_out[False])), tuple(sorted_out[True])
 
 
 def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
@@ -45,21 +44,12 @@ def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
     if len(head) < _LEAST_HEADER or head[0] >> 4 != _IPV4 or header_bytes < _LEAST_HEADER:
         return True
     (ip_bytes,) = struct.unpack_from("!H", head, 2)
-    if _sum(head[:header_bytes]) or ip_bytes > len(head):
+    if checksum(head[:header_bytes]) or ip_bytes > len(head):
         return True
     carried, body = head[9], head[header_bytes:ip_bytes]
     if carried not in (_TCP, _UDP):
         return True  # nothing else comes down
     pseudo = head[12:20] + struct.pack("!BBH", 0, carried, len(body))
     place = _CHECKSUM_AT[carried]
-    is_left_out = body[place : place + 2] == struct.pack("!H", _sum(pseudo) ^ 0xFFFF)
-    return not is_left_out and bool(_sum(pseudo + body))
-
-
-def _sum(data: bytes) -> int:
-    """Return what the checksum leaves: 0, if the data are as they were sent."""
-    data += bytes(len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
+    is_left_out = body[place : place + 2] == struct.pack("!H", checksum(pseudo) ^ 0xFFFF)
+    return not is_left_out and bool(checksum(pseudo + body))

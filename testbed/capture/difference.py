@@ -9,9 +9,9 @@ round trip sooner.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 from testbed.capture.packets import Capture
 from testbed.capture.relative import RelativePacket, relative_packets
@@ -118,36 +118,29 @@ def first_difference(base: Capture, new: Capture) -> PacketDifference | None:
     )
 
 
-def shifts_between(base: Capture, new: Capture) -> tuple[int, ...] | None:
-    """Return by how many ns each packet comes later in ``new``; ``None``: other packets come.
+class Shifts(NamedTuple):
+    """By how many ns each packet comes later in a new capture, up to the first that is another.
 
-    Packets are the same ones if they have the same order and the same contents; times count from
-    the first SYN.
+    ``whole``: there is none.  ``asked``: there the clients open a connection, send data or look up
+    an address in both captures, and the packets differ.  Times count from the first SYN.
     """
-    shifts: list[int] = []
+
+    later_ns: tuple[int, ...]
+    whole: bool = False
+    asked: bool = False
+
+
+def read_shifts(base: Capture, new: Capture) -> Shifts:
+    """Return how the packets that are the same in order and in contents moved."""
+    later_ns: list[int] = []
     for base_packet, new_packet in zip_longest(relative_packets(base), relative_packets(new)):
-        if (
-            base_packet is None
-            or new_packet is None
-            or {*_differing(base_packet, new_packet)} - {"time_ns"}
-        ):
-            return None
-        shifts.append(new_packet.time_ns - base_packet.time_ns)
-    return tuple(shifts)
-
-
-def shifts_until_asked(base: Capture, new: Capture) -> tuple[int, ...] | None:
-    """Return how many ns later packets come in ``new``, until the clients send different requests.
-
-    That is the first place where the client opens a connection, sends data or looks up an address
-    in both captures, and the packets differ.  ``None``: another difference comes first, or none.
-    """
-    shifts: list[int] = []
-    for base_packet, new_packet in zip(relative_packets(base), relative_packets(new), strict=False):
+        if base_packet is None or new_packet is None:
+            return Shifts(tuple(later_ns))
         if {*_differing(base_packet, new_packet)} - {"time_ns"}:
-            return tuple(shifts) if _asks(base_packet) and _asks(new_packet) else None
-        shifts.append(new_packet.time_ns - base_packet.time_ns)
-    return None
+            asked = _asks(base_packet) and _asks(new_packet)
+            return Shifts(tuple(later_ns), asked=asked)
+        later_ns.append(new_packet.time_ns - base_packet.time_ns)
+    return Shifts(tuple(later_ns), whole=True)
 
 
 def is_asked_otherwise(base: Capture, new: Capture, difference: PacketDifference | None) -> bool:
@@ -274,10 +267,6 @@ def _sentence(packet: RelativePacket) -> str:
     if packet.length or set(packet.flags) & set("SF"):
         span = f"{packet.seq}:{packet.seq + packet.length}" if packet.length else f"{packet.seq}"
         parts.append(f"seq {span}")
-    parts += [f"ack {packet.ack}"] * ("." in packet.flags)
-    return f"{way}: {', '.join([*parts, *_tail(packet.window, packet.options, packet.length)])}"
-
-
-def _tail(window: int, options: Sequence[str], length: int) -> list[str]:
-    named = [f"options [{', '.join(options)}]"] if options else []
-    return [f"win {window}", *named, f"length {length}"]
+    parts += [f"ack {packet.ack}"] * ("." in packet.flags) + [f"win {packet.window}"]
+    parts += [f"options [{', '.join(packet.options)}]"] * bool(packet.options)
+    return f"{way}: {', '.join([*parts, f'length {packet.length}'])}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
@@ -11,11 +11,10 @@ from testbed.capture.packets import (
     ETHERNET_BYTES,
     FIN,
     SYN,
-    WINDOW_SCALE,
     Capture,
     Packet,
     behind,
-    find_option,
+    scale_of,
 )
 from testbed.model import KEPT_ALIVE_S
 
@@ -36,9 +35,18 @@ class Flow:
     @property
     def window_shift(self) -> int:
         """By how much the client scales the windows of packets after its SYN (RFC 7323)."""
-        both_scale = self.synack is not None and find_option(self.synack, WINDOW_SCALE)
-        shift = find_option(self.syn, WINDOW_SCALE)
-        return shift[0] if both_scale and shift else 0
+        both_scale = self.synack is not None and scale_of(self.synack) is not None
+        return both_scale * (scale_of(self.syn) or 0)
+
+    @property
+    def syns(self) -> int:
+        """How often its SYN was sent."""
+        return sum(by_client and packet.opens for by_client, packet in self.packets)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Its client and its server, each ``address:port``."""
+        return self.syn.sender, self.syn.receiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +146,26 @@ def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:
             yield behind(packet.seq, first.seq) - (0 if packet.flags & SYN else 1), packet
 
 
+def first_byte(sent: Iterable[Packet]) -> int:
+    """Return the number of the first byte that who sent this sends, behind its SYN."""
+    return next((packet.seq + 1 for packet in sent if packet.flags & SYN), 0)
+
+
 def progress(flow: Flow) -> Iterator[tuple[int, int]]:
     """Yield when bytes of the server's came, in ns, and how many were there then, in order."""
+    first = 0 if flow.synack is None else flow.synack.seq + 1
+    return list_progress((packet for _, packet in payloads(flow, by_client=False)), first)
+
+
+def list_progress(data: Iterable[Packet], first: int) -> Iterator[tuple[int, int]]:
+    """Yield when data came, in ns, and how many bytes from number ``first`` on were there then.
+
+    What is behind a gap is not there before the gap is closed.
+    """
     reached, waiting = 0, [(0, 0)]
-    for offset, packet in payloads(flow, by_client=False):
-        heappush(waiting, (offset, offset + packet.payload_bytes))
+    for packet in data:
+        start = reached + behind(packet.seq, first + reached & 0xFFFFFFFF)
+        heappush(waiting, (start, start + packet.payload_bytes))
         while waiting and waiting[0][0] <= reached:
             reached = max(reached, heappop(waiting)[1])
         yield packet.at_ns, reached

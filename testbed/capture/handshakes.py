@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from testbed.capture.flows import Flow, Flows, payloads
 from testbed.capture.quic import ZERO_RTT, QuicConnection
@@ -129,10 +129,9 @@ def read_old_sessions(flows: Flows) -> tuple[OldSession, ...]:
                   for _, p in payloads(flow, by_client=False) if p.payload}  # fmt: skip
         given = second == NEW_TICKET or (HANDSHAKE_RECORD, bytes((NEW_TICKET,))) in begins
         refused = any(kind == CHANGE_CIPHER_SPEC for kind, _ in begins) and not given
-        ends = flow.syn.sender, flow.syn.receiver, flow.syn.at_ns
-        found.append(
-            OldSession(*ends, second != CERTIFICATE, given, refused and hello.takes_tickets)
-        )
+        begin = *flow.ends, flow.syn.at_ns
+        refused = refused and hello.takes_tickets
+        found.append(OldSession(*begin, second != CERTIFICATE, given, refused))
     return tuple(found)
 
 
@@ -152,9 +151,13 @@ def _of_quic(connection: QuicConnection) -> Handshake:
     requests = {f.stream for packet in early for f in packet.requests if f.offset == 0}
     asked_ns = next(connection.asked_ns(), None)
     return Handshake(
-        *(connection.client, connection.server, True, connection.began_ns),
-        *(tuple(connection.hellos), connection.answer),
-        **_told(connection.told),
+        connection.client,
+        connection.server,
+        True,
+        connection.began_ns,
+        tuple(connection.hellos),
+        connection.answer,
+        *_told(connection.told),
         early_bytes=sum(packet.size for packet in early),
         early_requests=len(requests),
         asked_ns=asked_ns,
@@ -181,8 +184,8 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
     asked = next((record.begin for record in data), None)
     records = _told_behind(flow, known.get(f"SERVER_{APPLICATION}"), whole=bool(early))
     return Handshake(
-        *(flow.syn.sender, flow.syn.receiver, False, flow.syn.at_ns, (hello,), answer),
-        **_told(read_messages(b"".join(record.content for record in told))),
+        *(*flow.ends, False, flow.syn.at_ns, (hello,), answer),
+        *_told(read_messages(b"".join(record.content for record in told))),
         early_bytes=sum(record.end - record.begin for record in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
@@ -220,23 +223,14 @@ def read_sent(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> int |
     return sum(map(len, texts))
 
 
-class _Told(TypedDict):
-    accepted: bool | None
-    alpn: str | None
-    certificates: int | None
-
-
-def _told(messages: Mapping[int, bytes]) -> _Told:
-    """What the server's messages say, if they could be opened."""
+def _told(messages: Mapping[int, bytes]) -> tuple[bool | None, str | None, int | None]:
+    """Whether the server took early data, its protocol and certificates, if messages are open."""
     block = messages.get(ENCRYPTED_EXTENSIONS)
     if block is None:
-        return _Told(accepted=None, alpn=None, certificates=None)
+        return None, None, None
     extensions = dict(read_extensions(block))
-    return _Told(
-        accepted=EARLY_DATA in extensions,
-        alpn=next(iter(read_alpn(extensions)), ""),
-        certificates=count_certificates(messages.get(CERTIFICATE, b"")),
-    )
+    alpn = next(iter(read_alpn(extensions)), "")
+    return EARLY_DATA in extensions, alpn, count_certificates(messages.get(CERTIFICATE, b""))
 
 
 def start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:

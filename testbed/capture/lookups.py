@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from testbed.base.addresses import format_address
-from testbed.capture.packets import HTTPS_PORT, Capture, is_quic
+from testbed.capture.packets import HTTPS_PORT, Capture, Packet, is_quic
 
 DNS_PORT = 53
 HEADER_BYTES = 12
@@ -21,35 +21,37 @@ ADDRESSES = {"4": 1, "6": 28}
 
 @dataclass(slots=True)
 class Lookups:
-    """Questions in all, the names and types that were asked for, and what was gone to unasked.
+    """Questions in all, and what was gone to unasked.
 
     ``unasked`` are the hosts, or addresses that no host has, whose first packet came before any
     question for them; ``contacted`` are all.
     """
 
     questions: int = 0
-    asked: set[tuple[str, int]] = field(default_factory=set)
     contacted: set[str] = field(default_factory=set)
     unasked: list[str] = field(default_factory=list)
 
 
 def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
     """Find the hosts that were looked up and connected to, in the order of the capture."""
-    lookups = Lookups()
+    lookups, known = Lookups(), set[tuple[str, int] | None]()
     for packet in capture.packets:
         if packet.protocol == "UDP" and packet.target_port == DNS_PORT:
             lookups.questions += 1
-            asked = parse_question(packet.payload)
-            if asked is not None:
-                lookups.asked.add(asked)
+            known.add(parse_question(packet.payload))
         elif packet.opens or (is_quic(packet) and packet.target_port == HTTPS_PORT):
             address = format_address(packet.target)
             host = hosts.get(address, address)
             if host not in lookups.contacted:
                 lookups.contacted.add(host)
-                if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in lookups.asked:
+                if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in known:
                     lookups.unasked.append(host)
     return lookups
+
+
+def is_lookup(packet: Packet) -> bool:
+    """Return whether a packet is a question for a name, or an answer."""
+    return packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)
 
 
 def parse_question(message: bytes) -> tuple[str, int] | None:

@@ -203,6 +203,27 @@ def find_option(packet: Packet, wanted: int) -> bytes | None:
     return next((data for kind, data in read_options(packet.options) if kind == wanted), None)
 
 
+def mss_of(packet: Packet) -> int | None:
+    """Return the maximum segment size that a SYN announces; ``None``: none."""
+    option = find_option(packet, MSS)
+    return int.from_bytes(option) if option else None
+
+
+def scale_of(packet: Packet) -> int | None:
+    """Return by how much a SYN's sender scales its windows; ``None``: it does not (RFC 7323)."""
+    option = find_option(packet, WINDOW_SCALE)
+    return option[0] if option else None
+
+
+def checksum(data: bytes) -> int:
+    """Return the Internet checksum of ``data``; 0: they have the right one in them (RFC 1071)."""
+    data += bytes(len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
 def behind(number: int, start: int) -> int:
     """Return how far a number is behind ``start``; negative: before it (RFC 9293 section 3.4)."""
     distance = (number - start) & 0xFFFFFFFF

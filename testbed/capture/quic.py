@@ -234,7 +234,10 @@ class _Reader:
 
     def finish(self, secrets: Mapping[bytes, Mapping[str, bytes]]) -> QuicConnection:
         connection = self._connection
-        opened = [self._open_initial(raw) if raw.kind == INITIAL else None for raw in self._raws]
+        opened = [
+            self._open(raw, KeyRing([self._initial[raw.by_client]]))
+            if raw.kind == INITIAL and self._initial else None for raw in self._raws
+        ]  # fmt: skip
         connection.hellos, answers = self._hellos(by_client=True), self._hellos(by_client=False)
         connection.answer = answers[-1] if answers else None
         known = secrets.get(connection.hellos[0].random, {}) if connection.hellos else {}
@@ -260,9 +263,6 @@ class _Reader:
         connection.told = read_messages(self._crypto_of(HANDSHAKES, by_client=False))
         connection.tickets = read_tickets(self._crypto_of(ONE_RTT, by_client=False))
         return connection
-
-    def _open_initial(self, raw: RawPacket) -> QuicPacket | None:
-        return self._open(raw, KeyRing([self._initial[raw.by_client]])) if self._initial else None
 
     def _open(self, raw: RawPacket, ring: KeyRing) -> QuicPacket | None:
         place = raw.by_client, _SPACES[raw.kind]

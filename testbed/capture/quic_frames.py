@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-ACK, CRYPTO, STREAM, CLOSE, HANDSHAKE_DONE = 0x02, 0x06, 0x08, 0x1C, 0x1E
+ACK, CRYPTO, STREAM, CLOSE = 0x02, 0x06, 0x08, 0x1C
 _PADDING, _PING, _STREAM_END = 0x00, 0x01, 0x0F
 _ACK_ECN, _NEW_TOKEN, _NEW_CONNECTION_ID, _CLOSE_APPLICATION = 0x03, 0x07, 0x18, 0x1D
 _FIN, _LENGTH, _OFFSET = 1, 2, 4

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from testbed.capture.lookups import is_lookup
 from testbed.capture.packets import (
     ACK,
     CWR,
@@ -36,8 +37,9 @@ from testbed.capture.quic import read_quic
 from testbed.capture.quic_keys import read_secrets
 from testbed.model import KEYS_FILE
 
-DNS_PORT = 53
 DNS_ID_BYTES = 2
+_SOURCE = slice(6, 12)
+"""Where a frame has the Ethernet address of its sender."""
 CIRCLE = 1 << 32
 """Sequence numbers are modulo this."""
 FLAGS = (
@@ -97,7 +99,7 @@ def relative_packets(capture: Capture) -> Iterator[RelativePacket]:
     flows: dict[tuple[str, str, str], _Flow] = {}
     words = _name_quic(capture)
     for number, packet in enumerate(packets, 1):
-        sender = "client" if _mac(packet) == _mac(first) else "server"
+        sender = "client" if packet.frame[_SOURCE] == first.frame[_SOURCE] else "server"
         time_ns = packet.at_ns - first.at_ns
         if packet.protocol in ("TCP", "UDP"):
             related = _relate(flows, number, time_ns, sender, packet)
@@ -133,10 +135,6 @@ class _Flow:
         return (number - self.starts.setdefault(sender, number)) % CIRCLE
 
 
-def _mac(packet: Packet) -> bytes:
-    return packet.frame[6:12]
-
-
 def _relate(
     flows: dict[tuple[str, str, str], _Flow],
     number: int,
@@ -151,7 +149,6 @@ def _relate(
     flow = flows.setdefault((packet.protocol, client, server), _Flow(len(flows) + 1))
     if packet.flags & SYN:
         flow.starts[sender] = packet.seq
-    dns = packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)
     return RelativePacket(
         number, time_ns, packet.protocol, sender, flow.number, endpoint=server,
         flags="".join(letter for bit, letter in FLAGS if packet.flags & bit),
@@ -161,7 +158,7 @@ def _relate(
         window=packet.window,
         options=_options(packet, flow, other),
         traffic_class=packet.traffic_class,
-        payload=_hash(packet.payload[DNS_ID_BYTES if dns else 0 :]),
+        payload=_hash(packet.payload[DNS_ID_BYTES * is_lookup(packet) :]),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from testbed.capture.packets import read_options
+from testbed.capture.packets import checksum, read_options
 
 _IP = struct.Struct("!BBHHHBBH4s4s")
 _IP6 = struct.Struct("!IHBB16s16s")
@@ -144,9 +144,5 @@ def _with_sums(head: bytes, segment: bytes) -> bytes:
 
 def _filled(data: bytes, place: int, before: bytes) -> bytes:
     """Return ``data`` with the sum over it and what is ``before`` it (RFC 1071) at ``place``."""
-    zeroed = data[:place] + b"\0\0" + data[place + 2 :]
-    summed = before + zeroed + b"\0" * (len(zeroed) % 2)
-    total = sum(struct.unpack(f"!{len(summed) // 2}H", summed))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return data[:place] + struct.pack("!H", ~total & 0xFFFF) + data[place + 2 :]
+    start, end = data[:place], data[place + 2 :]
+    return start + struct.pack("!H", checksum(before + start + b"\0\0" + end)) + end

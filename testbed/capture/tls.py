@@ -174,25 +174,25 @@ def read_alpn(extensions: Mapping[int, bytes]) -> tuple[str, ...]:
 
 def read_messages(messages: bytes) -> dict[int, bytes]:
     """Return the bodies of whole messages by their types, the last of each."""
-    found: dict[int, bytes] = {}
+    return dict(_split(messages))
+
+
+def _split(messages: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield type and body of each whole message."""
     while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
         end = message_bytes(messages)
-        found[messages[0]] = messages[MESSAGE_HEADER_BYTES:end]
+        yield messages[0], messages[MESSAGE_HEADER_BYTES:end]
         messages = messages[end:]
-    return found
 
 
 def read_tickets(messages: bytes) -> tuple[bool, ...]:
     """Return of each NewSessionTicket of whole messages whether it is for early data (4.6.1)."""
     found = []
-    while len(messages) >= MESSAGE_HEADER_BYTES and len(messages) >= message_bytes(messages):
-        end = message_bytes(messages)
-        if messages[0] == NEW_TICKET:
-            nonce = MESSAGE_HEADER_BYTES + 8  # behind its lifetime and what is added to its age
-            ticket = nonce + 1 + int.from_bytes(messages[nonce : nonce + 1])
-            block = ticket + 2 + int.from_bytes(messages[ticket : ticket + 2])
-            found.append(EARLY_DATA in dict(read_extensions(messages[block:end])))
-        messages = messages[end:]
+    for body in (body for kind, body in _split(messages) if kind == NEW_TICKET):
+        # Its lifetime, what is added to its age, and a nonce come before the ticket.
+        ticket = 9 + int.from_bytes(body[8:9])
+        block = ticket + 2 + int.from_bytes(body[ticket : ticket + 2])
+        found.append(EARLY_DATA in dict(read_extensions(body[block:])))
     return tuple(found)
 
 

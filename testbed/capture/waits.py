@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.capture.flows import Flow, Flows, before_farewell
-from testbed.capture.lookups import DNS_PORT, HEADER_BYTES
+from testbed.capture.lookups import DNS_PORT, HEADER_BYTES, is_lookup
 from testbed.capture.packets import SYN, Capture, behind
 from testbed.model import Waits
 
@@ -71,7 +71,7 @@ def _lost_questions(capture: Capture) -> Iterator[int]:
     """Yield after how many ns each question for a name was asked again without an answer."""
     asked_ns: dict[bytes, int] = {}
     for packet in capture.packets:
-        if packet.protocol != "UDP" or DNS_PORT not in (packet.source_port, packet.target_port):
+        if not is_lookup(packet):
             continue
         # The name, which a zero byte ends, with type and class (RFC 1035 section 4.1.2).
         end = packet.payload.find(b"\0", HEADER_BYTES) + 5

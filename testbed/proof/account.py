@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from testbed.capture.lookups import DNS_PORT
 from testbed.capture.packets import FIN, SYN, Packet, behind
 from testbed.capture.tls import record_bytes
 from testbed.capture.transits import Transit, Transits, line_us
@@ -36,7 +37,6 @@ from testbed.model.owners import (
 )
 from testbed.proof.evidence import Evidence
 
-DNS_PORT = 53
 _LONG_HEADER = 0x80
 """Of QUIC's packets those of its handshake have it (RFC 9000 section 17.2)."""
 _HANDSHAKE_RECORD = b"\x16"

@@ -7,16 +7,14 @@ has to be alike in the captures of both ends: options, flags, numbers and ports 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 
-from testbed.capture.packets import ETHERNET_BYTES, TOO_LONG, Packet, read_unreachable
+from testbed.capture.packets import ETHERNET_BYTES, TOO_LONG, Packet, checksum, read_unreachable
 from testbed.capture.transits import CE, Crossed
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
-_HEADER = struct.Struct("!10H")
-_ONES = 0xFFFF
+_HEADER = slice(ETHERNET_BYTES, ETHERNET_BYTES + 20)
 _NOT_CAPABLE, _MARKS = 0, 3
 _WASH = "wash"
 """The word by which CAKE clears the code points of services (tc-cake(8))."""
@@ -100,7 +98,4 @@ def _hop_limit(packet: Packet) -> int:
 
 def _is_summed(packet: Packet) -> bool:
     """Whether the checksum of a header of IPv4 is right (RFC 791); none has options here."""
-    if packet.ip == "6":
-        return True
-    total: int = sum(_HEADER.unpack_from(packet.frame, ETHERNET_BYTES))
-    return total % _ONES == 0
+    return packet.ip == "6" or checksum(packet.frame[_HEADER]) == 0

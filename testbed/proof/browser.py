@@ -18,7 +18,7 @@ from testbed.capture.lookups import DNS_PORT, parse_question
 from testbed.capture.packets import SYN
 from testbed.client.chromium.milestones import add_up_shifts
 from testbed.proof.browser_log import BrowserLog, LoggedRequest
-from testbed.proof.check import check
+from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms, is_near
 from testbed.proof.visits import VisitWindow
@@ -41,53 +41,110 @@ BLOCKING = ("script", "stylesheet", "image")
 PAINTED_WHOLE = ("image/png", "image/jpeg", "image/svg+xml")
 """Of those it is only a whole picture that counts as largest (Largest Contentful Paint)."""
 
+_Times = defaultdict[str, list[float]]
+"""By host or address, in ms from the start of a visit, ascending."""
+
 
 @check("log", "logs", "visits", source="HAR 1.2")
-def check_log(seen: Evidence) -> Iterator[str]:
+@of_each("logs")
+def check_log(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """What a client's load says of a request or of the page, its log says as well."""
-    for visit, log in zip(seen.visits, seen.logs, strict=True):
-        first_ms = min((each.asked_ms for each in log.requests), default=0.0)
-        for request in log.requests:
-            yield from map(visit.say, _differ(request, log, first_ms, browsed=seen.browsed))
-        unlogged = [e.url for e in log.unlogged if e.status or not seen.browsed]
-        if unlogged:
-            yield visit.say(f"the client's log has no {unlogged[0]}")
-        if seen.browsed:
-            yield from map(visit.say, _differ_of_page(log))
-        elif log.load.plt_ms != log.moment("onLoad"):
-            told_ms = log.moment("onLoad")
-            yield visit.say(f"plt_ms is {log.load.plt_ms}, the client's log says {told_ms}")
+    first_ms = min((each.asked_ms for each in log.requests), default=0.0)
+    for request in log.requests:
+        yield from _differ(request, log, first_ms, browsed=seen.browsed)
+    unlogged = [e.url for e in log.unlogged if e.status or not seen.browsed]
+    if unlogged:
+        yield f"the client's log has no {unlogged[0]}"
+    if seen.browsed:
+        yield from _differ_of_page(log)
+    elif log.load.plt_ms != (told_ms := log.moment("onLoad")):
+        yield f"plt_ms is {log.load.plt_ms}, the client's log says {told_ms}"
 
 
 @check("load event", "browsed", "logs", "visits", source="HTML, section 8.2.7")
-def check_load_event(seen: Evidence) -> Iterator[str]:
+@of_each("logs")
+def check_load_event(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """A load ended when DevTools says so, and after all that holds a load event back."""
-    for visit, log in zip(seen.visits, seen.logs, strict=True):
-        yield from map(visit.say, _check_load_event(seen, log))
+    plt_ms, fired_ms = log.load.plt_ms, log.moment("_loadEventFired")
+    if fired_ms is None:
+        yield "DevTools told of no load event"
+    elif not _same(plt_ms, fired_ms, FIRED_MS if seen.virtual_time else BROWSER.late_ms):
+        yield f"the load time is {plt_ms:.3f} ms, DevTools says {fired_ms:.3f} ms"
+    document, parsed_ms = log.document, log.moment("onContentLoad")
+    if document is None:
+        return
+    if parsed_ms is not None and not (
+        document.told.end_ms - BROWSER.early_ms <= parsed_ms <= plt_ms + BROWSER.early_ms
+    ):
+        yield f"the document was parsed at {parsed_ms:.3f} ms, before it had come or the load ended"
+    lazy = b"lazy" in (document_text(seen.archive) or b"lazy") if seen.has("archive") else True
+    due = [document, *(each for each in log.requests if _holds_back(each, log, lazy=lazy))]
+    late = [each for each in due if each.told.end_ms > plt_ms + BROWSER.early_ms]
+    if late:
+        yield (
+            f"the load time is {plt_ms:.3f} ms, and {late[0].told.url}, which holds the load event "
+            f"back, ended after {late[0].told.end_ms:.3f} ms"
+        )
 
 
 @check("phases", "virtual_time", "browsed", "logs", "visits", "capture", "hosts", "quic")
-def check_phases(seen: Evidence) -> Iterator[str]:
+@of_each("logs")
+def check_phases(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """Each phase of a request ended with packets of its host: an answer, a handshake, its bytes.
 
     What the browser waits for in between is nothing but that, so its phases make up the time from
     the begin of a request to its end.
     """
-    for visit, log in zip(seen.visits, seen.logs, strict=True):
-        began = visit.zero_ns(seen.capture, seen.clients)
-        if began is not None:
-            yield from map(visit.say, _check_phases(seen, visit, log, began))
+    began_ns = log.visit.zero_ns(seen.capture, seen.clients)
+    if began_ns is None:
+        return
+    answered, left, came_from = _read_packets(seen, log.visit, began_ns)
+    slack = BROWSER_BY_QUIC if seen.quic else BROWSER
+    slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
+    both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
+    wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
+    for request in filter(lambda each: each.is_timed, log.requests):
+        address = str(request.entry.get("serverIPAddress", ""))
+        host = (urlsplit(request.told.url).hostname or "").rstrip(".")
+        came, waits, made = came_from[address], request.waits, request.entry["request"]
+        fresh = max(waits["dns"], waits["connect"]) >= 0 or made["method"] != "GET"
+        gap_ms = request.ready_ms - request.connected_ms
+        # Early data of QUIC is sent while the connection opens.
+        early_ms = max(0.0, waits["connect"]) if made["httpVersion"] == "h3" else 0.0
+        # Where others share a connection, a request may have to wait for theirs to leave.
+        shares = made["httpVersion"] in ("h2", "h3")
+        sent = slack._replace(early_ms=request.waits["wait"]) if shares else both
+        for words, holds in (
+            ("phases do not make up the time that it took",
+             -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
+            ("address was not found when an answer came",
+             waits["dns"] < SHORT_MS
+             or is_near(request.found_ms, answered[host], slack)),
+            ("connection was not opened when a packet came",
+             waits["connect"] < SHORT_MS or is_near(request.connected_ms, came, slack)),
+            ("request was not sent when data left",
+             is_near(request.sent_ms, left[address], sent)),
+            ("answer did not begin when data of its server came",
+             is_near(request.head_ms, came, slack)),
+            ("answer did not end when data of its server came",
+             is_near(request.told.end_ms, came, slack)),
+        ):  # fmt: skip
+            if not holds and request.told.status:
+                wrong[words].append(request)
+    for words, requests in wrong.items():
+        yield f"{requests[0].told.url}: its {words}, one of {len(requests)}"
 
 
 @check("paints", "browsed", "logs", "visits", source="W3C Paint Timing; Largest Contentful Paint")
-def check_paints(seen: Evidence) -> Iterator[str]:
+@of_each("logs")
+def check_paints(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """Nothing was painted before the bytes for it had come, and the largest when DevTools says so.
 
     Of several visits DevTools is asked at the last one alone.
     """
-    for visit, log in zip(seen.visits, seen.logs, strict=True):
-        yield from map(visit.say, _check_bytes_of_paints(seen, log))
-    yield from map(seen.visits[-1].say, _check_timeline(seen.logs[-1]))
+    yield from _check_bytes_of_paints(seen, log)
+    if log is seen.logs[-1]:
+        yield from _check_timeline(log)
 
 
 def list_as_told(seen: Evidence) -> tuple[str, ...]:
@@ -151,29 +208,6 @@ def _differ_of_page(log: BrowserLog) -> Iterator[str]:
             yield f"{name} is {value}, the browser's log says {logged}"
 
 
-def _check_load_event(seen: Evidence, log: BrowserLog) -> Iterator[str]:
-    plt_ms, fired_ms = log.load.plt_ms, log.moment("_loadEventFired")
-    if fired_ms is None:
-        yield "DevTools told of no load event"
-    elif not _same(plt_ms, fired_ms, FIRED_MS if seen.virtual_time else BROWSER.late_ms):
-        yield f"the load time is {plt_ms:.3f} ms, DevTools says {fired_ms:.3f} ms"
-    document, parsed_ms = log.document, log.moment("onContentLoad")
-    if document is None:
-        return
-    if parsed_ms is not None and not (
-        document.told.end_ms - BROWSER.early_ms <= parsed_ms <= plt_ms + BROWSER.early_ms
-    ):
-        yield f"the document was parsed at {parsed_ms:.3f} ms, before it had come or the load ended"
-    lazy = b"lazy" in (document_text(seen.archive) or b"lazy") if seen.has("archive") else True
-    due = [document, *(each for each in log.requests if _holds_back(each, log, lazy=lazy))]
-    late = [each for each in due if each.told.end_ms > plt_ms + BROWSER.early_ms]
-    if late:
-        yield (
-            f"the load time is {plt_ms:.3f} ms, and {late[0].told.url}, which holds the load event "
-            f"back, ended after {late[0].told.end_ms:.3f} ms"
-        )
-
-
 def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:
     """Whether the load event waits for it: the page's own parser found it, and it is not lazy."""
     return (
@@ -186,68 +220,22 @@ def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:
     )
 
 
-class _Wire:
-    """What crossed the link in a visit, by host or address: times in ms from its start, ascending.
-
-    ``asked`` and ``answered`` are look-ups, ``sent`` and ``came`` packets with data or of openings.
-    """
-
-    def __init__(self, seen: Evidence, visit: VisitWindow, began_ns: int) -> None:
-        self.answered: dict[str, list[float]] = defaultdict(list)
-        self.sent: dict[str, list[float]] = defaultdict(list)
-        self.came: dict[str, list[float]] = defaultdict(list)
-        for packet in seen.capture.packets:
-            if not packet.source or not visit.holds(packet.at_ns):
-                continue
-            at_ms = (packet.at_ns - began_ns) / 1e6
-            if packet.protocol == "UDP" and packet.source_port == DNS_PORT:
-                asked = parse_question(packet.payload)
-                if asked is not None:
-                    self.answered[asked[0]].append(at_ms)
-            elif packet.source in seen.clients and packet.payload_bytes:
-                self.sent[format_address(packet.target)].append(at_ms)
-            elif packet.target in seen.clients and (packet.payload_bytes or packet.flags & SYN):
-                self.came[format_address(packet.source)].append(at_ms)
-
-
-def _check_phases(
-    seen: Evidence, visit: VisitWindow, log: BrowserLog, began_ns: int
-) -> Iterator[str]:
-    wire = _Wire(seen, visit, began_ns)
-    slack = BROWSER_BY_QUIC if seen.quic else BROWSER
-    slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
-    both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
-    wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
-    for request in filter(lambda each: each.is_timed, log.requests):
-        address = str(request.entry.get("serverIPAddress", ""))
-        host = (urlsplit(request.told.url).hostname or "").rstrip(".")
-        came, waits, made = wire.came[address], request.waits, request.entry["request"]
-        fresh = max(waits["dns"], waits["connect"]) >= 0 or made["method"] != "GET"
-        gap_ms = request.ready_ms - request.connected_ms
-        # Early data of QUIC is sent while the connection opens.
-        early_ms = max(0.0, waits["connect"]) if made["httpVersion"] == "h3" else 0.0
-        # Where others share a connection, a request may have to wait for theirs to leave.
-        shares = made["httpVersion"] in ("h2", "h3")
-        sent = slack._replace(early_ms=request.waits["wait"]) if shares else both
-        for words, holds in (
-            ("phases do not make up the time that it took",
-             -CLOCK_MS - early_ms <= gap_ms and (fresh or gap_ms <= slack.late_ms)),
-            ("address was not found when an answer came",
-             waits["dns"] < SHORT_MS
-             or is_near(request.found_ms, wire.answered[host], slack)),
-            ("connection was not opened when a packet came",
-             waits["connect"] < SHORT_MS or is_near(request.connected_ms, came, slack)),
-            ("request was not sent when data left",
-             is_near(request.sent_ms, wire.sent[address], sent)),
-            ("answer did not begin when data of its server came",
-             is_near(request.head_ms, came, slack)),
-            ("answer did not end when data of its server came",
-             is_near(request.told.end_ms, came, slack)),
-        ):  # fmt: skip
-            if not holds and request.told.status:
-                wrong[words].append(request)
-    for words, requests in wrong.items():
-        yield f"{requests[0].told.url}: its {words}, one of {len(requests)}"
+def _read_packets(seen: Evidence, visit: VisitWindow, began_ns: int) -> tuple[_Times, ...]:
+    """Return when look-ups were answered, and when data left and data or openings came."""
+    answered, left, came = _Times(list), _Times(list), _Times(list)
+    for packet in seen.capture.packets:
+        if not packet.source or not visit.holds(packet.at_ns):
+            continue
+        at_ms = (packet.at_ns - began_ns) / 1e6
+        if packet.protocol == "UDP" and packet.source_port == DNS_PORT:
+            asked = parse_question(packet.payload)
+            if asked is not None:
+                answered[asked[0]].append(at_ms)
+        elif packet.source in seen.clients and packet.payload_bytes:
+            left[format_address(packet.target)].append(at_ms)
+        elif packet.target in seen.clients and (packet.payload_bytes or packet.flags & SYN):
+            came[format_address(packet.source)].append(at_ms)
+    return answered, left, came
 
 
 def _check_bytes_of_paints(seen: Evidence, log: BrowserLog) -> Iterator[str]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from testbed.client.page_coverage import without_fragment
-from testbed.model import HAR_FILE, VISIT_HARS, PageLoad, RequestTiming
+from testbed.model import PageLoad, RequestTiming
+from testbed.proof.visits import VisitWindow
 
 _WITHIN = ("_fromServiceWorker", "_fromPrefetchCache", "_fromDiskCache")
 """Of a response that came from within the browser; what a worker itself asked for is another."""
@@ -91,10 +92,19 @@ class LoggedRequest(NamedTuple):
 class BrowserLog:
     """What the log of one visit has: its requests, and the page's moments by name, in ms."""
 
-    load: PageLoad
+    visit: VisitWindow
     requests: tuple[LoggedRequest, ...]
     unlogged: tuple[RequestTiming, ...]
     page: Mapping[str, Any]
+
+    @property
+    def load(self) -> PageLoad:
+        """The load as its client saw it."""
+        return self.visit.load
+
+    def say(self, problem: str) -> str:
+        """Return a problem of its visit."""
+        return self.visit.say(problem)
 
     def moment(self, name: str) -> float | None:
         """Return a moment of the page; ``None``: the log has none."""
@@ -119,23 +129,12 @@ class BrowserLog:
         return _moment_ms(self.page["startedDateTime"])
 
 
-def log_files(visits: Sequence[PageLoad]) -> tuple[str, ...]:
-    """Return the names of the files with the logs of all visits."""
-    return (*VISIT_HARS[: len(visits) - 1], HAR_FILE)
-
-
-def read_logs(out: Path, visits: Sequence[PageLoad]) -> tuple[BrowserLog, ...]:
-    """Return the log of each visit of a load that left its files in ``out``.
+def read_log(path: Path, visit: VisitWindow) -> BrowserLog:
+    """Return the log of a visit that is in a file.
 
     Raises:
-        OSError, ValueError, LookupError: one of them cannot be read.
+        OSError, ValueError, LookupError: it cannot be read.
     """
-    return tuple(
-        _read(out / name, load) for name, load in zip(log_files(visits), visits, strict=True)
-    )
-
-
-def _read(path: Path, load: PageLoad) -> BrowserLog:
     log = json.loads(path.read_text("utf-8"))["log"]
     entries: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in log["entries"]:
@@ -143,7 +142,7 @@ def _read(path: Path, load: PageLoad) -> BrowserLog:
             continue
         entries[without_fragment(entry["request"]["url"])].append(entry)
     found, unlogged = [], []
-    for told in load.requests:
+    for told in visit.load.requests:
         waiting = entries[without_fragment(told.url)]
         if not waiting:
             unlogged.append(told)
@@ -154,7 +153,7 @@ def _read(path: Path, load: PageLoad) -> BrowserLog:
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
         queued_ms = float(entry["timings"].get("_queued", 0.0))
         found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
-    return BrowserLog(load, tuple(found), tuple(unlogged), log["pages"][0])
+    return BrowserLog(visit, tuple(found), tuple(unlogged), log["pages"][0])
 
 
 def _unlike(told: RequestTiming, entry: Mapping[str, Any]) -> int:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from testbed.capture.connections import is_answered
 from testbed.capture.flows import Flow, payloads
-from testbed.capture.lookups import DNS_PORT
+from testbed.capture.lookups import is_lookup
 from testbed.capture.packets import (
     ACK,
     FIN,
@@ -69,7 +68,7 @@ def check_counted(seen: Evidence) -> Iterator[str]:
     own = seen.counters["server"]
     yield from _check_end(seen, "server", own, seen.at_server, exact=True)
     opened = own.get("TcpPassiveOpens", 0)
-    least = sum(is_answered(each) and not each.given_up for each in seen.connections)
+    least = sum(each.answered and not each.given_up for each in seen.connections)
     if not least <= opened <= len(seen.connections):
         yield f"the server's kernel opened {opened} connections, captured were {least}"
 
@@ -110,7 +109,7 @@ def check_strangers(seen: Evidence) -> Iterator[str]:
     client may have had no use for one, and have said so by ICMP.  Of a narrow path routers may tell
     by ICMP.  A command may send what it likes, between both ends.
     """
-    ends = {(flow.syn.sender, flow.syn.receiver) for flow in seen.flows.flows}
+    ends = {flow.ends for flow in seen.flows.flows}
     quic, narrow = bool(seen.quic), seen.link.path_mtu_bytes is not None
     copies = seen.counted.get("down.duplicated", 0)
     strangers = [
@@ -172,4 +171,4 @@ def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:
     if packet.protocol == "TCP":
         both = {(packet.sender, packet.receiver), (packet.receiver, packet.sender)}
         return packet.payload_bytes > 0 and not both & ends
-    return packet.protocol != "UDP" or DNS_PORT not in (packet.source_port, packet.target_port)
+    return not is_lookup(packet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from testbed.model.knob import READINGS, changed
@@ -42,6 +43,20 @@ def check(
     def make(find: Callable[[Any], Iterable[str]]) -> Check:
         paragraph, _, _ = inspect.cleandoc(find.__doc__ or "").partition("\n\n")
         return Check(name, " ".join(paragraph.split()), source, needs, find)
+
+    return make
+
+
+def of_each(parts: str) -> Callable[[Callable[[Any, Any], Iterable[str]]], Callable[[Any], Any]]:
+    """Make a function that looks at one of the ``visits``, or ``logs``, one that looks at all."""
+
+    def make(find: Callable[[Any, Any], Iterable[str]]) -> Callable[[Any], Iterator[str]]:
+        @wraps(find)
+        def find_all(seen: Evidence) -> Iterator[str]:
+            for part in getattr(seen, parts):
+                yield from map(part.say, find(seen, part))
+
+        return find_all
 
     return make
 

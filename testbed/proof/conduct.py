@@ -54,7 +54,7 @@ CHROMIUM_HEADERS = re.compile(
 """What the browser itself sends; scripts may add to what they ask for with fetch()."""
 SCRIPTED = ("fetch", "xhr", "eventsource", "websocket", "ping", "preflight", "other")
 Server = tuple[str, int]
-"""An address, or the host that has it, and a port."""
+"""A host, or an address that none has, and a port."""
 
 
 @check("conduct of graph", "virtual_time", "load", "logs", "archive", "capture", "flows", "hosts")
@@ -159,9 +159,6 @@ class _Walk:
                       if r.told.url in self.entries and r.told.status}  # fmt: skip
         self.zero_ns = seen.visits[0].zero_ns(seen.capture, seen.clients) or 0
         self.slack_ms = LATE_MS + held_ms(seen)
-        addresses = {host: address for address, host in seen.hosts.items()}
-        self.server_of = {url: (addresses.get(e.host, ""), e.port)
-                          for url, e in self.entries.items()}  # fmt: skip
         self.servers = _by_server(seen)
         self.came_ms = sorted(
             self.ms(p) for p in seen.capture.packets if p.source and p.target in seen.clients
@@ -172,7 +169,7 @@ class _Walk:
             if entry.how in ("parser", "frame") and parent is not None and "html" in parent.mime:
                 parsed[parent.url].append(entry)
         self.shares = {
-            child.url: (url, _share(self.entries[url], child, rank, len(children)))
+            child.url: _share(self.entries[url], child, rank, len(children))
             for url, children in parsed.items()
             for rank, child in enumerate(children, 1)
         }
@@ -189,7 +186,7 @@ class _Walk:
         entry, request = self.entries[url], self.asked[url]
         line = f"{entry.method} {entry.path}".encode()[:100]
         head = (request.told.transfer_bytes or 0) - entry.body_size
-        for flow in self.servers.get(self.server_of[url], ()):
+        for flow in self.servers.get((entry.host, entry.port), ()):
             asked = [p for _, p in payloads(flow, by_client=True) if p.payload.startswith(METHODS)]
             mine = [p for p in asked if p.payload.startswith(line)
                     and abs(self.ms(p) - request.began_ms) <= self.slack_ms + LATE_MS]  # fmt: skip
@@ -223,8 +220,9 @@ def _check_asked(walk: _Walk, request: LoggedRequest) -> Iterator[str]:
             return
         if url in walk.shares:
             came = list(walk.body_came_ms(parent.told.url)) if not is_lossy(seen.link) else []
-            share = walk.shares[url][1]
-            due_ms = next((at for at, part in came if 0 <= share <= part), parent.head_ms)
+            due_ms = next(
+                (at for at, part in came if 0 <= walk.shares[url] <= part), parent.head_ms
+            )
             late_ms = walk.slack_ms if came else parent.told.end_ms - due_ms + walk.slack_ms
             if not came and not walk.follows(began_ms):
                 yield f"{url} was asked for after {began_ms:.3f} ms, when nothing came"
@@ -241,7 +239,8 @@ def _check_asked(walk: _Walk, request: LoggedRequest) -> Iterator[str]:
 
 
 def _check_pool(walk: _Walk, server: Server) -> Iterator[str]:
-    own = [r for url, r in walk.asked.items() if walk.server_of[url] == server]
+    entries = walk.entries
+    own = [r for url, r in walk.asked.items() if (entries[url].host, entries[url].port) == server]
     flows = walk.servers[server]
     first_ms = min(walk.ms(flow.syn) for flow in flows)
     spans = [(walk.ms(f.syn), (_ended_ns(f) - walk.zero_ns) / 1e6) for f in flows]
@@ -276,7 +275,8 @@ def _graph_head(seen: Evidence, request: LoggedRequest) -> str | None:
     """Say what is wrong with a head of graph's, which is filled up to ``GRAPH_HEAD_BYTES``."""
     told = {h["name"]: h["value"] for h in request.entry["request"]["headers"]}
     size = request.entry["request"]["headersSize"]
-    line = len(f"{request.entry['request']['method']} {_target(request.told.url)} HTTP/1.1\r\n\r\n")
+    _, _, target = request.told.url.partition("#")[0].partition("://")[2].partition("/")
+    line = len(f"{request.entry['request']['method']} /{target} HTTP/1.1\r\n\r\n")
     bare = line + sum(len(n) + len(v) + 4 for n, v in told.items() if n != "Cookie")
     due = max(GRAPH_HEAD_BYTES, bare) if bare + len("Cookie: id=\r\n") < GRAPH_HEAD_BYTES else bare
     if told.get("User-Agent") != GRAPH_AGENT or size != due:
@@ -325,12 +325,10 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
             unknown.add(server)
         due[server] += size
         heads[server].add(size)
-    by_host: dict[Server, list[int | None]] = defaultdict(list)
-    for (address, port), flows in _by_server(seen).items():
-        keys = seen.keys if seen.has("keys") else {}
-        by_host[seen.hosts.get(address, address), port] += [read_sent(f, keys) for f in flows]
-    for server, sent in by_host.items():
-        if server in unknown or any(size is None for size in sent):
+    keys = seen.keys if seen.has("keys") else {}
+    for server, flows in _by_server(seen).items():
+        sent = [read_sent(flow, keys) for flow in flows]
+        if server in unknown or None in sent:
             continue
         more = sum(size or 0 for size in sent) - due[server]
         # What a connection that ended took with it is asked for once more.
@@ -344,20 +342,14 @@ def _server_of(url: str) -> Server:
     return parts.hostname or "", parts.port or (HTTPS_PORT if parts.scheme == "https" else 80)
 
 
-def _target(url: str) -> str:
-    return "/" + url.partition("#")[0].partition("://")[2].partition("/")[2]
-
-
 def _by_server(seen: Evidence) -> dict[Server, list[Flow]]:
-    """The connections by server, of two addresses of a host by the one that it is known by."""
-    addresses = {host: address for address, host in seen.hosts.items()}
+    """The connections by server, those with both addresses of a host together."""
     found: dict[Server, list[Flow]] = defaultdict(list)
     for flow in seen.flows.flows:
         address = format_address(flow.syn.target)
-        known = addresses.get(seen.hosts.get(address, ""), address)
         # What is sent to an address that never answers is sent to the other one again.
         if flow.synack is not None or seen.link.ip != "dual-broken":
-            found[known, flow.syn.target_port].append(flow)
+            found[seen.hosts.get(address, address), flow.syn.target_port].append(flow)
     return found
 
 

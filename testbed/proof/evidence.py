@@ -31,12 +31,13 @@ from testbed.capture.transits import (
     transits_of,
 )
 from testbed.lab.link.protocol import WAYS
-from testbed.lab.neighbour_hosts import ADDRESSES, MACS, REMOTE_PREFIX
 from testbed.lab.topology import CLIENT_ENDS, CLIENT_MAC
 from testbed.model import (
     CAPTURE_FILE,
+    HAR_FILE,
     KEYS_FILE,
     SERVER_CAPTURE_FILE,
+    VISIT_HARS,
     Condition,
     LabReading,
     LinkChange,
@@ -52,8 +53,8 @@ from testbed.model import (
 from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
-from testbed.model.traffic import NO_TRAFFIC, parse_traffic, second_page
-from testbed.proof.browser_log import BrowserLog, log_files, read_logs
+from testbed.model.traffic import NO_TRAFFIC, parse_traffic
+from testbed.proof.browser_log import BrowserLog, read_log
 from testbed.proof.neighbours import NeighbourAccount, read_account
 from testbed.proof.neighbours.flow import LoadWindow
 from testbed.proof.visits import VisitWindow, split_visits
@@ -300,10 +301,10 @@ class Evidence:
         """The client's log of each visit."""
         if self.load.client not in LOGGED:
             raise LackingError("no client of ours loaded the page")
-        visits = self.load.visits
-        if not all((self.out / name).exists() for name in log_files(visits)):
+        files = [self.out / name for name in (*VISIT_HARS[: len(self.visits) - 1], HAR_FILE)]
+        if not all(file.exists() for file in files):
             raise LackingError("the client left no log")
-        return read_logs(self.out, visits)
+        return tuple(map(read_log, files, self.visits))
 
     @property
     def browsed(self) -> bool:
@@ -345,9 +346,6 @@ class Evidence:
         return read_account(
             *(self.out, neighbours, self.trial.seed, self.observed.neighbours, self.window),
             self.link,
-            ADDRESSES,
-            REMOTE_PREFIX if second_page(neighbours) else b"",
-            MACS if self.link.corrupt_pct else (),
         )
 
     @cached_property

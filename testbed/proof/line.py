@@ -11,13 +11,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 
 from testbed.capture.flows import Flow, Flows
 from testbed.model import LinkChange, LinkSpec
-from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
+from testbed.model.impairments import is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import answered_ns, delay_ns, serialisation_ms
 from testbed.model.trace import MS_NS, RunningTrace, framing_of, room_bytes, traced
 from testbed.proof.check import check
@@ -56,7 +55,7 @@ def check_line(seen: Evidence) -> Iterator[str]:
     there was while it was on its way.
     """
     flows, link, traces, shared = seen.flows, seen.link, seen.traces, seen.line_shared
-    plan = _plan(link, seen.steps)
+    plan = _Plan(link, seen.steps)
     for way in ("down", "hop_down", "hop_up"):
         if way in traces:
             yield from _check_trace(flows, plan, way, traces[way])
@@ -90,33 +89,28 @@ def check_line(seen: Evidence) -> Iterator[str]:
         yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which line there was when: by what was asked, from when it was performed.
+    """Which line there was when: by what was asked, from when it was performed."""
 
-    ``latest_ns`` is the longest that a packet takes from the start of its line until it came down,
-    and ``delays_ns`` are all delays of the way down.
-    """
-
-    link: LinkSpec
-    phases: Sequence[Phase]
-    begins: Sequence[float]
-    ends: Sequence[float]
-    latest_ns: float
-    delays_ns: frozenset[int]
+    def __init__(self, link: LinkSpec, steps: Sequence[LinkChange]) -> None:
+        self.link, self.phases = link, phases(link)[: len(steps) + 1]
+        self.begins = [-inf, *(step.at_ns for step in steps)]
+        self.ends = [*(step.at_ns + step.took_ms * 1e6 for step in steps), inf]
+        specs = [phase.spec for phase in self.phases]
+        # The longest that a packet takes from the start of its line until it came down.
+        self.latest_ns = max(ways(s)["down"].latest_ms + _packet_ms(s) for s in specs) * 1e6
+        self.delays_ns = {delay_ns(spec, "down") for spec in specs}
 
     @property
     def rates(self) -> str:
         """The rates of the way down, each once."""
         return " or ".join(map(str, dict.fromkeys(each.spec.down_kbit for each in self.phases)))
 
-    def _during(self, since_ns: float, until_ns: float) -> Sequence[Phase]:
-        first = bisect_left(self.ends, since_ns)
-        return self.phases[first : bisect_right(self.begins, until_ns, first)]
-
     def between(self, since_ns: float, until_ns: float) -> list[LinkSpec]:
         """Return what the link was from one time to another."""
-        return [phase.spec for phase in self._during(since_ns, until_ns)]
+        first = bisect_left(self.ends, since_ns)
+        last = bisect_right(self.begins, until_ns, first)
+        return [phase.spec for phase in self.phases[first:last]]
 
     def down_kbit(self, before_ns: float, at_ns: float) -> int:
         """Return the greatest rate that a packet may have had which came behind another.
@@ -144,18 +138,6 @@ class _Plan:
                     begin + (way.latest_ms + 2 * _packet_ms(phase.spec)) * 1e6 + SLACK_US * 1e3
                 )
                 yield since_ns, end + way.earliest_ms * 1e6 - SLACK_US * 1e3
-
-
-def _plan(link: LinkSpec, steps: Sequence[LinkChange]) -> _Plan:
-    plan = phases(link)[: len(steps) + 1]
-    return _Plan(
-        link,
-        plan,
-        [-inf, *(step.at_ns for step in steps)],
-        [*(step.at_ns + step.took_ms * 1e6 for step in steps), inf],
-        max(ways(phase.spec)["down"].latest_ms + _packet_ms(phase.spec) for phase in plan) * 1e6,
-        frozenset(delay_ns(phase.spec, "down") for phase in plan),
-    )
 
 
 def _list_waiting(flows: Flows, link: LinkSpec) -> set[int]:
@@ -232,7 +214,7 @@ def _opportunity(left_ns: int, running: RunningTrace) -> int | None:
 
 def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
-    if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
+    if flow.synack is None or flow.syns != 1:
         return None
     syn, synack = flow.syn, flow.synack
     if traced(plan.link):
@@ -251,27 +233,13 @@ def _excess_us(flow: Flow, plan: _Plan, traces: Mapping[str, RunningTrace]) -> f
         )
         excess = [(synack.at_ns - each) / 1000 for each in due if each is not None]
         return min(excess, key=abs, default=None)
-    theory_ms = min(
-        least_round_trip_ms(link)
-        + sum(
-            serialisation_ms(packet.ip_bytes, rate, link.framing_bytes)
-            for packet, rate in ((flow.syn, link.up_kbit), (flow.synack, link.down_kbit))
+    links = plan.between(syn.at_ns, synack.at_ns)  # of several, with the best of each
+    lines_ms = (
+        serialisation_ms(packet.ip_bytes, rate, plan.link.framing_bytes)
+        for packet, rate in (
+            (syn, max(link.up_kbit for link in links)),
+            (synack, max(link.down_kbit for link in links)),
         )
-        for link in _mixed(plan.between(flow.syn.at_ns, flow.synack.at_ns))
     )
-    return (flow.synack.at_ns - flow.syn.at_ns) / 1000 - theory_ms * 1000
-
-
-def _mixed(links: list[LinkSpec]) -> list[LinkSpec]:
-    """Return the only link there was, or one with the best of each."""
-    first, *more = links
-    if not more:
-        return [first]
-    return [replace(
-        first,
-        rtt_ms=min(least_round_trip_ms(link) for link in links),
-        down_kbit=max(link.down_kbit for link in links),
-        up_kbit=max(link.up_kbit for link in links),
-        delay_jitter_ms=0.0,
-        delay_up_ms=None,
-    )]  # fmt: skip
+    theory_ms = min(map(least_round_trip_ms, links)) + sum(lines_ms)
+    return (synack.at_ns - syn.at_ns) / 1000 - theory_ms * 1000

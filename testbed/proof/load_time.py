@@ -9,14 +9,14 @@ what its computing takes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from testbed.capture.flows import Flow, Flows, before_farewell, first_packet_ns, payloads
+from testbed.capture.flows import Flow, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
-from testbed.capture.quic import QuicConnection
-from testbed.proof.check import check
+from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.line import SLACK_US
 from testbed.proof.visits import VisitWindow
@@ -42,39 +42,17 @@ REAL_LATE_MS = 1_000.0
 REAL_EARLY_SHARE = 1e-3
 """In real time one of two clocks may be slewed (adjtimex(2))."""
 SHOWN = 3
-Ends = tuple[str, str]
-"""A connection's client and server, each ``address:port``."""
 
 
 @check("load time", "load", "visits", "capture", "flows", "quic", "served")
-def check_load_time(seen: Evidence) -> Iterator[str]:
+@of_each("visits")
+def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     """Each load ended, and each of its requests, when bytes of the capture came.
 
     A spare connection, on which only TLS spoke, is not of the load.  The last byte of all responses
     came when the client says that its load ended, or, of a browser, its last request.  Tickets are
     no bytes of a response.
     """
-    for visit in seen.visits:
-        yield from map(visit.say, _check_visit(seen, visit))
-
-
-@check("requests counted", "load", "replay")
-def check_counts(seen: Evidence) -> Iterator[str]:
-    """Client and servers count the same requests; a client of one's own need not name its own."""
-    load, replay = seen.load, seen.replay
-    requests = [request for visit in load.visits for request in visit.requests]
-    claimed = sum(1 for request in requests if request.status)
-    answered = replay.exact + len(replay.inexact)
-    if claimed > answered + len(replay.missed):
-        yield (
-            f"the client names {claimed} answered requests, the server answered "
-            f"{answered + len(replay.missed)}"
-        )
-    if requests and answered > len(requests):
-        yield f"the server answered {answered} requests, the client names {len(requests)}"
-
-
-def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     load, began = visit.load, visit.zero_ns(seen.capture, seen.clients)
     carried = {(connection.client, connection.server) for connection in seen.served}
     handshakes = seen.handshakes if seen.has("handshakes") else ()
@@ -83,7 +61,10 @@ def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     def in_ms(times_ns: Iterable[int]) -> list[float]:
         return [(at - began) / 1e6 for at in times_ns if began is not None and visit.holds(at)]
 
-    arrivals_ms = sorted(in_ms(_arrivals(seen.flows, seen.quic, carried, tickets)))
+    over_tcp = (new_bytes(flow, tickets.get(flow.ends, ())) for flow in seen.flows.flows
+                if flow.ends in carried)  # fmt: skip
+    over_quic = (each.answered_ns() for each in seen.quic if (each.client, each.server) in carried)
+    arrivals_ms = sorted(in_ms(chain(*over_tcp, *over_quic)))
     if not arrivals_ms:
         yield "the capture has no byte of a response"
         return
@@ -119,6 +100,22 @@ def _check_visit(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
         )
 
 
+@check("requests counted", "load", "replay")
+def check_counts(seen: Evidence) -> Iterator[str]:
+    """Client and servers count the same requests; a client of one's own need not name its own."""
+    load, replay = seen.load, seen.replay
+    requests = [request for visit in load.visits for request in visit.requests]
+    claimed = sum(1 for request in requests if request.status)
+    answered = replay.exact + len(replay.inexact)
+    if claimed > answered + len(replay.missed):
+        yield (
+            f"the client names {claimed} answered requests, the server answered "
+            f"{answered + len(replay.missed)}"
+        )
+    if requests and answered > len(requests):
+        yield f"the server answered {answered} requests, the client names {len(requests)}"
+
+
 def held_ms(seen: Evidence) -> float:
     """Return for how long the client's first packet may have waited for the last hop."""
     hop = seen.traces.get("hop_up")
@@ -126,22 +123,6 @@ def held_ms(seen: Evidence) -> float:
     if hop is None or first is None:
         return 0.0
     return (first - hop.before_ns(first - round(SLACK_US * 1000))) / 1e6
-
-
-def _arrivals(
-    flows: Flows,
-    quic: Sequence[QuicConnection],
-    carried: Collection[Ends],
-    tickets: Mapping[Ends, Sequence[tuple[int, int]]],
-) -> Iterator[int]:
-    """Yield when new bytes of responses came, on connections that ``carried`` requests."""
-    for flow in flows.flows:
-        ends = flow.syn.sender, flow.syn.receiver
-        if ends in carried:
-            yield from new_bytes(flow, tickets.get(ends, ()))
-    for connection in quic:
-        if (connection.client, connection.server) in carried:
-            yield from connection.answered_ns()
 
 
 def new_bytes(flow: Flow, besides: Sequence[tuple[int, int]] = ()) -> Iterator[int]:

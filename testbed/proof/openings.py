@@ -19,7 +19,9 @@ from testbed.capture.packets import (
     WINDOW_SCALE,
     Packet,
     find_option,
+    mss_of,
     read_options,
+    scale_of,
 )
 from testbed.model import LinkSpec
 from testbed.model.settings import of_end
@@ -40,7 +42,7 @@ def check_mss(seen: Evidence) -> Iterator[str]:
     """
     for side, packets in _sides(seen.flows):
         route = of_end(seen.tcp.route, side)
-        other = [mss for p in packets if (mss := _mss(p)) not in _due_mss(p, seen.link, route)]
+        other = [mss for p in packets if (mss := mss_of(p)) not in _due_mss(p, seen.link, route)]
         if other:
             yield (
                 f"{len(other)} of {len(packets)} connections were opened by the {side} with an MSS "
@@ -78,38 +80,28 @@ def check_windows(seen: Evidence) -> Iterator[str]:
     for side, packets in _sides(seen.flows):
         if of_end(seen.tcp.sysctl, side) or of_end(seen.tcp.route, side):
             continue
-        other = [p for p in packets if (p.window, _scale(p)) != _due_window(p)]
+        other = [p for p in packets if (p.window, scale_of(p)) != _due_window(p)]
         if other:
             window, scale = _due_window(other[0])
             yield (
                 f"{len(other)} of {len(packets)} connections were opened by the {side} with a "
-                f"window of {other[0].window} bytes scaled by {_scale(other[0])}, its receive "
+                f"window of {other[0].window} bytes scaled by {scale_of(other[0])}, its receive "
                 f"buffer gives {window} scaled by {scale}"
             )
 
 
-def _scale(packet: Packet) -> int | None:
-    option = find_option(packet, WINDOW_SCALE)
-    return option[0] if option else None
-
-
 def _due_window(packet: Packet) -> tuple[int, int | None]:
     """Return the window and its scale; a SYN-ACK's scale answers the SYN's."""
-    mss = _mss(packet) or 536
+    mss = mss_of(packet) or 536
     if not packet.opens and find_option(packet, TIMESTAMPS) is not None:
         mss -= TIMESTAMP_BYTES
-    scale = None if _scale(packet) is None and not packet.opens else WINDOW_SHIFT
+    scale = None if scale_of(packet) is None and not packet.opens else WINDOW_SHIFT
     return opening_window(mss), scale
 
 
 def _sides(flows: Flows) -> Iterator[tuple[str, list[Packet]]]:
     yield "client", [flow.syn for flow in flows.flows]
     yield "server", [flow.synack for flow in flows.flows if flow.synack is not None]
-
-
-def _mss(packet: Packet) -> int | None:
-    option = find_option(packet, MSS)
-    return int.from_bytes(option) if option else None
 
 
 def _due_mss(packet: Packet, link: LinkSpec, route: Mapping[str, int | str]) -> set[int]:
@@ -122,7 +114,7 @@ def _due_mss(packet: Packet, link: LinkSpec, route: Mapping[str, int | str]) -> 
 def _is_told(packet: Packet, link: LinkSpec) -> bool:
     """Whether its MSS is that of a path which takes less than the sender's device."""
     narrow = link.line_mtu_bytes < link.mtu_bytes
-    return narrow and _mss(packet) == link.line_mtu_bytes - HEADERS_BYTES["4"]
+    return narrow and mss_of(packet) == link.line_mtu_bytes - HEADERS_BYTES["4"]
 
 
 def _opening(packet: Packet) -> tuple[object, ...]:

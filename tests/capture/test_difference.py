@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from testbed.capture.difference import (
     PacketDifference,
+    Shifts,
     describe_difference,
     first_difference,
     is_asked_otherwise,
-    shifts_between,
-    shifts_until_asked,
+    read_shifts,
 )
 from testbed.capture.packets import Capture, read_capture
 from testbed.capture.relative import relative_packets
@@ -232,9 +232,8 @@ def test_shifts_of_the_same_packets(tmp_path: Path) -> None:
     new = [base[0], *(replace(one, at_ns=one.at_ns + 256) for one in another_boot(base)[1:])]
     new = [replace(one, isn=new[1].isn, port=new[1].port) for one in new]
     pair = captured(tmp_path, base), captured(tmp_path, new)
-    assert shifts_between(pair[0], pair[0]) == (0,) * len(base)
-    assert shifts_between(*pair) == (0, *(12345 + 256,) * (len(base) - 1))
-    assert shifts_until_asked(*pair) is None
+    assert read_shifts(pair[0], pair[0]) == Shifts((0,) * len(base), whole=True)
+    assert read_shifts(*pair) == Shifts((0, *(12345 + 256,) * (len(base) - 1)), whole=True)
 
 
 def test_shifts_of_other_packets(tmp_path: Path) -> None:
@@ -242,14 +241,15 @@ def test_shifts_of_other_packets(tmp_path: Path) -> None:
     less, window = base[:-1], [*base[:-1], replace(base[-1], window=1)]
     for new in (less, window):
         pair = captured(tmp_path, base), captured(tmp_path, new)
-        assert shifts_between(*pair) is None
-        assert shifts_until_asked(*pair) is None
+        found = read_shifts(*pair)
+        assert not found.whole and not found.asked
 
 
 def test_shifts_until_the_client_asks_otherwise(tmp_path: Path) -> None:
     base = conversation()
     asked = [*base[:3], replace(base[3], data=b"GET /other HTTP/1.1 ."), *base[4:]]
     pair = captured(tmp_path, base), captured(tmp_path, asked)
-    assert shifts_until_asked(*pair) == (0, 0, 0)
+    assert read_shifts(*pair) == Shifts((0, 0, 0), asked=True)
     answered = [*base[:4], replace(base[4], data=b"z" * 100), *base[5:]]
-    assert shifts_until_asked(pair[0], captured(tmp_path, answered)) is None
+    found = read_shifts(pair[0], captured(tmp_path, answered))
+    assert not found.whole and not found.asked

@@ -11,7 +11,7 @@ import pytest
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.model import PageLoad, RequestTiming
 from testbed.proof.browser import check_log
-from testbed.proof.browser_log import read_logs
+from testbed.proof.browser_log import read_log
 from testbed.proof.conduct import check_connections
 from testbed.proof.visits import split_visits
 from tests.capture.packets import Capture, Visit
@@ -47,5 +47,6 @@ def test_a_client_tells_what_its_log_has(tmp_path: Path, other: dict[str, Any]) 
         load = replace(load, **other)
     else:
         load = replace(load, requests=(replace(timing, **other),))
-    logs = read_logs(tmp_path, (load,))
-    assert len(found(check_log, load=load, logs=logs, visits=split_visits(load))) == bool(other)
+    visits = split_visits(load)
+    logs = (read_log(tmp_path / "load.har", *visits),)
+    assert len(found(check_log, load=load, logs=logs, visits=visits)) == bool(other)

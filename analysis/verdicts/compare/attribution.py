@@ -23,7 +23,7 @@ from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
 from analysis.verdicts.compare.captures import Pair
 from analysis.words import clean, count
-from testbed.capture.difference import shifts_between, shifts_until_asked
+from testbed.capture.difference import read_shifts
 from testbed.model import CAPTURE_FILE, Record
 
 Attributed = Literal["broken", "slower", "faster", "other packets", "spread", "inconclusive",
@@ -232,13 +232,13 @@ def _look(
         captures = read(base, new)
         if captures is None:
             return UNREAD, ()
-        pair_shifts = shifts_between(*captures)
-        if pair_shifts is None:
-            until = shifts_until_asked(*captures)
-            if until is None or not all(map(_is_phase, until)):
-                return OTHER, ()
+        found = read_shifts(*captures)
+        if found.whole:
+            shifts += found.later_ns
+        elif found.asked and all(map(_is_phase, found.later_ns)):
             asks_otherwise = True
-        shifts += pair_shifts or ()
+        else:
+            return OTHER, ()
     return (ASKED, ()) if asks_otherwise else (SAME, tuple(shifts))
 
 

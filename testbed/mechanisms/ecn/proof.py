@@ -75,10 +75,7 @@ def _check_negotiated(flows: Flows, marks: list[Marks], tcp: TcpSpec) -> Iterato
     asked, expected = negotiate(tcp)
     # One that is sent again asks for nothing (``tcp_ecn_fallback``).
     answered = [flow for flow in flows.flows if flow.synack is not None]
-    once = [
-        (flow, each) for flow, each in zip(answered, marks, strict=True)
-        if sum(p.opens for by_client, p in flow.packets if by_client) == 1
-    ]  # fmt: skip
+    once = [pair for pair in zip(answered, marks, strict=True) if pair[0].syns == 1]
     others = [flow for flow, _ in once if read_ace(flow.syn) != asked]
     if others:
         yield (

@@ -6,7 +6,7 @@ import hashlib
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from testbed.base.addresses import family_of
 from testbed.base.errors import LabError
@@ -22,7 +22,7 @@ FASTOPEN = "net.ipv4.tcp_fastopen"
 WITH_COOKIES, COOKIE_NOT_REQUIRED = 3, 519
 
 REQUEST = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"
-TIMEOUT_S = 30.0
+TIMEOUT_S = 30
 AT_ONCE = 32
 
 
@@ -81,17 +81,6 @@ def set_key(topology: Topology, purpose: str) -> None:
     topology.server.write_sysctls({FASTOPEN_KEY: key_for(purpose)})
 
 
-def _limit(connection: socket.socket, timeout_s: float) -> None:
-    """Bound send and receive in the kernel.
-
-    Python's own time-outs make the socket non-blocking, and a first Fast Open send without a
-    cookie then fails instead of falling back.
-    """
-    limit = struct.pack("@qq", int(timeout_s), 0)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-
-
 def prime(topology: Topology, origins: int, settle_s: float, *, at_once: bool = False) -> None:
     """Open and close one connection from the client to each origin, so that it holds a cookie.
 
@@ -109,7 +98,11 @@ def prime(topology: Topology, origins: int, settle_s: float, *, at_once: bool = 
     ]
     with topology.client.entered():
         if at_once:
-            _prime_at_once(addresses)
+            from concurrent.futures import ThreadPoolExecutor  # in virtual time nobody pays for it
+
+            # A thread begins in the network namespace of the one that starts it.
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cookie") as threads:
+                list(threads.map(_prime, addresses))
         else:
             for address in addresses:
                 _prime(address)
@@ -117,18 +110,12 @@ def prime(topology: Topology, origins: int, settle_s: float, *, at_once: bool = 
     time.sleep(settle_s)
 
 
-def _prime_at_once(addresses: Sequence[str]) -> None:
-    from concurrent.futures import ThreadPoolExecutor  # in virtual time nobody pays for it
-
-    # A thread begins in the network namespace of the one that starts it.
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="cookie") as threads:
-        for _ in threads.map(_prime, addresses):
-            pass
-
-
 def _prime(address: str) -> None:
     with socket.socket(family_of(address), socket.SOCK_STREAM) as connection:
-        _limit(connection, TIMEOUT_S)
+        # Bounded in the kernel: Python's own time-outs make the socket non-blocking, and a first
+        # Fast Open send without a cookie then fails instead of falling back.
+        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("@qq", TIMEOUT_S, 0))
         try:
             connection.sendto(REQUEST, socket.MSG_FASTOPEN, (address, 80))
             while connection.recv(4096):

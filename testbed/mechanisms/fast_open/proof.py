@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from testbed.capture.connections import Connection, is_answered
+from testbed.capture.connections import Connection
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
@@ -40,7 +40,7 @@ def check_arm(seen: Evidence) -> Iterator[str]:
     """
     connections = seen.connections
     if seen.overloaded or seen.link.ip == "dual-broken":
-        connections = tuple(filter(is_answered, connections))
+        connections = tuple(c for c in connections if c.answered)
     if not seen.tcp.tfo:
         loaded = [c for c in connections if c.payload or c.fastopen_option]
         if loaded:

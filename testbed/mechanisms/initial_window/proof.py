@@ -81,7 +81,7 @@ def first_flights(seen: Evidence) -> list[Flight]:
     known, link = count_first_flights(seen.at_server, seen.link), fastest(seen.link)
     flights = []
     for flow in seen.flows.flows:
-        segments = known.get((flow.syn.sender, flow.syn.receiver))
+        segments = known.get(flow.ends)
         flight = measure(flow, seen.flows, link) if segments is None else Flight(segments, False)
         flights += [] if flight is None else [flight]
     return flights
@@ -93,14 +93,19 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     if not data:
         return None
     lacking, first = data[0]
+    # Behind a hole a client acknowledges nothing new, and lets servers send (RFC 3042).
     answered_ns = next(
         (s.at_ns for by_client, s in flow.packets
-         if by_client and s.at_ns >= first.at_ns and _tells_of(s, first, lacking)), None,
+         if by_client and s.at_ns >= first.at_ns and s.flags & ACK
+         and (lacking > 0 or behind(s.ack, first.seq) > 0)), None,
     )  # fmt: skip
     largest = max(segment.payload_bytes for _, segment in data)
     count, lost, reached, size = 0, 0, 0, 0
     following: Packet | None = None
-    probed_ns = _probed_ns(flow, link)
+    # From then on a segment may be a probe for an acknowledgement that is lost, or held up: for it
+    # a sender waits two round trips at least (RFC 8985, section 7.2) from when the request came.
+    asked = next((packet for _, packet in payloads(flow, by_client=True)), None)
+    probed_ns = inf if asked is None else asked.at_ns + 3 * link.rtt_ms * 1e6
     for offset, segment in data:
         missing = -(-(offset - reached) // largest)
         if segment.at_ns >= probed_ns and missing > count == 0:
@@ -115,25 +120,6 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     if following is None or reached != size:
         return Flight(count, False, lost)
     return Flight(count, _is_free(flow, flows, first, following, size, link))
-
-
-def _probed_ns(flow: Flow, link: LinkSpec) -> float:
-    """From when on a segment may be a probe for an acknowledgement that is lost, or held up.
-
-    A sender waits for it for two round trips at least (RFC 8985, section 7.2), from when the
-    request has come.
-    """
-    asked = next((packet for _, packet in payloads(flow, by_client=True)), None)
-    return inf if asked is None else asked.at_ns + 3 * link.rtt_ms * 1e6
-
-
-def _tells_of(segment: Packet, first: Packet, lacking: int) -> bool:
-    """Whether the client's ``segment`` tells the server that ``first`` arrived.
-
-    Behind a hole of ``lacking`` bytes it acknowledges nothing new, and lets the server send all the
-    same (RFC 3042).
-    """
-    return bool(segment.flags & ACK) and (lacking > 0 or behind(segment.ack, first.seq) > 0)
 
 
 def _is_free(

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from testbed.capture.lookups import DNS_PORT, parse_question, read_lookups
-from testbed.capture.packets import Packet
+from testbed.capture.lookups import DNS_PORT, is_lookup, parse_question, read_lookups
 from testbed.mechanisms.sending.tcp import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
@@ -53,7 +52,7 @@ def check_questions(seen: Evidence) -> Iterator[str]:
     answered: dict[tuple[str, int], list[int]] = defaultdict(list)
     waiting: dict[tuple[str, int], set[int]] = defaultdict(set)
     for packet in seen.capture.packets:
-        asked = parse_question(packet.payload) if _is_lookup(packet) else None
+        asked = parse_question(packet.payload) if is_lookup(packet) else None
         if asked is None:
             continue
         if packet.source_port == DNS_PORT:
@@ -74,7 +73,7 @@ def check_answers(seen: Evidence) -> Iterator[str]:
     """The name server answered each question at once."""
     waiting: dict[tuple[bytes, int, bytes], int] = {}
     late = 0.0
-    for packet in filter(_is_lookup, seen.at_server.packets):
+    for packet in filter(is_lookup, seen.at_server.packets):
         if packet.target_port == DNS_PORT:
             waiting[packet.source, packet.source_port, packet.payload[:2]] = packet.at_ns
         else:
@@ -82,7 +81,3 @@ def check_answers(seen: Evidence) -> Iterator[str]:
             late = max(late, 0.0 if asked_ns is None else (packet.at_ns - asked_ns) / 1e6)
     if late > NEAR_NS / 1e6:
         yield f"the name server took up to {late:.3f} ms for an answer"
-
-
-def _is_lookup(packet: Packet) -> bool:
-    return packet.protocol == "UDP" and DNS_PORT in (packet.source_port, packet.target_port)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,6 +121,7 @@ def accompanied(
     if not neighbours or order.load_ns is None:
         yield KernelAccount()
         return
+    account = KernelAccount(order.load_ns)
     watched = zip(
         HOSTS, (NEIGHBOUR_DEVICE, REMOTE_DEVICE), (NEIGHBOUR_FILE, REMOTE_FILE), strict=True
     )
@@ -128,29 +129,9 @@ def accompanied(
         for host, device, file in watched:
             taken = scratch / file, scratch / f"{file}.log", None, snap_bytes(condition)
             undo.enter_context(capture(topology.role(host), device, *taken, in_blocks=True))
-        yield undo.enter_context(
-            run_neighbours(topology, neighbours, order.load_ns, order.seed, lab.drain)
-        )
-
-
-@contextmanager
-def run_neighbours(
-    topology: Topology,
-    neighbours: tuple[Neighbour, ...],
-    load_ns: int,
-    seed: int,
-    drain: Callable[[], None],
-) -> Iterator[KernelAccount]:
-    """Have all ``neighbours`` send at their times; the undo ends them, and their account is whole.
-
-    ``load_ns`` is the CLOCK_REALTIME at which the load starts, in ns; ``drain`` waits until what
-    they sent has arrived.
-    """
-    account = KernelAccount(load_ns)
-    with ExitStack() as undo:
-        running = [_open(topology, flow, seed, undo) for flow in list_flows(neighbours)]
+        running = [_open(topology, flow, order.seed, undo) for flow in list_flows(neighbours)]
         threads = [
-            Thread(target=_work, args=(each, topology, load_ns, seed), daemon=True)
+            Thread(target=_work, args=(each, topology, order.load_ns, order.seed), daemon=True)
             for each in running
         ]
         for thread in threads:
@@ -162,7 +143,7 @@ def run_neighbours(
                 each.end()
             for thread in threads:
                 thread.join(PATIENCE_S)
-            drain()  # before the sockets close, which would answer what comes then
+            lab.drain()  # before the sockets close, which would answer what comes then
             for each in running:
                 account.told.extend(each.told)
                 if each.problem:

@@ -14,7 +14,6 @@ from testbed.capture.flows import Flow, before_farewell
 from testbed.capture.packets import FIN, RST, SYN, behind
 from testbed.capture.tls import holds_alert
 from testbed.client.page_coverage import measure_coverage
-from testbed.model import ServedConnection
 from testbed.model.impairments import is_lossy
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
@@ -68,23 +67,21 @@ def check_replay(seen: Evidence) -> Iterator[str]:
 def check_reuse(seen: Evidence) -> Iterator[str]:
     """Connections were kept as long as asked: their server ended none before, nor did it say so."""
     flows, served, limit = seen.flows, seen.served, seen.tcp.requests_per_connection
-    endings = {(f.syn.sender, f.syn.receiver): _is_ended_by_server(f) for f in flows.flows}
+    endings = {flow.ends: _is_ended_by_server(flow) for flow in flows.flows}
     by_ends = {(connection.client, connection.server): connection for connection in served}
-    counts = {ends: 0 for ends, by_server in endings.items() if by_server}
-    counts |= {
-        ends: connection.requests
-        for ends, connection in by_ends.items()
-        if connection.announced_close
-    }
-    counts |= {ends: connection.requests for ends, connection in by_ends.items() if ends in counts}
+    ended = [ends for ends, by_server in endings.items() if by_server]
+    ended += [ends for ends, connection in by_ends.items() if connection.announced_close]
     setting = "no limit on requests per connection was asked"
     if limit is not None:
         setting = f"requests_per_connection = {limit}"
-    early = {
-        ends: requests
-        for ends, requests in counts.items()
-        if (limit is None or requests < limit) and not _excused(by_ends.get(ends))
-    }
+    early: dict[tuple[str, str], int] = {}
+    for ends in ended:
+        logged = by_ends.get(ends)
+        requests = 0 if logged is None else logged.requests
+        # The client may have asked for the end, or an unrecorded request caused it.
+        excused = logged is not None and (logged.asked_close or logged.missed)
+        if (limit is None or requests < limit) and not excused:
+            early[ends] = requests
     if early:
         (_, server), requests = next(iter(early.items()))
         yield (
@@ -101,11 +98,6 @@ def check_reuse(seen: Evidence) -> Iterator[str]:
             f"{setting}, but the client asked to end {len(closing)} of {len(endings)} connections "
             f"with an answer, the first to {closing[0].server}"
         )
-
-
-def _excused(connection: ServedConnection | None) -> bool:
-    """Return whether the client asked for the end, or an unrecorded request caused it."""
-    return connection is not None and (connection.asked_close or connection.missed)
 
 
 def _is_ended_by_server(flow: Flow) -> bool:

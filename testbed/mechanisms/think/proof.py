@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from testbed.base.addresses import format_address
 from testbed.base.seeding import think_factor
@@ -168,17 +169,13 @@ def _exchanges(flow: Flow) -> Iterator[tuple[Packet, Packet, Packet]]:
     """Yield the first and last packet of each request in clear, and the first of its answer."""
     asked = [packet for _, packet in payloads(flow, by_client=True)]
     begun = [packet for packet in asked if packet.payload.startswith(METHODS)]
-    answers = sorted((p for _, p in payloads(flow, by_client=False)), key=_at_ns)
+    answers = sorted((p for _, p in payloads(flow, by_client=False)), key=attrgetter("at_ns"))
     for request, following in pairwise([*begun, None]):
         if request is None:
             return
-        index = bisect_right(answers, request.at_ns, key=_at_ns)
+        index = bisect_right(answers, request.at_ns, key=attrgetter("at_ns"))
         answer = answers[index] if index < len(answers) else None
         if answer is None or (following is not None and answer.at_ns > following.at_ns):
             continue
         sent = (p for p in asked if request.at_ns <= p.at_ns < answer.at_ns)
-        yield request, max(sent, key=_at_ns), answer
-
-
-def _at_ns(packet: Packet) -> int:
-    return packet.at_ns
+        yield request, max(sent, key=attrgetter("at_ns")), answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from testbed.capture.handshakes import Handshake
@@ -100,7 +100,11 @@ def describe_visits(seen: Evidence) -> Iterator[VisitProof]:
         began = [each for each in handshakes if window.holds(each.began_ns)]
         hellos = [hello for each in began for hello in each.hellos]
         first = window.first_packet_ns(capture, clients)
-        asked = [each.asked_ns for each in handshakes if window.holds(each.asked_ns or 0)]
+        asked = [
+            ns for each in handshakes
+            if (ns := each.asked_ns) is not None and window.holds(ns)
+        ]  # fmt: skip
+        waited_ms = (min(asked) - first) / 1e6 if asked and first is not None else None
         crossed = [
             (packet.source in clients, packet.ip_bytes)
             for packet in capture.packets
@@ -125,7 +129,7 @@ def describe_visits(seen: Evidence) -> Iterator[VisitProof]:
             early_bytes=sum(each.early_bytes for each in began),
             accepted=sum(1 for each in began if each.early_bytes and each.accepted),
             early_requests=sum(early.get((each.client, each.server), 0) for each in began),
-            round_trips=_round_trips(first, asked, seen.link.rtt_ms),
+            round_trips=None if waited_ms is None else round(waited_ms / seen.link.rtt_ms, 4),
             up_bytes=sum(size for by_client, size in crossed if by_client),
             down_bytes=sum(size for by_client, size in crossed if not by_client),
             packets=dict(sorted(packets.items())),
@@ -151,13 +155,3 @@ def _describe(handshake: Handshake, hosts: Mapping[str, str], first_ns: int) -> 
         early_bytes=handshake.early_bytes,
         asked_ms=since_first(handshake.asked_ns),
     )
-
-
-def _round_trips(
-    first_ns: int | None, asked_ns: Sequence[int | None], rtt_ms: float
-) -> float | None:
-    """Round trips until the first request left, to a ten-thousandth."""
-    times = [at_ns for at_ns in asked_ns if at_ns is not None]
-    if first_ns is None or not times:
-        return None
-    return round((min(times) - first_ns) / 1e6 / rtt_ms, 4)

@@ -28,8 +28,8 @@ from testbed.capture.packets import (
     WINDOW_SCALE,
     Packet,
     behind,
-    find_option,
     read_options,
+    scale_of,
 )
 from testbed.model import LinkSpec
 from testbed.model.traffic import Neighbour
@@ -117,11 +117,13 @@ def _read_clock(data: Sequence[Packet], acks: Sequence[Packet]) -> _Clock:
     high = edge = shift = size = widest = 0
     came_ns = still_ns = 0
     running = False
-    for at_ns, by_sender, packet in _merge(data, acks):
+    # What came before what left then.
+    both = [*((p.at_ns, False, p) for p in acks), *((p.at_ns, True, p) for p in data)]
+    for at_ns, by_sender, packet in sorted(both, key=lambda each: each[:2]):
         if not by_sender:
             came_ns = at_ns
             if packet.flags & SYN:
-                shift = (find_option(packet, WINDOW_SCALE) or b"\0")[0]
+                shift = scale_of(packet) or 0
             if packet.flags & ACK and not packet.flags & RST:
                 room = packet.window << (0 if packet.flags & SYN else shift)
                 reached = behind(packet.ack, first)
@@ -140,9 +142,3 @@ def _read_clock(data: Sequence[Packet], acks: Sequence[Packet]) -> _Clock:
             narrow = edge - end < size and widest < WIDE_BYTES
             clock.held += narrow and at_ns - still_ns > STILL_NS
     return clock
-
-
-def _merge(data: Sequence[Packet], acks: Sequence[Packet]) -> Iterator[tuple[int, bool, Packet]]:
-    """Yield the packets of both sides in order of time, what came before what left then."""
-    both = [*((p.at_ns, False, p) for p in acks), *((p.at_ns, True, p) for p in data)]
-    yield from sorted(both, key=lambda each: each[:2])

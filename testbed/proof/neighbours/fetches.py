@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from statistics import median
 
-from testbed.capture.packets import ACK, FIN, RST, Packet, behind
+from testbed.capture.flows import first_byte, list_progress
+from testbed.capture.packets import ACK, FIN, RST, behind
 from testbed.model import LinkSpec, NeighbourFlow
-from testbed.model.fetches import REQUEST_BYTES, PlannedFetch, plan_fetches
+from testbed.model.fetches import REQUEST_BYTES, plan_fetches
 from testbed.model.traffic import PlannedFlow, ToldConnection
 from testbed.proof.neighbours.conduct import check_conduct
 from testbed.proof.neighbours.flow import (
     IDLE_S,
     SLACK_S,
     LoadWindow,
+    Progress,
     SeenFlow,
     check_algorithm,
     check_began,
-    first_byte,
-    list_progress,
     rate_kbit,
 )
 
@@ -33,23 +31,13 @@ _SLACK_NS = round(SLACK_S * 1e9)
 class _Connection:
     """A connection that fetches: its packets at the neighbour, and what they say.
 
-    ``asked`` has when each request was first sent, and ``progress`` when how many bytes were there.
+    ``asked`` has when each request was first sent, and ``there`` when how many bytes were there.
     """
 
     opened_ns: int
     seen: SeenFlow = field(default_factory=SeenFlow)
     asked: dict[int, int] = field(default_factory=dict)
-    progress: list[tuple[int, int]] = field(default_factory=list)
-
-    def reached(self, at_ns: int) -> int:
-        """Return how many bytes were there at a time."""
-        behind_it = bisect_right(self.progress, at_ns, key=itemgetter(0))
-        return self.progress[behind_it - 1][1] if behind_it else 0
-
-    def complete_ns(self, count: int) -> int | None:
-        """Return when so many bytes were there."""
-        first = bisect_left(self.progress, count, key=itemgetter(1))
-        return self.progress[first][0] if first < len(self.progress) else None
+    there: Progress = field(default_factory=Progress)
 
 
 @dataclass(slots=True)
@@ -87,7 +75,8 @@ def read_fetches(
             began_s = window.since_s(account.began_ns)
         spans += account.spans
         moved += sum(
-            c.reached(window.end_ns) - c.reached(window.start_ns) for c in connections.values()
+            c.there.reached(window.end_ns) - c.there.reached(window.start_ns)
+            for c in connections.values()
         )
     if spans or told:
         wrong += check_algorithm(flow, told)
@@ -108,20 +97,19 @@ def _read_connections(seen: SeenFlow) -> dict[int, _Connection]:
     for packet in seen.out:
         if packet.opens:
             connections.setdefault(packet.source_port, _Connection(packet.at_ns))
-    sides: dict[str, dict[int, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for side in ("out", "back", "arrived", "left"):
         for packet in getattr(seen, side):
             near = packet.source_port if side in ("out", "arrived") else packet.target_port
-            sides[side][near].append(packet)
-    for port, each in connections.items():
-        each.seen = SeenFlow(*(sides[side][port] for side in ("out", "back", "arrived", "left")))
+            if near in connections:
+                getattr(connections[near].seen, side).append(packet)
+    for each in connections.values():
         start = next(p.seq + 1 for p in each.seen.out if p.opens)
         for packet in each.seen.out:
             if packet.payload_bytes:
                 number = behind(packet.seq, start) // REQUEST_BYTES
                 each.asked.setdefault(number, packet.at_ns)
         data = (p for p in each.seen.back if p.payload_bytes)
-        each.progress.extend(list_progress(data, first_byte(each.seen.back)))
+        each.there = Progress(list(list_progress(data, first_byte(each.seen.back))))
     return connections
 
 
@@ -139,7 +127,7 @@ def _follow(
         return account
     account.began_ns = opened.opened_ns - first.pause_ns
     account.wrong += check_began(flow.neighbour, account.began_ns, window)
-    _follow_fetches(flow, connections, account, window, seed)
+    account.wrong += _follow_fetches(flow, connections, account, window, seed)
     requests = sum(
         at < window.end_ns for each in connections.values() for at in each.asked.values()
     )
@@ -154,8 +142,11 @@ def _follow_fetches(
     account: _Account,
     window: LoadWindow,
     seed: int,
-) -> None:
-    """Go through what was to be fetched, until the first that was not, or is not there yet."""
+) -> Iterator[str]:
+    """Go through what was to be fetched, until the first that was not, or is not there yet.
+
+    Yield a sentence if that is not as asked.
+    """
     began_ns = ended_ns = account.began_ns
     until_ns = window.end_of(flow.neighbour)
     for number, fetch in enumerate(plan_fetches(flow, seed), 1):
@@ -164,34 +155,26 @@ def _follow_fetches(
             return
         connection = connections.get(fetch.port)
         before = account.begun[fetch.port]
-        start_ns = _start_ns(connection, fetch, before)
+        start_ns = None
+        if connection is not None:
+            start_ns = connection.opened_ns if fetch.opens else connection.asked.get(before)
         if connection is None or start_ns is None or abs(start_ns - due_ns) > _SLACK_NS:
             if start_ns is not None or due_ns < until_ns - _SLACK_NS:
                 began = "never" if start_ns is None else f"at {window.since_s(start_ns):.3f} s"
-                account.wrong.append(
-                    f"fetch {number} began {began}, due was {window.since_s(due_ns):.3f} s"
-                )
+                yield f"fetch {number} began {began}, due was {window.since_s(due_ns):.3f} s"
             return
         account.begun[fetch.port] += before in connection.asked
         size = fetch.size_bytes * (before + 1)
-        complete_ns = connection.complete_ns(size)
+        complete_ns = connection.there.complete_ns(size)
         if complete_ns is None or complete_ns > window.end_ns:
-            account.wrong += _check_under_way(connection, number, window)
+            yield from _check_under_way(connection, number, window)
             return
         following_ns = connection.asked.get(before + 1, window.end_ns)
-        if (came := connection.reached(following_ns)) != size:
-            account.wrong.append(
-                f"fetch {number} brought {came - size} bytes more than {fetch.size_bytes}"
-            )
+        if (came := connection.there.reached(following_ns)) != size:
+            yield f"fetch {number} brought {came - size} bytes more than {fetch.size_bytes}"
             return
         account.spans.append((start_ns, complete_ns))
         ended_ns = complete_ns
-
-
-def _start_ns(connection: _Connection | None, fetch: PlannedFetch, before: int) -> int | None:
-    if connection is None:
-        return None
-    return connection.opened_ns if fetch.opens else connection.asked.get(before)
 
 
 def _check_under_way(connection: _Connection, number: int, window: LoadWindow) -> Iterator[str]:

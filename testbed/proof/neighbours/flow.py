@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from operator import itemgetter
 
-from testbed.capture.packets import SYN, Packet, behind
+from testbed.capture.packets import Packet
 from testbed.model.traffic import Neighbour, PlannedFlow, ToldConnection
 
 SLACK_S = 0.005
@@ -63,23 +64,21 @@ def rate_kbit(payload_bytes: int, window: LoadWindow) -> float:
     return payload_bytes * 8e6 / max(1, window.end_ns - window.start_ns)
 
 
-def first_byte(sent: Iterable[Packet]) -> int:
-    """Return the number of the first byte that who sent this sends, behind its SYN."""
-    return next((packet.seq + 1 for packet in sent if packet.flags & SYN), 0)
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """When data came, in ns, and how many bytes were there then."""
 
+    steps: list[tuple[int, int]] = field(default_factory=list)
 
-def list_progress(data: Iterable[Packet], first: int) -> Iterator[tuple[int, int]]:
-    """Yield when data came, in ns, and how many bytes from number ``first`` on were there then.
+    def reached(self, at_ns: int) -> int:
+        """Return how many bytes were there at a time."""
+        behind_it = bisect_right(self.steps, at_ns, key=itemgetter(0))
+        return self.steps[behind_it - 1][1] if behind_it else 0
 
-    What is behind a gap is not there before the gap is closed.
-    """
-    reached, waiting = 0, [(0, 0)]
-    for packet in data:
-        start = reached + behind(packet.seq, first + reached & 0xFFFFFFFF)
-        heappush(waiting, (start, start + packet.payload_bytes))
-        while waiting and waiting[0][0] <= reached:
-            reached = max(reached, heappop(waiting)[1])
-        yield packet.at_ns, reached
+    def complete_ns(self, count: int) -> int | None:
+        """Return when so many bytes were there."""
+        first = bisect_left(self.steps, count, key=itemgetter(1))
+        return self.steps[first][0] if first < len(self.steps) else None
 
 
 def check_algorithm(flow: PlannedFlow, told: Sequence[ToldConnection]) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
+from testbed.capture.flows import first_byte, list_progress
 from testbed.capture.packets import FIN, RST, Packet, behind
 from testbed.model import LinkSpec, NeighbourFlow
 from testbed.model.traffic import PlannedFlow, ToldConnection
@@ -12,11 +14,10 @@ from testbed.proof.neighbours.flow import (
     IDLE_S,
     SLACK_S,
     LoadWindow,
+    Progress,
     SeenFlow,
     check_algorithm,
     check_began,
-    first_byte,
-    list_progress,
     rate_kbit,
 )
 
@@ -43,7 +44,13 @@ def read_connection(
     busy_s = sum(each.busy_s for each in told)
     if told and (idle_s := (until_ns - data[0].at_ns) / 1e9 - busy_s) > IDLE_S:
         wrong.append(f"it had nothing to send for {idle_s:.3f} s")
-    moved = _acknowledged(seen, window) if flow.way == "up" else _received(seen, window)
+    steps = list_progress(data, first_byte(seen.back))
+    if flow.way == "up":  # what got through is what its remote end acknowledged
+        acks = [p for p in seen.back if not p.flags & RST]
+        reached = accumulate((behind(p.ack, syn.seq) for p in acks), max)
+        steps = ((p.at_ns, count) for p, count in zip(acks, reached, strict=True))
+    there = Progress(list(steps))
+    moved = there.reached(window.end_ns) - there.reached(window.start_ns - 1)
     return NeighbourFlow(
         *(flow.neighbour.text, flow.number, flow.way, window.since_s(syn.at_ns)),
         rate_kbit(moved, window),
@@ -60,29 +67,3 @@ def _ended(flow: PlannedFlow, sent: Iterable[Packet], window: LoadWindow) -> Ite
     if max(early_ns, late_ns) > SLACK_S * 1e9:
         ended = "never" if ended_ns is None else f"at {window.since_s(ended_ns):.3f} s"
         yield f"it ended {ended}, asked was {window.since_s(until_ns):.3f} s"
-
-
-def _acknowledged(seen: SeenFlow, window: LoadWindow) -> int:
-    """How many bytes the remote end acknowledged during the load."""
-    first = next(p for p in seen.out if p.opens).seq
-    reached, before = 0, 0
-    for packet in seen.back:
-        if packet.at_ns > window.end_ns:
-            break
-        if not packet.flags & RST:
-            reached = max(reached, behind(packet.ack, first))
-        if packet.at_ns < window.start_ns:
-            before = reached
-    return reached - before
-
-
-def _received(seen: SeenFlow, window: LoadWindow) -> int:
-    """How many bytes came to the neighbour during the load, none of them twice."""
-    reached, before = 0, 0
-    data = (p for p in seen.back if p.payload_bytes)
-    for at_ns, bytes_there in list_progress(data, first_byte(seen.back)):
-        if at_ns <= window.end_ns:
-            reached = bytes_there
-        if at_ns < window.start_ns:
-            before = bytes_there
-    return reached - before
