@@ -11,9 +11,9 @@ import os
 import shutil
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +21,7 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace
 from wings.server_loads.mechanisms import libbpf
-from wings.server_loads.mechanisms.mechanism import Settings
+from wings.server_loads.mechanisms.mechanism import ABORT_ON_OVERFLOW, SYNCOOKIES, Settings
 
 SOURCE = Path(__file__).with_name("overload.bpf.c")
 COMPILER, PACKAGE = "bpf-gcc", "gcc-bpf"
@@ -57,14 +57,6 @@ _INSTRUCTION = struct.Struct("<BBhi")
 _MAP = 1  # BPF_PSEUDO_MAP_FD
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectFile:
-    """A compiled program: its instructions, and where which symbol has to be filled in."""
-
-    instructions: bytes
-    places: tuple[tuple[int, str], ...]
-
-
 def build_program(cache: Path) -> Path:
     """Compile the program, or find what it was compiled to in ``cache``; return the object file.
 
@@ -94,8 +86,8 @@ def build_program(cache: Path) -> Path:
     return target
 
 
-def read_object(path: Path) -> ObjectFile:
-    """Read the program of an object file.
+def read_object(path: Path) -> tuple[bytes, list[tuple[int, str]]]:
+    """Return the instructions of an object file, and where which symbol has to be filled in.
 
     Raises:
         ValueError: there is something in it that cannot be filled in, such as a function call.
@@ -121,21 +113,26 @@ def read_object(path: Path) -> ObjectFile:
             if kind != _LOAD_CONSTANT:
                 raise ValueError(f"{path}: {name}: relocation of kind {kind}, a call or a variable")
             places.append((offset, name))
-    return ObjectFile(content(headers[code]), tuple(places))
+    return content(headers[code]), places
 
 
 def _text(table: bytes, start: int) -> str:
     return table[start : table.index(b"\0", start)].decode()
 
 
-def fill_in(program: ObjectFile, maps: Mapping[str, int], offsets: Mapping[str, int]) -> bytes:
+def fill_in(
+    instructions: bytes,
+    places: Iterable[tuple[int, str]],
+    maps: Mapping[str, int],
+    offsets: Mapping[str, int],
+) -> bytes:
     """Return the instructions with descriptors of maps and offsets of fields in their places.
 
     Raises:
         KeyError: the program asks for what is in neither.
     """
-    code = bytearray(program.instructions)
-    for place, name in program.places:
+    code = bytearray(instructions)
+    for place, name in places:
         operation, registers, jump, _ = _INSTRUCTION.unpack_from(code, place)
         value = maps[name] if name in maps else offsets[name]
         source = _MAP << 4 if name in maps else 0
@@ -143,34 +140,14 @@ def fill_in(program: ObjectFile, maps: Mapping[str, int], offsets: Mapping[str, 
     return bytes(code)
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The program at work: it can be set anew, and its counters read."""
-
-    configuration: int
-    counters: int
-
-    def configure(self, settings: Settings, port: int) -> None:
-        """Give it what it has to do from the next packet on, for one port of the server."""
-        values = (settings.mode, port, settings.limit, settings.aborts, settings.has_cookies)
-        libbpf.write_map(self.configuration, _CONFIGURATION.pack(*map(int, values)))
-
-    def read_counters(self) -> dict[str, int]:
-        """Return each of ``COUNTERS`` since it was attached, over all processors."""
-        size = 8 * len(COUNTERS)
-        data = libbpf.read_map(self.counters, size * libbpf.count_processors())
-        rows = list(struct.iter_unpack(f"={len(COUNTERS)}Q", data))
-        return {
-            name: max(values) if name in _LARGEST else sum(values)
-            for name, values in zip(COUNTERS, zip(*rows, strict=True), strict=True)
-        }
-
-
 @contextmanager
-def attach(namespace: Namespace, device: str, path: Path) -> Iterator[Attached]:
+def attach(
+    namespace: Namespace, device: str, path: Path, settings: Settings, port: int
+) -> Iterator[Callable[[], dict[str, int]]]:
     """Attach the object file ``path`` to what comes in by a device; the undo removes all of it.
 
-    Until it is configured it lets everything pass, and counts nothing.
+    It does what ``settings`` say for one port of the server.  What is yielded returns each of
+    ``COUNTERS``, over all processors.
 
     Raises:
         MissingError: the kernel lacks what it needs, or this process the privilege.
@@ -185,8 +162,14 @@ def attach(namespace: Namespace, device: str, path: Path) -> Iterator[Attached]:
             ):
                 maps[name] = libbpf.create_map(kind, name, size)
                 undo.callback(os.close, maps[name])
+            sysctls = settings.sysctls
+            aborts, cookies = sysctls[ABORT_ON_OVERFLOW] == "1", sysctls[SYNCOOKIES] != "0"
+            libbpf.write_map(
+                maps["configuration"],
+                _CONFIGURATION.pack(settings.mode, port, settings.limit, aborts, cookies),
+            )
             by_symbol = {symbol: offsets[field] for symbol, field in OFFSETS.items()}
-            code = fill_in(read_object(path), maps, by_symbol)
+            code = fill_in(*read_object(path), maps, by_symbol)
             program = libbpf.load_program(NAME, code)
             undo.callback(os.close, program)
             with namespace.entered():
@@ -199,7 +182,17 @@ def attach(namespace: Namespace, device: str, path: Path) -> Iterator[Attached]:
                 f"{error}; it needs root, CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS, "
                 "CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS and CONFIG_DEBUG_INFO_BTF"
             ) from error
-        yield Attached(maps["configuration"], maps["counters"])
+        yield partial(_read_counters, maps["counters"])
+
+
+def _read_counters(descriptor: int) -> dict[str, int]:
+    size = 8 * len(COUNTERS)
+    data = libbpf.read_map(descriptor, size * libbpf.count_processors())
+    rows = struct.iter_unpack(f"={len(COUNTERS)}Q", data)
+    return {
+        name: max(values) if name in _LARGEST else sum(values)
+        for name, values in zip(COUNTERS, zip(*rows, strict=True), strict=True)
+    }
 
 
 def _detach(namespace: Namespace, device: int) -> None:

@@ -16,7 +16,6 @@ from wings.server_loads.mechanisms.program import (
     COUNTERS,
     OFFSETS,
     SOURCE,
-    ObjectFile,
     build_program,
     fill_in,
     read_object,
@@ -24,9 +23,9 @@ from wings.server_loads.mechanisms.program import (
 
 
 def test_every_symbol_is_a_map_or_an_offset(tmp_path: Path) -> None:
-    found = read_object(build_program(tmp_path))
-    assert {name for _, name in found.places} == {"configuration", "counters", *OFFSETS}
-    assert len(found.instructions) % 8 == 0
+    instructions, places = read_object(build_program(tmp_path))
+    assert {name for _, name in places} == {"configuration", "counters", *OFFSETS}
+    assert len(instructions) % 8 == 0
 
 
 def test_counters_are_those_of_the_source() -> None:
@@ -37,8 +36,8 @@ def test_counters_are_those_of_the_source() -> None:
 
 def test_maps_and_offsets_are_filled_in() -> None:
     load = struct.pack("<BBhi", 0x18, 0x03, 0, 0) + bytes(8)
-    wanted = ObjectFile(load * 2, ((0, "counters"), (16, "sk_ack_backlog")))
-    filled = fill_in(wanted, {"counters": 7}, {"sk_ack_backlog": 660})
+    wanted = ((0, "counters"), (16, "sk_ack_backlog"))
+    filled = fill_in(load * 2, wanted, {"counters": 7}, {"sk_ack_backlog": 660})
     first, second = struct.unpack_from("<BBhi", filled), struct.unpack_from("<BBhi", filled, 16)
     assert (first, second) == ((0x18, 0x13, 0, 7), (0x18, 0x03, 0, 660))
 
