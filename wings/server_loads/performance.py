@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
@@ -114,7 +114,9 @@ def _measure(
             observation["machine"] = machine | link_numbers(lab)
             busy_pct = busy.result()
         observation["lab"] = asdict(read_again())
-        observation["taken_later"] = _count_taken(lab, before)
+        observation["taken_later"] = {
+            end: grown(before[end], now)["TcpInSegs"] for end, now in _count(lab).items()
+        }
     served_load = gather_load(report, account, prices, busy_pct)
     observation["served"] = asdict(replace(served_load, management=applied.read_counters()))
 
@@ -161,8 +163,3 @@ def _count(lab: Lab) -> dict[str, dict[str, int]]:
     """What the kernels of both ends count."""
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     return {end: read_all_counters(there) for end, there in ends.items()}
-
-
-def _count_taken(lab: Lab, before: Mapping[str, dict[str, int]]) -> dict[str, int]:
-    """How many segments each end's kernel has taken since ``before``, until now."""
-    return {end: grown(before[end], now)["TcpInSegs"] for end, now in _count(lab).items()}

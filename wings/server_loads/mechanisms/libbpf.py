@@ -7,7 +7,6 @@ versions read them as well.
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -140,9 +139,9 @@ def attach(device: int, program: int) -> None:
         FileExistsError: the device has an ingress or clsact discipline already.
         OSError: the kernel lacks clsact or cls_bpf.
     """
-    hook, entry = _hook_of(device)
+    hook = _hook_of(device, _INGRESS)
+    entry = _Filter(size=ctypes.sizeof(_Filter), program=program, handle=1, priority=1)
     _check(_library().bpf_tc_hook_create(ctypes.byref(hook)), f"clsact on device {device}")
-    entry.program = program
     try:
         status = _library().bpf_tc_attach(ctypes.byref(hook), ctypes.byref(entry))
         _check(status, f"BPF program on device {device}")
@@ -155,19 +154,14 @@ def detach(device: int) -> None:
     """Remove from a device what ``attach`` made: the program, and clsact itself.
 
     Raises:
-        OSError: it was not there, or is there still.
+        OSError: it was not there.
     """
-    hook, entry = _hook_of(device)
-    hook.attach_point = _BOTH_WAYS  # of a hook for both, the discipline itself goes
+    hook = _hook_of(device, _BOTH_WAYS)  # of a hook for both, the discipline itself goes
     _check(_library().bpf_tc_hook_destroy(ctypes.byref(hook)), f"clsact on device {device}, undo")
-    hook.attach_point = _INGRESS
-    if _library().bpf_tc_query(ctypes.byref(hook), ctypes.byref(entry)) == 0:
-        raise OSError(errno.EBUSY, f"device {device} still has a BPF program after the undo")
 
 
-def _hook_of(device: int) -> tuple[_Hook, _Filter]:
-    hook = _Hook(size=ctypes.sizeof(_Hook), device=device, attach_point=_INGRESS)
-    return hook, _Filter(size=ctypes.sizeof(_Filter), handle=1, priority=1)
+def _hook_of(device: int, attach_point: int) -> _Hook:
+    return _Hook(size=ctypes.sizeof(_Hook), device=device, attach_point=attach_point)
 
 
 def read_offsets(*paths: str) -> list[int]:
