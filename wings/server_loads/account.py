@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,9 +69,8 @@ def read_account(workers: Sequence[Mapping[str, Any]]) -> ServerAccount:
         for worker in workers
         if "busy_ns" in worker
     )
-    counts = {name: _joined(name, (int(worker[name]) for worker in workers)) for name in names}
+    counts = {
+        name: (max if name in _LARGEST else sum)(int(worker[name]) for worker in workers)
+        for name in names
+    }
     return ServerAccount(counts, ledgers, len(workers))
-
-
-def _joined(name: str, counts: Iterable[int]) -> int:
-    return max(counts) if name in _LARGEST else sum(counts)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
 from testbed.capture.counters import grown, read_all_counters
@@ -21,8 +20,7 @@ from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
 from wings.server_loads.account import ServerAccount, count_segments
-from wings.server_loads.management import DEVICE, load_sysctls, managing
-from wings.server_loads.mechanisms.apply import Applied
+from wings.server_loads.mechanisms.apply import Applied, apply_management
 from wings.server_loads.nginx import serving_nginx
 from wings.server_loads.price_list import price_work
 from wings.server_loads.processors import (
@@ -39,8 +37,10 @@ from wings.server_loads.programs import (
     serving,
 )
 from wings.server_loads.spec import ServerLoad
+from wings.server_loads.sysctls import load_sysctls
 
 PORT = 80
+DEVICE = "s0"
 ADDRESS = f"{origin_address(0)}:{PORT}"
 
 
@@ -59,85 +59,66 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         observation["lab"] = asdict(lab.reading)
         if lab.reading.problems:
             return
-        with managing(lab, load.server, PORT, site.management) as applied:
+        there = lab.topology.server
+        with apply_management(there, DEVICE, PORT, load.server, site.management) as applied:
             ready = lab.read_settings()
             observation["sysctls"] = dict(ready.state.sysctls["server"])
-            if on is None:
-                _measure_in_virtual_time(trial, site, ready, applied, observation)
-            else:
-                _measure_in_real_time(trial, site, ready, applied, on, observation)
+            with nullcontext() if on is None else receiving(there, DEVICE, on.server):
+                _measure(trial, site, ready, applied, on, observation)
 
 
-def _measure_in_virtual_time(
-    trial: Trial, site: Site, lab: Lab, applied: Applied, observation: dict[str, object]
-) -> None:
-    """Measure a server whose work has a price: computing takes no time there."""
-    load = trial.condition_as(ServerLoad)
-    prices = {} if load.server.program == "nginx" else price_work(load.server)
-    serve = partial(_serve, trial, site, lab, applied.backlog, prices, ())
-    argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial)
-    _prime_cookies(lab, serve)
-    with serve("server") as end_server, lab.watched() as read_again:
-        begin_stage()
-        lab.begin_traces(trial.seed)
-        report, account, before = _generate(trial, site, lab, argv, end_server, observation)
-        observation["lab"] = asdict(read_again())
-        observation["taken_later"] = _count_taken(lab, before)
-    observation["served"] = asdict(gather_load(report, account, prices))
-
-
-def _measure_in_real_time(
+def _measure(
     trial: Trial,
     site: Site,
     lab: Lab,
     applied: Applied,
-    on: Processors,
+    on: Processors | None,
     observation: dict[str, object],
 ) -> None:
-    """Measure a server on processors of its own, and how busy those are."""
-    load = trial.condition_as(ServerLoad)
-    serve = partial(_serve, trial, site, lab, applied.backlog, {}, on.server)
-    argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial, on.generator)
-    arrivals = load.arrivals
-    with receiving(lab.topology.server, DEVICE, on.server):
-        _prime_cookies(lab, serve)
-        with serve("server") as end_server, lab.watched(applied.count_withheld) as read_again:
-            began = read_sample()
-            with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy_pct:
-                report, account, before = _generate(trial, site, lab, argv, end_server, observation)
-            machine = describe_machine(began, read_sample()) | link_numbers(lab)
-            observation["lab"] = asdict(read_again())
-            observation["taken_later"] = _count_taken(lab, before)
-    served_load = gather_load(report, account, {}, busy_pct.result())
-    observation["machine"] = machine
-    observation["served"] = asdict(replace(served_load, management=applied.read_counters()))
+    """Measure a server on processors of its own, ``on``, and how busy those are.
 
-
-def _serve(
-    trial: Trial,
-    site: Site,
-    lab: Lab,
-    backlog: int,
-    prices: Mapping[str, int],
-    processors: tuple[int, ...],
-    name: str,
-) -> AbstractContextManager[Callable[[], ServerAccount]]:
-    """Run the server that the trial asks for; ``name`` is that of its files."""
+    In virtual time there are none: computing takes no time there, so its work has a price.
+    """
     load, there = trial.condition_as(ServerLoad), lab.topology.server
-    if load.server.program == "nginx":
-        return serving_nginx(there, ADDRESS, load, backlog, processors, site.scratch / name)
-    program = site.bundle / "native" / "event-server"
-    argv = server_argv(program, ADDRESS, load, backlog, prices, processors)
-    return serving(there, argv, site.scratch / f"{name}.json")
+    arrivals, native = load.arrivals, site.bundle / "native"
+    is_nginx, processors = load.server.program == "nginx", () if on is None else on.server
+    prices = {} if is_nginx or on is not None else price_work(load.server)
 
+    def serve(name: str) -> AbstractContextManager[Callable[[], ServerAccount]]:
+        backlog, files = applied.backlog, site.scratch / name
+        if is_nginx:
+            return serving_nginx(there, ADDRESS, load, backlog, processors, files)
+        argv = server_argv(native / "event-server", ADDRESS, load, backlog, prices, processors)
+        return serving(there, argv, files.with_suffix(".json"))
 
-def _prime_cookies(
-    lab: Lab, serve: Callable[[str], AbstractContextManager[Callable[[], ServerAccount]]]
-) -> None:
-    """Give the clients' kernel its Fast Open cookie, by a server that counts for nothing else."""
-    if lab.condition.tcp.tfo:
+    if load.tcp.tfo:
+        # The clients' kernel has its cookie from a server that counts for nothing else.
         with serve("prime"):
             lab.prepare(1)
+    generator = None if on is None else on.generator
+    argv = generator_argv(native / "load-generator", ADDRESS, trial, generator)
+    with (
+        serve("server") as end_server,
+        lab.watched(lambda: applied.read_counters().get("withheld", 0)) as read_again,
+    ):
+        if on is None:
+            begin_stage()
+            lab.begin_traces(trial.seed)
+            report, account, before = _generate(trial, site, lab, argv, end_server, observation)
+            busy_pct = None
+        else:
+            began = read_sample()
+            with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy:
+                report, account, before = _generate(trial, site, lab, argv, end_server, observation)
+            machine = describe_machine(began, read_sample())
+            observation["machine"] = machine | link_numbers(lab)
+            busy_pct = busy.result()
+        observation["lab"] = asdict(read_again())
+        observation["taken_later"] = {
+            end: grown(before[end], now)["TcpInSegs"] for end, now in _count(lab).items()
+        }
+    served_load = gather_load(report, account, prices, busy_pct)
+    observation["served"] = asdict(replace(served_load, management=applied.read_counters()))
 
 
 def _generate(
@@ -182,8 +163,3 @@ def _count(lab: Lab) -> dict[str, dict[str, int]]:
     """What the kernels of both ends count."""
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     return {end: read_all_counters(there) for end, there in ends.items()}
-
-
-def _count_taken(lab: Lab, before: Mapping[str, dict[str, int]]) -> dict[str, int]:
-    """How many segments each end's kernel has taken since ``before``, until now."""
-    return {end: grown(before[end], now)["TcpInSegs"] for end, now in _count(lab).items()}

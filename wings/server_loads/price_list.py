@@ -34,8 +34,6 @@ ORIGINS = {
     "shukla-2006": "calibrated by Table II of Shukla and Brecht (2006)",
     "measured-2026": "measured on one machine of 2026",
 }
-VARIATIONS = tuple(f"{part}*{factor}" for part in PARTS for factor in ("0.5", "2"))
-"""Each price halved and doubled, as ``prices`` has them behind the name of a list."""
 
 
 def connection_price(prices: Mapping[str, float]) -> float:

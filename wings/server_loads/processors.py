@@ -53,14 +53,14 @@ def mask_of(processors: Iterable[int]) -> int:
 def read_ticks(processors: Sequence[int], stat: Path = STAT) -> tuple[int, int]:
     """Return how many ticks ``processors`` were busy so far, and how many there were."""
     names = {f"cpu{number}" for number in processors}
-    lines = [line.split() for line in stat.read_text().splitlines()]
     busy = whole = 0
-    for line in lines:
-        if not line or line[0] not in names:
-            continue
-        user, nice, system, idle, iowait, irq, softirq, steal = map(int, line[1:9])
-        busy += user + nice + system + irq + softirq
-        whole += sum((user, nice, system, idle, iowait, irq, softirq, steal))
+    for line in stat.read_text().splitlines():
+        name, *ticks = line.split()
+        if name in names:
+            user, nice, system, idle, iowait, irq, softirq, steal = map(int, ticks[:8])
+            working = user + nice + system + irq + softirq
+            busy += working
+            whole += working + idle + iowait + steal
     return busy, whole
 
 

@@ -55,12 +55,10 @@ def generator_argv(
     """Return the command of the generator, which runs on ``processor``, or on any."""
     load = trial.condition_as(ServerLoad)
     arrivals = load.arrivals
-    loop = {"clients": arrivals.clients}
-    if arrivals.loop == "open":
-        loop = {"rate": arrivals.rate_per_s}
+    is_open = arrivals.loop == "open"
     given = {
         "target": address,
-        **loop,
+        **({"rate": arrivals.rate_per_s} if is_open else {"clients": arrivals.clients}),
         "arrivals": arrivals.spacing,
         "seed": trial.seed,
         "warm-up-ms": arrivals.warm_up_s * 1000,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed.experiment.knobs import OF_KIND, SWEPT, kinds_with
+from testbed.experiment.knobs import OF_KIND, kinds_with
 from testbed.model import DEFAULT_KIND
-from wings.server_loads.spec import RATE, RELATIVE_RATE, product
+from wings.server_loads.spec import HIGHEST_RATE, RATE, RELATIVE_RATE, product
 
 Where = Callable[[tuple[str, ...]], str]
 
@@ -22,53 +22,42 @@ def replace_relative(values: Mapping[str, Any], where: Where) -> tuple[dict[str,
     Beside them is a sentence for each problem; with one, the values are those of the file.
     """
     tables = {name: values.get(name, {}) for name in ("sweep", "arrivals")}
-    sweep, arrivals = tables.values()
-    given = [
-        ((name, RELATIVE_RATE), table[RELATIVE_RATE])
-        for name, table in tables.items()
-        if RELATIVE_RATE in table
-    ]
+    given = [name for name, table in tables.items() if RELATIVE_RATE in table]
     if not given:
         return dict(values), []
-    (key, multiples), *others = given
-    place = f"{where(key)}: {'.'.join(key)}"
-    saturation = values.get("saturation_per_s")
-    problems = []
-    kind = values.get("kind", DEFAULT_KIND)
-    if RATE not in OF_KIND[kind]:
-        problems.append(
-            f"{place}: trials of the kind {kind} have no {RATE}; set kind = {kinds_with(RATE)}"
-        )
-    if others:
-        problems.append(f"{place}: also in [arrivals]; keep one of the two")
-    if RATE in sweep or RATE in arrivals:
-        problems.append(f"{place}: there is {RATE} as well; keep one of the two")
-    if saturation is None:
-        problems.append(
-            f"{place}: a multiple of saturation_per_s, which is not set; "
-            "./run.sh saturation FILE finds it, then set it at the top of the file"
-        )
+    place = f"{where((given[0], RELATIVE_RATE))}: {given[0]}.{RELATIVE_RATE}"
+    kind, saturation = values.get("kind", DEFAULT_KIND), values.get("saturation_per_s")
+    wrong = {
+        f"trials of the kind {kind} have no {RATE}; set kind = {kinds_with(RATE)}":
+            RATE not in OF_KIND[kind],
+        "also in [arrivals]; keep one of the two": len(given) > 1,
+        f"there is {RATE} as well; keep one of the two":
+            any(RATE in table for table in tables.values()),
+        "a multiple of saturation_per_s, which is not set; ./run.sh saturation FILE finds it, then "
+        "set it at the top of the file": saturation is None,
+    }  # fmt: skip
+    problems = [f"{place}: {problem}" for problem, there in wrong.items() if there]
     if problems or saturation is None:
         return dict(values), problems
+    multiples = tables[given[0]][RELATIVE_RATE]
     rates = [
         product(multiple, saturation)
         for multiple in (multiples if isinstance(multiples, list) else [multiples])
     ]
-    highest = int(SWEPT[RATE].declared.knob.high or 0)
-    if min(rates) < 1 or max(rates) > highest or len(set(rates)) < len(rates):
+    if min(rates) < 1 or max(rates) > HIGHEST_RATE or len(set(rates)) < len(rates):
         return dict(values), [
             f"{place}: times {saturation:,} this is {', '.join(map(str, rates))} a second; "
-            f"allowed: different whole numbers from 1 to {highest}"
+            f"allowed: different whole numbers from 1 to {HIGHEST_RATE}"
         ]
-    made = {
+    made = {"sweep": rates, "arrivals": rates[0]}
+    # An axis keeps its place: trials run in the order of the axes.
+    return {
         **values,
-        "arrivals": {name: value for name, value in arrivals.items() if name != RELATIVE_RATE},
-        # An axis keeps its place: trials run in the order of the axes.
-        "sweep": {
-            (RATE if name == RELATIVE_RATE else name): (rates if name == RELATIVE_RATE else value)
-            for name, value in sweep.items()
+        **{
+            name: dict(
+                (RATE, made[name]) if knob == RELATIVE_RATE else (knob, value)
+                for knob, value in table.items()
+            )
+            for name, table in tables.items()
         },
-    }
-    if key[0] == "arrivals":
-        made["arrivals"][RATE] = rates[0]
-    return made, []
+    }, []

@@ -6,15 +6,14 @@ A server is saturated at the greatest rate that it keeps up with.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from testbed.base.errors import TrialError
 from testbed.model import Experiment, Record
 from wings.server_loads.measurement import ServedLoad
-from wings.server_loads.spec import ServerLoad
+from wings.server_loads.spec import HIGHEST_RATE, ServerLoad
 
-HIGHEST = 1_000_000
 KEPT_UP_PCT = 98.0
 """Replies, as a share of the connections that came: less is not kept up with.  In a few seconds
 the two differ by a percent anyway, for replies are counted when they come."""
@@ -40,14 +39,14 @@ def plan_search(experiment: Experiment) -> Experiment:
             reference=None,
             leave_out=(),
         ),
-        (experiment.saturation_per_s or BEGIN,),
+        [experiment.saturation_per_s or BEGIN],
     )
 
 
 def search_saturation(
     experiment: Experiment, measure: Callable[[Experiment], Record]
 ) -> Iterator[Bracket]:
-    """Yield ever narrower bounds of the saturation, from the rate of ``experiment`` on.
+    """Yield ever narrower bounds of the saturation, from what ``experiment`` states on.
 
     ``measure`` runs an experiment and returns the record of its last condition.
 
@@ -58,9 +57,15 @@ def search_saturation(
 
     def holds(rate: int) -> bool:
         tried.append(rate)
-        return keeps_up(_served(measure(_at(experiment, tuple(tried))), rate))
+        record = measure(_at(experiment, tried))
+        served = record.measured_as(ServedLoad)
+        if record.outcome != "ok" or served is None:
+            raise TrialError(
+                f"at {rate:,} connections a second the trial was {record.outcome}: {record.reason}"
+            )
+        return keeps_up(served)
 
-    return bisect(_load_of(experiment).arrivals.rate_per_s, holds)
+    return bisect(experiment.saturation_per_s or BEGIN, holds)
 
 
 def keeps_up(load: ServedLoad) -> bool:
@@ -82,11 +87,11 @@ def bisect(begin: int, holds: Callable[[int], bool]) -> Iterator[Bracket]:
     Rates are doubled or halved until there is one of each kind, then their geometric mean is tried.
     The last bounds are RESOLUTION apart.  At the ends of the possible rates there may be none.
     """
-    kept, lost, rate = 0, HIGHEST + 1, begin
-    while kept < rate < lost and (not kept or lost > HIGHEST):
+    kept, lost, rate = 0, HIGHEST_RATE + 1, begin
+    while kept < rate < lost and (not kept or lost > HIGHEST_RATE):
         kept, lost = (rate, lost) if holds(rate) else (kept, rate)
-        rate = min(rate * 2, HIGHEST) if kept == rate else rate // 2
-    if not kept or lost > HIGHEST:
+        rate = min(rate * 2, HIGHEST_RATE) if kept == rate else rate // 2
+    if not kept or lost > HIGHEST_RATE:
         return
     yield Bracket(kept, lost)
     while lost > max(kept + 1, kept * RESOLUTION):
@@ -95,24 +100,10 @@ def bisect(begin: int, holds: Callable[[int], bool]) -> Iterator[Bracket]:
         yield Bracket(kept, lost)
 
 
-def _served(record: Record, rate: int) -> ServedLoad:
-    served = record.measured_as(ServedLoad)
-    if record.outcome != "ok" or served is None:
-        raise TrialError(
-            f"at {rate:,} connections a second the trial was {record.outcome}: {record.reason}"
-        )
-    return served
-
-
-def _at(experiment: Experiment, rates: tuple[int, ...]) -> Experiment:
+def _at(experiment: Experiment, rates: Iterable[int]) -> Experiment:
     """Return ``experiment`` with its first condition at each of ``rates``."""
-    load = _load_of(experiment)
+    load = experiment.conditions[0]
+    if not isinstance(load, ServerLoad):
+        raise TypeError("only a server has a saturation")
     loads = (replace(load, arrivals=replace(load.arrivals, rate_per_s=rate)) for rate in rates)
     return replace(experiment, conditions=tuple(loads))
-
-
-def _load_of(experiment: Experiment) -> ServerLoad:
-    first = experiment.conditions[0]
-    if not isinstance(first, ServerLoad):
-        raise TypeError("only a server has a saturation")
-    return first

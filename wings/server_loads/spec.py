@@ -16,6 +16,7 @@ from testbed.model.knob import Knob, draws
 
 SINCE = 3
 RELATIVE_RATE, RATE = "rate_of_saturation", "rate_per_s"
+HIGHEST_RATE = 1_000_000
 _DEAREST_US = 1_000_000
 PRICES_PATTERN = (
     r"^(model|shukla-2006|measured-2026)"
@@ -122,7 +123,7 @@ class ArrivalSpec:
     )] = "open"  # fmt: skip
     rate_per_s: Annotated[int, Knob(
         "Open loop: new connections a second.",
-        label="Rate", unit="1/s", low=1, high=1_000_000, since=SINCE, shown="starts",
+        label="Rate", unit="1/s", low=1, high=HIGHEST_RATE, since=SINCE, shown="starts",
     )] = 1000  # fmt: skip
     clients: Annotated[int, Knob(
         "Closed loop: clients.",

@@ -7,19 +7,16 @@ BPF program, which is attached for every combination, the default too, so that a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from testbed.base.errors import LabError, MissingError
 from testbed.base.namespace import Namespace
 from wings.server_loads.mechanisms import program
-from wings.server_loads.mechanisms.mechanism import Management, Queues, settings_of
-
-OVERLOAD = "net.ipv4.tcp_overload"
-ACCEPT_LIMIT = "net.ipv4.tcp_accept_limit"
+from wings.server_loads.mechanisms.mechanism import OVERLOAD, settings_of
+from wings.server_loads.spec import ServerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +25,11 @@ class Applied:
 
     Attributes:
         backlog: what the server has to give to listen(2).
-        by: what does it: the patched kernel or the BPF program.
-        attached: the BPF program, which counts what it did.
+        read_counters: what the BPF program counted; nothing where the kernel itself manages.
     """
 
     backlog: int
-    by: Literal["kernel", "bpf"]
-    attached: program.Attached | None = None
-
-    def read_counters(self) -> dict[str, int]:
-        """What the BPF program counted; nothing where the kernel itself manages."""
-        return {} if self.attached is None else self.attached.read_counters()
-
-    def count_withheld(self) -> int:
-        """How many packets reached the server's device, and not its IP, by the BPF program."""
-        return self.read_counters().get("withheld", 0)
+    read_counters: Callable[[], dict[str, int]] = dict
 
 
 def is_patched(namespace: Namespace) -> bool:
@@ -59,41 +46,37 @@ def apply_management(
     namespace: Namespace,
     device: str,
     port: int,
-    management: Management,
-    queues: Queues,
+    server: ServerSpec,
     object_file: Path | None = None,
 ) -> Iterator[Applied]:
-    """Make the server in ``namespace`` manage connections so; start it afterwards.
+    """Make the kernel manage connections as ``server`` asks; start it afterwards.
 
     Args:
         namespace: the server's.
         device: by which clients' packets come in.
         port: of the server; the patched kernel does it for all ports of the namespace.
-        management: the mechanisms.
-        queues: of the server's socket; listen(2) needs the backlog of ``Applied``.
+        server: its mechanism and its queues; listen(2) needs the backlog of ``Applied``.
         object_file: from ``build_program``; needed unless the kernel is patched.
 
     Raises:
         MissingError: this kernel cannot do it, with what it lacks.
         LabError: a sysctl did not take its value, or not its old one in the end.
     """
-    settings = settings_of(management, queues)
+    settings = settings_of(server)
     if is_patched(namespace):
-        own = {OVERLOAD: str(int(settings.mode)), ACCEPT_LIMIT: str(settings.limit)}
-        with _written(namespace, settings.sysctls | own):
-            yield Applied(settings.backlog, "kernel")
+        with _written(namespace, settings.patched):
+            yield Applied(settings.backlog)
         return
     if object_file is None:
         raise MissingError(
             f"this kernel ({os.uname().release}) has no {OVERLOAD}, and there is no BPF program "
-            f"for {management.name!r}; only the virtual kernel does without one"
+            f"for {server.mechanism!r}; only the virtual kernel does without one"
         )
     with (
         _written(namespace, settings.sysctls),
-        program.attach(namespace, device, object_file) as attached,
+        program.attach(namespace, device, object_file, settings, port) as read_counters,
     ):
-        attached.configure(settings, port)
-        yield Applied(settings.backlog, "bpf", attached)
+        yield Applied(settings.backlog, read_counters)
 
 
 @contextmanager

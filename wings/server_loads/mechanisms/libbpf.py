@@ -1,4 +1,4 @@
-"""Bindings to libbpf, which comes with iproute2: maps, programs, clsact, offsets in this kernel.
+"""Bindings to libbpf, which comes with iproute2: object files, clsact, offsets in this kernel.
 
 Source: libbpf.h, bpf.h and btf.h of libbpf 1.1; its structures begin with their size, so that later
 versions read them as well.
@@ -7,41 +7,29 @@ versions read them as well.
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from testbed.base.errors import MissingError
 
 LIBRARY = "libbpf.so.1"
 VMLINUX = "/sys/kernel/btf/vmlinux"
-ARRAY, PERCPU_ARRAY = 2, 6  # enum bpf_map_type
-_SCHED_CLS = 3  # enum bpf_prog_type
 _INGRESS = 1  # enum bpf_tc_attach_point
 _BOTH_WAYS = 3
 _STRUCT = 4  # BTF_KIND_STRUCT
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
+_POINTERS = (
+    *("bpf_object__open_file", "bpf_object__find_program_by_name"),
+    *("bpf_object__find_map_by_name", "btf__load_vmlinux_btf", "btf__type_by_id"),
+)
+"""Functions that return one."""
 _TYPE = struct.Struct("=III")  # struct btf_type: name, kind and number of members, size
 _MEMBER = struct.Struct("=III")  # struct btf_member: name, type, offset in bits
-
-
-class _ProgramOptions(ctypes.Structure):
-    """``struct bpf_prog_load_opts``, up to the log."""
-
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("numbers", ctypes.c_uint32 * 9),
-        ("descriptors", ctypes.c_void_p),
-        ("functions", ctypes.c_void_p),
-        ("function_counts", ctypes.c_uint32 * 2),
-        ("lines", ctypes.c_void_p),
-        ("line_counts", ctypes.c_uint32 * 2),
-        ("log_level", ctypes.c_uint32),
-        ("log_size", ctypes.c_uint32),
-        ("log", ctypes.c_void_p),
-    )
 
 
 class _Hook(ctypes.Structure):
@@ -75,8 +63,8 @@ def _library() -> ctypes.CDLL:
     except OSError as error:
         raise MissingError(f"{LIBRARY}: {error}; install its package: libbpf1") from None
     library.libbpf_set_print(None)  # what it says is in the errors
-    library.btf__load_vmlinux_btf.restype = ctypes.c_void_p
-    library.btf__type_by_id.restype = ctypes.c_void_p
+    for name in _POINTERS:
+        getattr(library, name).restype = ctypes.c_void_p
     library.btf__name_by_offset.restype = ctypes.c_char_p
     return library
 
@@ -97,14 +85,34 @@ def count_processors() -> int:
     return _check(_library().libbpf_num_possible_cpus(), "number of processors")
 
 
-def create_map(kind: int, name: str, value_bytes: int) -> int:
-    """Return the descriptor of a new map with one entry, for the caller to close.
+@contextmanager
+def loaded(path: Path, name: str, constants: bytes, *maps: str) -> Iterator[tuple[int, ...]]:
+    """Load a program of an object file; yield the descriptors of it and of its ``maps``.
+
+    ``constants`` become the section ``.rodata``, which the verifier knows.
 
     Raises:
-        OSError: the kernel refuses it: no privilege, or no BPF.
+        OSError: the kernel refuses it; the end of what its verifier says is in the message.
     """
-    descriptor = _library().bpf_map_create(kind, name.encode(), 4, value_bytes, 1, None)
-    return _check(descriptor, f"BPF map {name}")
+    library = _library()
+    whole = ctypes.c_void_p(library.bpf_object__open_file(bytes(path), None))
+    if not whole:
+        raise OSError(ctypes.get_errno(), f"{path}: it cannot be read")
+    try:
+        program = ctypes.c_void_p(library.bpf_object__find_program_by_name(whole, name.encode()))
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        library.bpf_program__set_log_buf(program, log, ctypes.c_size_t(_LOG_BYTES))
+        known = ctypes.c_void_p(library.bpf_object__find_map_by_name(whole, b".rodata"))
+        size = ctypes.c_size_t(len(constants))
+        _check(library.bpf_map__set_initial_value(known, constants, size), "constants")
+        status = library.bpf_object__load(whole)
+        if status < 0:
+            tail = "\n".join(log.value.decode(errors="replace").splitlines()[-_LOG_LINES:])
+            raise OSError(-status, f"BPF program {name}: {os.strerror(-status)}\n{tail}".rstrip())
+        found = (library.bpf_object__find_map_fd_by_name(whole, each.encode()) for each in maps)
+        yield library.bpf_program__fd(program), *found
+    finally:
+        library.bpf_object__close(whole)
 
 
 def write_map(descriptor: int, value: bytes) -> None:
@@ -124,29 +132,6 @@ def read_map(descriptor: int, value_bytes: int) -> bytes:
     return value.raw
 
 
-def load_program(name: str, instructions: bytes) -> int:
-    """Return the descriptor of a classifier, for the caller to close.
-
-    Raises:
-        OSError: the kernel refuses it; the end of what its verifier says is in the message.
-    """
-    log = ctypes.create_string_buffer(_LOG_BYTES)
-    options = _ProgramOptions(
-        size=ctypes.sizeof(_ProgramOptions),
-        log_level=1,
-        log_size=_LOG_BYTES,
-        log=ctypes.addressof(log),
-    )
-    count = ctypes.c_size_t(len(instructions) // 8)
-    loaded: int = _library().bpf_prog_load(
-        _SCHED_CLS, name.encode(), b"GPL", instructions, count, ctypes.byref(options)
-    )
-    if loaded < 0:
-        tail = "\n".join(log.value.decode(errors="replace").splitlines()[-_LOG_LINES:])
-        raise OSError(-loaded, f"BPF program {name}: {os.strerror(-loaded)}\n{tail}".rstrip())
-    return loaded
-
-
 def attach(device: int, program: int) -> None:
     """Run a program for what comes in by a device of this thread's namespace.
 
@@ -154,9 +139,9 @@ def attach(device: int, program: int) -> None:
         FileExistsError: the device has an ingress or clsact discipline already.
         OSError: the kernel lacks clsact or cls_bpf.
     """
-    hook, entry = _hook_of(device)
+    hook = _hook_of(device, _INGRESS)
+    entry = _Filter(size=ctypes.sizeof(_Filter), program=program, handle=1, priority=1)
     _check(_library().bpf_tc_hook_create(ctypes.byref(hook)), f"clsact on device {device}")
-    entry.program = program
     try:
         status = _library().bpf_tc_attach(ctypes.byref(hook), ctypes.byref(entry))
         _check(status, f"BPF program on device {device}")
@@ -169,22 +154,17 @@ def detach(device: int) -> None:
     """Remove from a device what ``attach`` made: the program, and clsact itself.
 
     Raises:
-        OSError: it was not there, or is there still.
+        OSError: it was not there.
     """
-    hook, entry = _hook_of(device)
-    hook.attach_point = _BOTH_WAYS  # of a hook for both, the discipline itself goes
+    hook = _hook_of(device, _BOTH_WAYS)  # of a hook for both, the discipline itself goes
     _check(_library().bpf_tc_hook_destroy(ctypes.byref(hook)), f"clsact on device {device}, undo")
-    hook.attach_point = _INGRESS
-    if _library().bpf_tc_query(ctypes.byref(hook), ctypes.byref(entry)) == 0:
-        raise OSError(errno.EBUSY, f"device {device} still has a BPF program after the undo")
 
 
-def _hook_of(device: int) -> tuple[_Hook, _Filter]:
-    hook = _Hook(size=ctypes.sizeof(_Hook), device=device, attach_point=_INGRESS)
-    return hook, _Filter(size=ctypes.sizeof(_Filter), handle=1, priority=1)
+def _hook_of(device: int, attach_point: int) -> _Hook:
+    return _Hook(size=ctypes.sizeof(_Hook), device=device, attach_point=attach_point)
 
 
-def read_offsets(*paths: str) -> dict[str, int]:
+def read_offsets(*paths: str) -> list[int]:
     """Return the offsets in bytes of fields of this kernel, such as ``sock.sk_ack_backlog``.
 
     Each word after the first is a field of the structure, or of a nameless one in it; between dots
@@ -200,7 +180,7 @@ def read_offsets(*paths: str) -> dict[str, int]:
             "it has to be built with CONFIG_DEBUG_INFO_BTF"
         )
     try:
-        return {path: _offset_of(btf, path) for path in paths}
+        return [_offset_of(btf, path) for path in paths]
     finally:
         _library().btf__free(btf)
 

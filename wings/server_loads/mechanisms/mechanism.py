@@ -10,10 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
+from wings.server_loads.spec import Mechanism, ServerSpec
+
 ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 SYNCOOKIES = "net.ipv4.tcp_syncookies"
 MAX_SYN_BACKLOG = "net.ipv4.tcp_max_syn_backlog"
 SOMAXCONN = "net.core.somaxconn"
+OVERLOAD = "net.ipv4.tcp_overload"
+ACCEPT_LIMIT = "net.ipv4.tcp_accept_limit"
 
 
 class Mode(IntFlag):
@@ -28,60 +32,25 @@ class Mode(IntFlag):
 
 
 NOTHING = Mode(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Management:
-    """A combination of mechanisms.
-
-    Attributes:
-        name: the source's words, by which an experiment asks for it (``ServerSpec.mechanism``).
-        mode: what the kernel does differently.
-        abort: whether an ACK that finds no room is answered by a reset, and its request forgotten.
-    """
-
-    name: str
-    mode: Mode = NOTHING
-    abort: bool = False
-
-
-_ALL = (
+MECHANISMS: dict[Mechanism, tuple[Mode, bool]] = {
     # III-A: drops SYNs and handshakes' ACKs in silence while the accept queue is full.
-    Management("default"),
+    "default": (NOTHING, False),
     # III-B.1: answers an ACK by a reset where the accept queue is full.
-    Management("abort", abort=True),
+    "abort": (NOTHING, True),
     # III-B.1: answers a SYN only if the accept queue has room for it beside all open handshakes.
-    Management("reserv", Mode.RESERVE),
+    "reserv": (Mode.RESERVE, False),
     # III-B.2: answers a SYN by a reset instead of dropping it.
-    Management("abort rst-syn", Mode.RST_SYN, abort=True),
-    Management("reserv rst-syn", Mode.RESERVE | Mode.RST_SYN),
+    "abort rst-syn": (Mode.RST_SYN, True),
+    "reserv rst-syn": (Mode.RESERVE | Mode.RST_SYN, False),
     # III-B.2: answers every SYN, by a cookie if need be; resets at the ACK where there is no room.
-    Management("no-syn-drop", Mode.ADMIT_SYN | Mode.RST_COOKIE, abort=True),
+    "no-syn-drop": (Mode.ADMIT_SYN | Mode.RST_COOKIE, True),
     # IV-B.1: treats a FIN without data as a reset and answers it by one.
-    Management("default rst-fin", Mode.RST_FIN),
-    Management("abort rst-syn rst-fin", Mode.RST_SYN | Mode.RST_FIN, abort=True),
-)
-MECHANISMS = {management.name: management for management in _ALL}
-"""The source's combinations; those with close-rst are these with another client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """Queues of a listening socket.
-
-    Attributes:
-        syn: connections whose handshake is open, at the most.
-        accept: connections that wait for accept(2).  As in every Linux, one more has room.
-        syncookies: ``tcp_syncookies``; 0: a full SYN queue drops SYNs, 1: it answers by cookies, 2:
-            every SYN is answered by one.
-        young: a full accept queue refuses a SYN only while two requests are open whose SYN-ACK was
-            sent only once: Linux 2.4.
-    """
-
-    syn: int
-    accept: int
-    syncookies: int = 0
-    young: bool = False
+    "default rst-fin": (Mode.RST_FIN, False),
+    "abort rst-syn rst-fin": (Mode.RST_SYN | Mode.RST_FIN, True),
+}
+"""The source's combinations: what the kernel does differently, and whether an ACK that finds no
+room is answered by a reset, and its request forgotten.  Those with close-rst are these with another
+client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +70,31 @@ class Settings:
     sysctls: dict[str, str]
 
     @property
-    def aborts(self) -> bool:
-        """Whether an ACK that finds no room is answered by a reset."""
-        return self.sysctls[ABORT_ON_OVERFLOW] == "1"
-
-    @property
-    def has_cookies(self) -> bool:
-        """Whether a full SYN queue refuses nothing."""
-        return self.sysctls[SYNCOOKIES] != "0"
+    def patched(self) -> dict[str, str]:
+        """The sysctls of a patched kernel, which has two more."""
+        return self.sysctls | {OVERLOAD: str(int(self.mode)), ACCEPT_LIMIT: str(self.limit)}
 
 
-def settings_of(management: Management, queues: Queues) -> Settings:
-    """Return how a kernel of today gets ``management`` with ``queues``.
+def settings_of(server: ServerSpec) -> Settings:
+    """Return how a kernel of today gets the mechanism and the queues of ``server``.
 
-    Its one backlog limits both queues.  Where they differ, the backlog is that of the SYN queue,
-    and the limit of the accept queue is kept beside it.
+    Its one backlog limits both queues, and as in every Linux one more connection than that has room
+    to wait for accept(2).  Where they differ, the backlog is that of the SYN queue, and the limit
+    of the accept queue is kept beside it.
     """
-    mode = management.mode | (Mode.YOUNG if queues.young else NOTHING)
-    own = queues.syn == queues.accept and not mode & (Mode.ADMIT_SYN | Mode.YOUNG)
+    mode, aborts = MECHANISMS[server.mechanism]
+    if server.admission == "linux-2.4":
+        mode |= Mode.YOUNG
+    syn, accept = server.syn_backlog, server.listen_backlog
+    own = syn == accept and not mode & (Mode.ADMIT_SYN | Mode.YOUNG)
     # One more, so that the kernel's own limit of the accept queue is never reached.
-    backlog = queues.accept if own else max(queues.syn, queues.accept + 1)
-    cookies = max(queues.syncookies, 1) if mode & Mode.ADMIT_SYN else queues.syncookies
+    backlog = accept if own else max(syn, accept + 1)
+    cookies = max(server.syncookies, 1) if mode & Mode.ADMIT_SYN else server.syncookies
     sysctls = {
         SOMAXCONN: str(backlog),
         # Without cookies a kernel keeps its last quarter for peers that it knows; not here.
         MAX_SYN_BACKLOG: str(2 * backlog),
         SYNCOOKIES: str(cookies),
-        ABORT_ON_OVERFLOW: str(int(management.abort)),
+        ABORT_ON_OVERFLOW: str(int(aborts)),
     }
-    return Settings(mode, backlog, 0 if own else queues.accept, sysctls)
+    return Settings(mode, backlog, 0 if own else accept, sysctls)

@@ -7,8 +7,7 @@
  * Performance (2006), sections III and IV.  Every segment for the port takes the same way through
  * the program whatever the mode is, so that a baseline pays for it as well.
  *
- * The external symbols are no variables: whoever loads the program puts the map, or the field's
- * offset in this kernel, in their place.
+ * Whoever loads the program writes into it where the kernel that it is for has its fields.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -55,9 +54,31 @@ enum {
 	COUNTERS,
 };
 
-extern char configuration[], counters[];
-extern char sk_ack_backlog[], sk_max_ack_backlog[], accept_queue_qlen[], accept_queue_young[],
-	skc_listener[];
+/* Maps are declared by types of members, as libbpf reads them. */
+#define NUMBER(name, value) int (*name)[value]
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 1);
+	__u32 *key;
+	struct config *value;
+} configuration SECTION(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	NUMBER(key_size, sizeof(__u32));
+	NUMBER(value_size, COUNTERS * sizeof(__u64));
+} counters SECTION(".maps");
+
+/* Of fields in bytes; weak, so that the compiler does not take them for zeros. */
+const struct {
+	__u32 sk_ack_backlog;
+	__u32 sk_max_ack_backlog;
+	__u32 accept_queue_qlen;
+	__u32 accept_queue_young;
+	__u32 skc_listener;
+} offsets __attribute__((weak));
 
 #define HELPER(name) __attribute__((kernel_helper(BPF_FUNC_##name)))
 
@@ -77,7 +98,7 @@ extern char *as_tcp_sock(void *sock) HELPER(skc_to_tcp_sock);
 extern char *as_request(void *sock) HELPER(skc_to_tcp_request_sock);
 extern long read_kernel(void *to, __u32 size, const void *from) HELPER(probe_read_kernel);
 
-#define FIELD(type, pointer, offset) (*(type *)((pointer) + (long)(offset)))
+#define FIELD(type, pointer, name) (*(type *)((pointer) + offsets.name))
 
 #define FLAG_FIN 0x01
 #define FLAG_SYN 0x02
@@ -254,7 +275,7 @@ INLINE int to_request(struct __sk_buff *skb, struct headers *h, struct state s,
 	request = as_request(sk);
 	listener = request ? FIELD(char *, request, skc_listener) : 0;
 	if (listener) /* part of a union: the verifier does not know it as a socket */
-		read_kernel(&waiting, sizeof(waiting), listener + (long)sk_ack_backlog);
+		read_kernel(&waiting, sizeof(waiting), listener + offsets.sk_ack_backlog);
 	release(sk);
 	count[ACKS]++;
 	if (!c->limit || waiting <= c->limit)
@@ -314,7 +335,7 @@ INLINE int decide(struct __sk_buff *skb, struct state s)
 SECTION("classifier") int manage(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
-	struct state s = {map_lookup(configuration, &zero), map_lookup(counters, &zero)};
+	struct state s = {map_lookup(&configuration, &zero), map_lookup(&counters, &zero)};
 	int verdict;
 
 	if (!s.configuration || !s.counters)

@@ -1,19 +1,18 @@
-"""BPF program that manages connections on a kernel as it is: compiled, filled in, loaded, read.
+"""BPF program that manages connections on a kernel as it is: compiled, loaded, read.
 
-The object file is for every kernel: external symbols stand for the maps and for the offsets of the
-kernel's fields, and are filled in when it is loaded (ELF relocations, elf(5)).
+The object file is for every kernel: the offsets of the kernel's fields are written into it when it
+is loaded.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,13 +20,12 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace
 from wings.server_loads.mechanisms import libbpf
-from wings.server_loads.mechanisms.mechanism import Settings
+from wings.server_loads.mechanisms.mechanism import ABORT_ON_OVERFLOW, SYNCOOKIES, Settings
 
 SOURCE = Path(__file__).with_name("overload.bpf.c")
 COMPILER, PACKAGE = "bpf-gcc", "gcc-bpf"
 INCLUDES = ("/usr/include/x86_64-linux-gnu", "/usr/include")
 NAME = "manage"
-SECTION = "classifier"
 
 OFFSETS = {
     "sk_ack_backlog": "sock.sk_ack_backlog",
@@ -36,7 +34,7 @@ OFFSETS = {
     "accept_queue_young": "inet_connection_sock.icsk_accept_queue.young",
     "skc_listener": "sock_common.skc_listener",
 }
-"""External symbols and the fields whose offsets they are; every socket begins with its kinds."""
+"""What the program calls the fields whose offsets it needs; every socket begins with its kinds."""
 COUNTERS = (
     *("syns", "syns_again", "syns_refused", "syns_reset"),
     *("acks", "acks_cookie", "acks_refused", "acks_reset"),
@@ -44,25 +42,9 @@ COUNTERS = (
 )
 """As the program's own list has them, whose comments say what each is."""
 _LARGEST = frozenset({"longest_accept_queue", "longest_syn_queue"})
+_OFFSETS = struct.Struct(f"={len(OFFSETS)}I")
 _CONFIGURATION = struct.Struct("=IIIII")  # mode, port, limit, abort, cookies
 _COMPILE_S = 60.0
-
-_ELF = struct.Struct("<40xQ10xHHH")  # section headers: where, size of one, how many, their names
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_RELOCATION = struct.Struct("<QII")  # offset, type, symbol
-_RELOCATIONS = 9  # sh_type
-_LOAD_CONSTANT = 1  # R_BPF_64_64
-_INSTRUCTION = struct.Struct("<BBhi")
-_MAP = 1  # BPF_PSEUDO_MAP_FD
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectFile:
-    """A compiled program: its instructions, and where which symbol has to be filled in."""
-
-    instructions: bytes
-    places: tuple[tuple[int, str], ...]
 
 
 def build_program(cache: Path) -> Path:
@@ -79,7 +61,7 @@ def build_program(cache: Path) -> Path:
             f"there is no {COMPILER} to compile the BPF program of the mechanisms with; "
             f"install its package: apt-get install --no-install-recommends {PACKAGE}"
         )
-    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding")
+    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-gbtf")
     argv = (COMPILER, *flags, *(word for path in INCLUDES for word in ("-I", path)))
     identity = hashlib.sha256(SOURCE.read_bytes())
     identity.update(proc.run((COMPILER, "--version")).stdout.encode())
@@ -94,101 +76,28 @@ def build_program(cache: Path) -> Path:
     return target
 
 
-def read_object(path: Path) -> ObjectFile:
-    """Read the program of an object file.
-
-    Raises:
-        ValueError: there is something in it that cannot be filled in, such as a function call.
-    """
-    data = path.read_bytes()
-    start, size, count, names_index = _ELF.unpack_from(data)
-    headers = [_SECTION.unpack_from(data, start + i * size) for i in range(count)]
-
-    def content(header: tuple[int, ...]) -> bytes:
-        return data[header[4] : header[4] + header[5]]
-
-    names = content(headers[names_index])
-    code = next(i for i, header in enumerate(headers) if _text(names, header[0]) == SECTION)
-    places = []
-    for header in headers:
-        if header[1] != _RELOCATIONS or header[7] != code:
-            continue
-        symbols = headers[header[6]]
-        texts = content(headers[symbols[6]])
-        symbol_entries = list(_SYMBOL.iter_unpack(content(symbols)))
-        for offset, kind, symbol in _RELOCATION.iter_unpack(content(header)):
-            name = _text(texts, symbol_entries[symbol][0])
-            if kind != _LOAD_CONSTANT:
-                raise ValueError(f"{path}: {name}: relocation of kind {kind}, a call or a variable")
-            places.append((offset, name))
-    return ObjectFile(content(headers[code]), tuple(places))
-
-
-def _text(table: bytes, start: int) -> str:
-    return table[start : table.index(b"\0", start)].decode()
-
-
-def fill_in(program: ObjectFile, maps: Mapping[str, int], offsets: Mapping[str, int]) -> bytes:
-    """Return the instructions with descriptors of maps and offsets of fields in their places.
-
-    Raises:
-        KeyError: the program asks for what is in neither.
-    """
-    code = bytearray(program.instructions)
-    for place, name in program.places:
-        operation, registers, jump, _ = _INSTRUCTION.unpack_from(code, place)
-        value = maps[name] if name in maps else offsets[name]
-        source = _MAP << 4 if name in maps else 0
-        _INSTRUCTION.pack_into(code, place, operation, registers & 0xF | source, jump, value)
-    return bytes(code)
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The program at work: it can be set anew, and its counters read."""
-
-    configuration: int
-    counters: int
-
-    def configure(self, settings: Settings, port: int) -> None:
-        """Give it what it has to do from the next packet on, for one port of the server."""
-        values = (settings.mode, port, settings.limit, settings.aborts, settings.has_cookies)
-        libbpf.write_map(self.configuration, _CONFIGURATION.pack(*map(int, values)))
-
-    def read_counters(self) -> dict[str, int]:
-        """Return each of ``COUNTERS`` since it was attached, over all processors."""
-        size = 8 * len(COUNTERS)
-        data = libbpf.read_map(self.counters, size * libbpf.count_processors())
-        rows = list(struct.iter_unpack(f"={len(COUNTERS)}Q", data))
-        return {
-            name: max(values) if name in _LARGEST else sum(values)
-            for name, values in zip(COUNTERS, zip(*rows, strict=True), strict=True)
-        }
-
-
 @contextmanager
-def attach(namespace: Namespace, device: str, path: Path) -> Iterator[Attached]:
+def attach(
+    namespace: Namespace, device: str, path: Path, settings: Settings, port: int
+) -> Iterator[Callable[[], dict[str, int]]]:
     """Attach the object file ``path`` to what comes in by a device; the undo removes all of it.
 
-    Until it is configured it lets everything pass, and counts nothing.
+    It does what ``settings`` say for one port of the server.  What is yielded returns each of
+    ``COUNTERS``, over all processors.
 
     Raises:
         MissingError: the kernel lacks what it needs, or this process the privilege.
     """
+    sysctls = settings.sysctls
+    aborts, cookies = sysctls[ABORT_ON_OVERFLOW] == "1", sysctls[SYNCOOKIES] != "0"
+    asked = _CONFIGURATION.pack(settings.mode, port, settings.limit, aborts, cookies)
     with ExitStack() as undo:
         try:
-            offsets = libbpf.read_offsets(*OFFSETS.values())
-            maps = {}
-            for name, kind, size in (
-                ("configuration", libbpf.ARRAY, _CONFIGURATION.size),
-                ("counters", libbpf.PERCPU_ARRAY, 8 * len(COUNTERS)),
-            ):
-                maps[name] = libbpf.create_map(kind, name, size)
-                undo.callback(os.close, maps[name])
-            by_symbol = {symbol: offsets[field] for symbol, field in OFFSETS.items()}
-            code = fill_in(read_object(path), maps, by_symbol)
-            program = libbpf.load_program(NAME, code)
-            undo.callback(os.close, program)
+            offsets = _OFFSETS.pack(*libbpf.read_offsets(*OFFSETS.values()))
+            program, configuration, counters = undo.enter_context(
+                libbpf.loaded(path, NAME, offsets, "configuration", "counters")
+            )
+            libbpf.write_map(configuration, asked)
             with namespace.entered():
                 index = socket.if_nametoindex(device)
                 libbpf.attach(index, program)
@@ -199,7 +108,17 @@ def attach(namespace: Namespace, device: str, path: Path) -> Iterator[Attached]:
                 f"{error}; it needs root, CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS, "
                 "CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS and CONFIG_DEBUG_INFO_BTF"
             ) from error
-        yield Attached(maps["configuration"], maps["counters"])
+        yield partial(_read_counters, counters)
+
+
+def _read_counters(descriptor: int) -> dict[str, int]:
+    size = 8 * len(COUNTERS)
+    data = libbpf.read_map(descriptor, size * libbpf.count_processors())
+    rows = struct.iter_unpack(f"={len(COUNTERS)}Q", data)
+    return {
+        name: max(values) if name in _LARGEST else sum(values)
+        for name, values in zip(COUNTERS, zip(*rows, strict=True), strict=True)
+    }
 
 
 def _detach(namespace: Namespace, device: int) -> None:

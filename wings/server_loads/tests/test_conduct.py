@@ -14,14 +14,13 @@ from testbed.capture.packets import ACK, FIN, RST, SYN
 from tests.capture.packets import CLIENT, SERVER, START_NS, Capture
 from wings.server_loads.conduct import (
     ending_of,
-    odd_management,
     odd_patience,
     odd_timers,
     read_answer,
-    schedule_ns,
-    split_retries,
     version_asked,
 )
+from wings.server_loads.management import odd_management
+from wings.server_loads.schedule import schedule_ns, split_retries
 from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerSpec
 
 UP, DOWN = True, False

@@ -11,16 +11,15 @@ import pytest
 from testbed.proof import evidence
 from testbed.proof.check import Check
 from tests.capture.packets import ACK, REQUEST, Capture, Visit
-from wings.server_loads import judgement
-from wings.server_loads.judgement import (
-    ServedEvidence,
-    ServedObservation,
-    count_handshake_acks,
-    judge,
-)
-from wings.server_loads.management import own_sysctls
+from wings.server_loads.conduct import count_handshake_acks
+from wings.server_loads.counts import check_generator, check_link, check_server
+from wings.server_loads.evidence import ServedEvidence, ServedObservation
+from wings.server_loads.judgement import OWN_CHECKS, judge
+from wings.server_loads.ledger import check_ledger, check_prices
+from wings.server_loads.management import check_mechanism
 from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import Mechanism, ServerLoad, ServerSpec
+from wings.server_loads.sysctls import own_sysctls
 from wings.server_loads.tests.loads import (
     COUNTERS,
     LAB,
@@ -30,6 +29,7 @@ from wings.server_loads.tests.loads import (
     served,
     server_counts,
 )
+from wings.server_loads.throughput import check_asked, check_responses
 
 CLIENT, SERVER = COUNTERS["client"], COUNTERS["server"]
 NEAR = replace(LOAD, link=replace(LOAD.link, rtt_ms=2.0))
@@ -64,8 +64,8 @@ def only(found: Iterable[str]) -> str:
 
 def test_a_load_whose_numbers_agree_has_no_problem() -> None:
     good = served()
-    of_reports = [each for each in judgement.OWN_CHECKS if "flows" not in each.needs]
-    checks = set(of_reports) - {judgement.check_responses}  # there is no capture
+    of_reports = [each for each in OWN_CHECKS if "flows" not in each.needs]
+    checks = set(of_reports) - {check_responses}  # there is no capture
     assert not [problem for check in checks for problem in found(check, good, NEAR)]
 
 
@@ -81,12 +81,12 @@ def test_a_load_whose_numbers_agree_has_no_problem() -> None:
     ],
 )  # fmt: skip
 def test_the_generator(wrong: dict[str, object], sentence: str) -> None:
-    assert only(found(judgement.check_generator, served(**wrong))) == sentence
+    assert only(found(check_generator, served(**wrong))) == sentence
 
 
 def test_a_retry_is_a_connection_of_the_kernel_s() -> None:
     """Those of the warm-up are not in the generator's count."""
-    assert not found(judgement.check_generator, served(all_started=27, retries=2))
+    assert not found(check_generator, served(all_started=27, retries=2))
 
 
 @pytest.mark.parametrize(
@@ -99,20 +99,20 @@ def test_a_retry_is_a_connection_of_the_kernel_s() -> None:
 )
 def test_the_server(counts: dict[str, int], sentence: str) -> None:
     wrong = served(server=server_counts(**counts))
-    assert only(found(judgement.check_server, wrong)) == sentence
+    assert only(found(check_server, wrong)) == sentence
 
 
 @pytest.mark.parametrize(("left", "fits"), [(0, True), (129, True), (130, False)])
 def test_the_queue_may_be_full_at_the_end(left: int, fits: bool) -> None:
     opened = {"TcpPassiveOpens": 30 + left}
-    assert (not found(judgement.check_server, served(), server=opened)) is fits
+    assert (not found(check_server, served(), server=opened)) is fits
 
 
 def test_the_link() -> None:
     def said(withheld: int) -> list[str]:
         fewer = SERVER | {"TcpInSegs": 179}
         managed = served(management={"withheld": withheld})
-        return found(judgement.check_link, managed, taken={}, server=fewer)
+        return found(check_link, managed, taken={}, server=fewer)
 
     assert only(said(0)) == ("the link delivered 180 packets to the server, its kernel took 179")
     assert only(said(2)) == (
@@ -127,7 +127,7 @@ def test_the_link() -> None:
 def test_a_kernel_is_read_before_and_after_the_link(before: int, after: int, fits: bool) -> None:
     """In real time segments may be sent again between two readings."""
     counted, taken = SERVER | {"TcpInSegs": before}, TAKEN | {"server": after}
-    told = found(judgement.check_link, served(), taken=taken, server=counted)
+    told = found(check_link, served(), taken=taken, server=counted)
     said = f"the link delivered 180 packets to the server, its kernel took {before} to {after}"
     assert told == ([] if fits else [said])
 
@@ -143,26 +143,24 @@ def test_a_kernel_is_read_before_and_after_the_link(before: int, after: int, fit
 )  # fmt: skip
 def test_the_ledger(counts: dict[str, int], sentence: str) -> None:
     wrong = served(server=server_counts(**counts))
-    assert only(found(judgement.check_ledger, wrong)) == sentence
+    assert only(found(check_ledger, wrong)) == sentence
 
 
 def test_a_syn_that_the_link_dropped_is_in_no_ledger() -> None:
     resent = CLIENT | {"TcpExtTCPSynRetrans": 1}
-    assert only(found(judgement.check_ledger, served(), client=resent)) == (
+    assert only(found(check_ledger, served(), client=resent)) == (
         "the ledger has 30 SYNs, the clients' kernel sent 31"
     )
-    assert not found(
-        judgement.check_ledger, served(), client=resent, traffic=TRAFFIC | {"up.dropped": 1}
-    )
+    assert not found(check_ledger, served(), client=resent, traffic=TRAFFIC | {"up.dropped": 1})
 
 
 def test_nor_is_one_that_did_not_leave_the_clients() -> None:
     resent = CLIENT | {"TcpExtTCPSynRetrans": 1, "TcpExtTCPRetransFail": 1}
-    assert not found(judgement.check_ledger, served(), client=resent)
+    assert not found(check_ledger, served(), client=resent)
 
 
 def test_in_real_time_there_is_no_ledger() -> None:
-    assert not found(judgement.check_ledger, served(prices_ns={}, server={}))
+    assert not found(check_ledger, served(prices_ns={}, server={}))
 
 
 @pytest.mark.parametrize(
@@ -176,30 +174,30 @@ def test_in_real_time_there_is_no_ledger() -> None:
     ],
 )  # fmt: skip
 def test_another_load_than_was_asked(wrong: dict[str, object], sentence: str) -> None:
-    assert only(found(judgement.check_asked, served(**wrong), NEAR)) == sentence
+    assert only(found(check_asked, served(**wrong), NEAR)) == sentence
 
 
 def test_sysctls_of_the_clients_are_read_back() -> None:
     other = KNOBS | {"client.net.ipv4.tcp_tw_reuse": "2"}
-    assert only(found(judgement.check_asked, served(), NEAR, knobs=other)) == (
+    assert only(found(check_asked, served(), NEAR, knobs=other)) == (
         "client: net.ipv4.tcp_tw_reuse was read back as '2', not '1'"
     )
 
 
 def test_the_price_list() -> None:
-    assert not found(judgement.check_prices, served(prices_ns={}), kernel="host")
-    assert "asked was {}" in only(found(judgement.check_prices, served(), kernel="host"))
-    assert only(found(judgement.check_prices, served(server_cpu_pct=102.0))) == (
+    assert not found(check_prices, served(prices_ns={}), kernel="host")
+    assert "asked was {}" in only(found(check_prices, served(), kernel="host"))
+    assert only(found(check_prices, served(server_cpu_pct=102.0))) == (
         "the server's processor was busy for 102 % of the time"
     )
-    assert only(found(judgement.check_prices, served(server_cpu_pct=None))) == (
+    assert only(found(check_prices, served(server_cpu_pct=None))) == (
         "the ledger does not say how busy the server's processor was"
     )
 
 
 def mechanism(name: Mechanism, good: ServedLoad, **counters: int) -> list[str]:
     load = replace(LOAD, server=ServerSpec(mechanism=name))
-    return found(judgement.check_mechanism, good, load, server=SERVER | counters)
+    return found(check_mechanism, good, load, server=SERVER | counters)
 
 
 @pytest.mark.parametrize("name", ["default", "reserv", "default rst-fin"])

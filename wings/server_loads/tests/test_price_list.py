@@ -10,12 +10,13 @@ from wings.server_loads.price_list import (
     LISTS_US,
     ORIGINS,
     PARTS,
-    VARIATIONS,
     connection_price,
     list_prices_us,
     price_work,
 )
 from wings.server_loads.spec import ServerSpec
+
+VARIATIONS = tuple(f"{part}*{factor}" for part in PARTS for factor in ("0.5", "2"))
 
 
 def test_a_connection_costs_about_fifty_microseconds() -> None:

@@ -14,8 +14,8 @@ from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.model import Experiment
 from tests.hallway import CATALOGUE
-from wings.server_loads.saturation import HIGHEST, RESOLUTION, bisect, keeps_up
-from wings.server_loads.spec import ServerLoad
+from wings.server_loads.saturation import RESOLUTION, bisect, keeps_up
+from wings.server_loads.spec import HIGHEST_RATE, ServerLoad
 from wings.server_loads.tests.loads import served
 
 KIND = 'kind = "server_load"\n'
@@ -94,7 +94,7 @@ def test_keeping_up_is_to_answer_as_fast_as_connections_come() -> None:
     assert not keeps_up(served(replies_per_s=9.7))
 
 
-@given(st.integers(1, HIGHEST - 1), st.integers(1, 100_000))
+@given(st.integers(1, HIGHEST_RATE - 1), st.integers(1, 100_000))
 def test_a_search_encloses_the_saturation(saturation: int, begin: int) -> None:
     tried: list[int] = []
 

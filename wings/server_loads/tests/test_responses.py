@@ -11,15 +11,12 @@ import pytest
 
 from testbed.capture.flows import Flows
 from testbed.model import Trial
-from wings.server_loads.judgement import (
-    ServedEvidence,
-    ServedObservation,
-    check_responses,
-    check_starts,
-)
+from wings.server_loads.arrivals import check_starts
+from wings.server_loads.evidence import ServedEvidence, ServedObservation
 from wings.server_loads.responses import SeenResponse, at_share
 from wings.server_loads.spec import ArrivalSpec, ServerLoad
 from wings.server_loads.tests.loads import BEGAN_NS, served
+from wings.server_loads.throughput import check_responses
 
 LOAD = ServerLoad(arrivals=ArrivalSpec(rate_per_s=100, warm_up_s=1, duration_s=2))
 TIMES_MS = [4.0 + number % 50 / 10 for number in range(300)]

@@ -6,11 +6,11 @@ from typing import Any
 
 from wings.server_loads.tests.mechanisms import scenario
 
-SMALL: dict[str, Any] = {"syn": 16, "accept": 2}
+SMALL: dict[str, Any] = {"syn_backlog": 16, "listen_backlog": 2}
 """Queues with a limit each, as the source's kernel had."""
-EQUAL: dict[str, Any] = {"syn": 2, "accept": 2}
+EQUAL: dict[str, Any] = {"syn_backlog": 2, "listen_backlog": 2}
 """Queues of one backlog, as a kernel of today has."""
-ROOM = SMALL["accept"] + 1
+ROOM = SMALL["listen_backlog"] + 1
 
 SILENCE = ["client S"]
 REFUSED = ["client S", "server RA"]
@@ -47,8 +47,8 @@ WITH_DATA = [*BEGINS, "client FA.", "server FA"]
 
 
 _ALL = len(scenario.FLOOD)
-_REQUESTS = scenario.PUBLISHED_QUEUES.syn + 1
-_ACCEPTED = scenario.PUBLISHED_QUEUES.accept + 1
+_REQUESTS = scenario.PUBLISHED.syn_backlog + 1
+_ACCEPTED = scenario.PUBLISHED.listen_backlog + 1
 FLOODED = {
     "default": (_REQUESTS, 0, 0), "abort": (_REQUESTS, 0, _REQUESTS - _ACCEPTED),
     "reserv": (_ACCEPTED, 0, 0),

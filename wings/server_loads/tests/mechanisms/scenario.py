@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from testbed.capture.packets import ACK, FIN, PSH, RST, SYN, Packet, read_captur
 from testbed.capture.tcpdump import capture
 from testbed.lab.offloads import clear_offloads
 from wings.server_loads.mechanisms.apply import apply_management
-from wings.server_loads.mechanisms.mechanism import MECHANISMS, Queues
+from wings.server_loads.spec import Mechanism, ServerSpec
 
 CLIENT, SERVER, RAW = "10.99.0.1", "10.99.0.2", "10.99.0.3"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -32,7 +33,7 @@ PORT = 8080
 # the server for its end (TIME-WAIT), crafted ones, and those that end.
 FILLING, MORE, AGAIN, CRAFTED, ENDING, HALF, WITH_DATA = 2001, 3001, 3002, 4001, 5001, 5002, 5003
 CRAFTED_COUNT = 5
-PUBLISHED_QUEUES = Queues(syn=1024, accept=128, young=True)
+PUBLISHED = ServerSpec(syn_backlog=1024, listen_backlog=128, admission="linux-2.4")
 """Linux 2.4.22 (section V); SYN cookies were off unless the kernel was built with them."""
 FLOOD = range(10_000, 13_000)
 SO_RCVBUFFORCE = 33  # socket(7); Python 3.11 has no name for it
@@ -267,31 +268,33 @@ def state_of(server: Namespace) -> dict[str, str]:
 
 
 def observe(
-    tag: str, words: str, queues: dict[str, Any], folder: Path, object_file: Path | None = None
+    tag: str,
+    words: Mechanism,
+    queues: dict[str, Any],
+    folder: Path,
+    object_file: Path | None = None,
 ) -> dict[str, Any]:
     """Put the mechanisms ``words`` through all of it, and tell."""
-    limits, pcap = Queues(**queues), folder / f"{words.replace(' ', '-')}.pcap"
+    asked, pcap = ServerSpec(mechanism=words, **queues), folder / f"{words.replace(' ', '-')}.pcap"
     with wired(tag) as (client, server):
         before = state_of(server)
-        with apply_management(
-            server, "s0", PORT, MECHANISMS[words], limits, object_file
-        ) as applied:
+        with apply_management(server, "s0", PORT, asked, object_file) as applied:
             run = Overload(client, server, applied.backlog)
             with capture(client, "c0", pcap, folder / "tcpdump.log"):
-                run.overflow_by_syn(limits.accept + 1)
+                run.overflow_by_syn(asked.listen_backlog + 1)
                 run.overflow_by_ack()
                 run.end()
                 time.sleep(READ_S)  # the capture has to have read it all
-            counted = applied.attached.read_counters() if applied.attached else {}
+            counted = applied.read_counters()
         after = state_of(server)
     packets = read_capture(pcap).packets
-    return {"by": applied.by, "conversations": conversations(packets), "outcomes": run.outcomes,
+    return {"conversations": conversations(packets), "outcomes": run.outcomes,
             "counters": run.counters, "program": counted,
             "wrong_checksums": sum(not has_checksums(p) for p in packets if p.protocol == "TCP"),
             "undone": before == after}  # fmt: skip
 
 
-def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, int]:
+def flood(tag: str, words: Mechanism, object_file: Path | None = None) -> dict[str, int]:
     """Open ``FLOOD`` handshakes at once and complete all that are answered; who got what.
 
     Nobody accepts; the queues are those of the source.
@@ -299,7 +302,7 @@ def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, in
     with (
         wired(tag) as (client, server),
         apply_management(
-            server, "s0", PORT, MECHANISMS[words], PUBLISHED_QUEUES, object_file
+            server, "s0", PORT, replace(PUBLISHED, mechanism=words), object_file
         ) as applied,
         Overload(client, server, applied.backlog).listen(),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from wings.server_loads.mechanisms.apply import apply_management, is_patched
-from wings.server_loads.mechanisms.mechanism import MECHANISMS, Queues
+from wings.server_loads.mechanisms.mechanism import MECHANISMS, settings_of
 from wings.server_loads.mechanisms.program import attach, build_program
+from wings.server_loads.spec import Mechanism, ServerSpec
 from wings.server_loads.tests.mechanisms import scenario
 from wings.server_loads.tests.mechanisms.expected import (
     AT_THE_ACK,
@@ -27,8 +29,9 @@ from wings.server_loads.tests.mechanisms.expected import (
 )
 
 pytestmark = [pytest.mark.machine, pytest.mark.root]
+EQUAL_QUEUES = ServerSpec(syn_backlog=4096, listen_backlog=4096, syncookies=1)
 TAG = f"fftm{os.getpid()}"
-LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
+LATE = scenario.CRAFTED_COUNT - SMALL["listen_backlog"] - 1
 """Handshakes of the scenario for which there is no room."""
 
 
@@ -39,10 +42,11 @@ def object_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.nightly(but="^abort rst-syn rst-fin$")
 @pytest.mark.parametrize("words", MECHANISMS)
-def test_what_is_on_the_wire_is_as_promised(words: str, object_file: Path, tmp_path: Path) -> None:
+def test_what_is_on_the_wire_is_as_promised(
+    words: Mechanism, object_file: Path, tmp_path: Path
+) -> None:
     seen = scenario.observe(TAG, words, SMALL, tmp_path, object_file)
     check_wire(words, seen)
-    assert seen["by"] == "bpf"
     did = seen["program"]
     at_syn, at_ack = AT_THE_SYN[words], AT_THE_ACK[words]
     # Two clients; one whose SYN finds no answer sends it once more before it gives up.
@@ -55,18 +59,18 @@ def test_what_is_on_the_wire_is_as_promised(words: str, object_file: Path, tmp_p
     assert did["acks_reset"] == (acks if at_ack == RESET else 0)
     assert did["fins"] > 0
     assert did["fins_reset"] == (did["fins"] if "rst-fin" in words else 0)
-    assert did["longest_accept_queue"] == SMALL["accept"] + 1
+    assert did["longest_accept_queue"] == SMALL["listen_backlog"] + 1
 
 
 @pytest.mark.parametrize("words", FLOODED)
-def test_every_connection_of_a_flood_is_accounted_for(words: str, object_file: Path) -> None:
+def test_every_connection_of_a_flood_is_accounted_for(words: Mechanism, object_file: Path) -> None:
     assert tuple(scenario.flood(TAG, words, object_file).values()) == FLOODED[words]
 
 
 @pytest.mark.nightly(but="^default$")
 @pytest.mark.parametrize("words", ["default", "abort", "abort rst-syn", "reserv"])
 def test_the_kernels_own_limits_are_kept_where_the_queues_are_equal(
-    words: str, object_file: Path, tmp_path: Path
+    words: Mechanism, object_file: Path, tmp_path: Path
 ) -> None:
     seen = scenario.observe(TAG, words, EQUAL, tmp_path, object_file)
     said, counted = seen["conversations"], seen["counters"]
@@ -81,7 +85,7 @@ def test_the_kernels_own_limits_are_kept_where_the_queues_are_equal(
 def test_a_full_syn_queue_gives_cookies_and_their_acks_are_reset(
     object_file: Path, tmp_path: Path
 ) -> None:
-    short = {"syn": 3, "accept": 2}
+    short = {"syn_backlog": 3, "listen_backlog": 2}
     seen = scenario.observe(TAG, "no-syn-drop", short, tmp_path, object_file)
     assert seen["counters"]["ack"]["TcpExtSyncookiesSent"] == 1
     assert seen["conversations"][str(scenario.CRAFTED + 4)] == RESET
@@ -92,19 +96,19 @@ def test_a_full_syn_queue_gives_cookies_and_their_acks_are_reset(
 def test_a_young_queue_lets_a_syn_in_though_there_is_no_room(
     object_file: Path, tmp_path: Path
 ) -> None:
-    seen = scenario.observe(TAG, "default", {**SMALL, "young": True}, tmp_path, object_file)
+    seen = scenario.observe(
+        TAG, "default", {**SMALL, "admission": "linux-2.4"}, tmp_path, object_file
+    )
     assert seen["conversations"][str(scenario.MORE)][: len(FORGOTTEN)] == FORGOTTEN
 
 
 def test_a_crash_inside_is_undone_too(object_file: Path) -> None:
-    management = MECHANISMS["abort rst-syn rst-fin"]
+    asked = replace(EQUAL_QUEUES, mechanism="abort rst-syn rst-fin")
     with scenario.wired(TAG) as (_, server):
         before = scenario.state_of(server)
         with (
             pytest.raises(ZeroDivisionError),
-            apply_management(
-                server, "s0", 80, management, Queues(4096, 4096, syncookies=1), object_file
-            ),
+            apply_management(server, "s0", 80, asked, object_file),
         ):
             assert scenario.state_of(server) != before
             raise ZeroDivisionError
@@ -112,20 +116,24 @@ def test_a_crash_inside_is_undone_too(object_file: Path) -> None:
 
 
 def test_what_a_kernel_lacks_is_named(object_file: Path) -> None:
-    management = MECHANISMS["abort"]
+    asked = replace(EQUAL_QUEUES, mechanism="abort")
+    settings = settings_of(asked)
     with scenario.wired(TAG) as (client, server):
         assert not is_patched(server)
         with (
             pytest.raises(MissingError, match=r"no net\.ipv4\.tcp_overload.*'abort'"),
-            apply_management(server, "s0", 80, management, Queues(4096, 4096, syncookies=1)),
+            apply_management(server, "s0", 80, asked),
         ):
             pass
-        with pytest.raises(MissingError, match="s9"), attach(server, "s9", object_file):
+        with (
+            pytest.raises(MissingError, match="s9"),
+            attach(server, "s9", object_file, settings, 80),
+        ):
             pass
         with (
-            attach(server, "s0", object_file),
+            attach(server, "s0", object_file, settings, 80),
             pytest.raises(MissingError, match=r"(?s)s0.*clsact"),
-            attach(server, "s0", object_file),
+            attach(server, "s0", object_file, settings, 80),
         ):
             pass
         shown = proc.run(("tc", "-n", client.name, "qdisc", "show")).stdout

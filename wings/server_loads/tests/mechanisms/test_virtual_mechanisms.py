@@ -12,6 +12,7 @@ import pytest
 from tests.kernel.guests import Guests
 from wings.server_loads.mechanisms.mechanism import MECHANISMS
 from wings.server_loads.mechanisms.program import build_program
+from wings.server_loads.spec import Mechanism
 from wings.server_loads.tests.mechanisms import scenario
 from wings.server_loads.tests.mechanisms.expected import (
     AT_THE_ACK,
@@ -33,7 +34,7 @@ FLOOD = """\
 import scenario
 leave(seen=[scenario.flood("g", words) for words in {asked!r}])
 """
-LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
+LATE = scenario.CRAFTED_COUNT - SMALL["listen_backlog"] - 1
 
 
 def run(guests: Guests, program: str, *asked: object) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def test_what_is_on_the_wire_is_as_promised(guests: Guests) -> None:
     found = run(guests, OBSERVE, *((words, SMALL) for words in MECHANISMS))
     for words, seen in zip(MECHANISMS, found, strict=True):
         check_wire(words, seen)
-        assert seen["by"] == "kernel"
+        assert seen["program"] == {}
         at_syn, at_ack, counted = AT_THE_SYN[words], AT_THE_ACK[words], seen["counters"]
         assert (counted["syn"]["TcpExtListenOverflows"] > 0) or at_syn == RESET
         late_at_ack = at_ack in (RESET, FORGOTTEN)
@@ -66,8 +67,8 @@ def test_every_connection_of_a_flood_is_accounted_for(guests: Guests) -> None:
 
 def test_other_queues(guests: Guests) -> None:
     equal, cookies, young = run(guests, OBSERVE, ("abort rst-syn", EQUAL),
-                                ("no-syn-drop", {"syn": 3, "accept": 2}),
-                                ("default", {**SMALL, "young": True}))  # fmt: skip
+                                ("no-syn-drop", {"syn_backlog": 3, "listen_backlog": 2}),
+                                ("default", {**SMALL, "admission": "linux-2.4"}))  # fmt: skip
     assert equal["conversations"][str(scenario.CRAFTED + 4)] == ["client S", "server RA"]
     assert cookies["counters"]["ack"]["TcpExtSyncookiesSent"] == 1
     assert cookies["conversations"][str(scenario.CRAFTED + 4)] == RESET
@@ -80,7 +81,7 @@ def test_other_queues(guests: Guests) -> None:
 @pytest.mark.slow
 def test_both_implementations_say_the_same(guests: Guests, tmp_path: Path) -> None:
     object_file = build_program(tmp_path)
-    words = ("default", "abort rst-syn rst-fin", "reserv rst-syn", "no-syn-drop")
+    words: list[Mechanism] = ["default", "abort rst-syn rst-fin", "reserv rst-syn", "no-syn-drop"]
     virtual = run(guests, OBSERVE, *((one, SMALL) for one in words))
     for one, seen in zip(words, virtual, strict=True):
         host = scenario.observe(f"fftb{os.getpid()}", one, SMALL, tmp_path, object_file)

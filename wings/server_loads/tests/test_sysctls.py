@@ -1,35 +1,15 @@
-"""What a spec asks of the server's kernel, and of the clients'."""
+"""What a spec asks of the clients' kernel, and of both."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from testbed.base.errors import MissingError
-from wings.server_loads import management
-from wings.server_loads.management import (
-    FIRST_TIMEOUT,
-    LINEAR,
-    load_sysctls,
-    queues_of,
-)
-from wings.server_loads.mechanisms.mechanism import MECHANISMS, Queues
-from wings.server_loads.spec import ArrivalSpec, Mechanism, ServerSpec
-
-
-def test_the_knob_has_the_published_combinations() -> None:
-    assert get_args(Mechanism) == tuple(MECHANISMS)
-
-
-def test_queues() -> None:
-    assert queues_of(ServerSpec()) == Queues(syn=1024, accept=128)
-    assert queues_of(
-        ServerSpec(syn_backlog=64, listen_backlog=8, syncookies=1, admission="linux-2.4")
-    ) == Queues(syn=64, accept=8, syncookies=1, young=True)
-    assert len(fields(Queues)) == 4
+from wings.server_loads import sysctls
+from wings.server_loads.spec import ArrivalSpec
+from wings.server_loads.sysctls import FIRST_TIMEOUT, LINEAR, load_sysctls
 
 
 def test_clients() -> None:
@@ -46,7 +26,7 @@ def test_clients() -> None:
 def test_both_ends_wait_as_long_for_an_answer_where_the_kernel_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(management, "IPV4", tmp_path)
+    monkeypatch.setattr(sysctls, "IPV4", tmp_path)
     with pytest.raises(MissingError, match=r"virtual kernel 7\.3, or set syn_timeout_s = 1"):
         load_sysctls(ArrivalSpec(syn_timeout_s=3))
     (tmp_path / "tcp_rto_init_ms").touch()
@@ -58,7 +38,7 @@ def test_both_ends_wait_as_long_for_an_answer_where_the_kernel_can(
 def test_linear_retries_are_written_where_a_kernel_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
-    monkeypatch.setattr(management, "IPV4", tmp_path)
+    monkeypatch.setattr(sysctls, "IPV4", tmp_path)
     if known:
         (tmp_path / "tcp_syn_linear_timeouts").touch()
     asked = load_sysctls(ArrivalSpec(syn_linear_timeouts=0))["client"]
