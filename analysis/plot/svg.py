@@ -201,7 +201,6 @@ def _tilted(box: Box) -> bool:
 def _panel(
     layers: Sequence[Layer], box: Box, panel: str, outer: bool, left: float
 ) -> Iterator[str]:
-    """Yield grid, marks and axes of one panel."""
     yield from _grid(box)
     for layer in layers:
         rows = [row for row in layer.rows if not panel or row.get("facet") == panel]
@@ -404,7 +403,6 @@ def _lane_px(layer: Layer, box: Box) -> float:
 
 
 def _look(channel: Spec | None, row: Row) -> Any:
-    """Return the colour, shape or pattern of ``row``."""
     if channel is None:
         return None
     if "value" in channel:

@@ -68,10 +68,8 @@ def origins_of(manifest: Mapping[str, Any]) -> list[str]:
 
 def revision_of(manifest: Mapping[str, Any]) -> str | None:
     """Return the revision of the code that made the results, if the manifest says."""
-    environment = manifest.get("environment")
-    facts = environment.get("facts") if isinstance(environment, Mapping) else None
-    revision = facts.get("git_revision") if isinstance(facts, Mapping) else None
-    return clean(str(revision)) if revision else None
+    revision = manifest.get("environment", {}).get("facts", {}).get("git_revision")
+    return clean(revision) if revision else None
 
 
 def _collect(

@@ -152,7 +152,6 @@ def _mechanisms() -> Column:
 
 
 def _by_mechanism(rows: pd.DataFrame, column: str, text: Callable[[float], str]) -> list[str]:
-    """Return a text for each mechanism, in their order."""
     values = rows.set_index("mechanism")[column].dropna()
     names = mechanisms.MECHANISMS.values()
     return [text(values[name]) if name in values else MISSING for name in names]

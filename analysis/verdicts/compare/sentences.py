@@ -428,7 +428,6 @@ def _reason(comparison: Comparison, word: str) -> str:
 
 
 def _signed(comparison: Comparison) -> str:
-    """Return how a difference of the metric is written."""
     return f"+.{comparison.metric.places}f"
 
 

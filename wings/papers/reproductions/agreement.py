@@ -84,8 +84,6 @@ class _Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """The checks of one claim."""
-
     claim: PublishedClaim
     reference: Reference
     part: str
@@ -257,13 +255,11 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
-    """Divide a unit into units of one cell."""
     return [_Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
             for row in _each(unit.rows)]  # fmt: skip
 
 
 def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the rows one by one, each as a frame."""
     return [rows.iloc[[place]] for place in range(len(rows))]
 
 
