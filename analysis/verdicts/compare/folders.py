@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.records.accounts import differences_ms, mean_account
-from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
+from analysis.records.cells import Cell, cells_of, describe_absence, facts_of, varying_axes
 from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import records_of
 from analysis.records.metric import PLT
@@ -123,7 +123,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         kind=kind, drawn=drawn is not None,
         gains=tuple(drawn.gains) if drawn else (),
         uniform=drawn.uniform if drawn else None,
-        misses=clean(later.manifest.get("environment", {}).get("facts", {}).get(MISSES, "")),
+        misses=clean(facts_of(later.manifest).get(MISSES, "")),
     )  # fmt: skip
 
 
