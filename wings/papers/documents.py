@@ -198,9 +198,9 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
 }
 
 
-def draw_committed_openings(root: Path = ROOT) -> str:
-    """Return how connections were opened with early data, by the results below ``root``."""
-    results = read_results(root / "analysis" / "samples" / "zero-rtt")
+def draw_committed_openings() -> str:
+    """Return how connections were opened with early data, by the committed results."""
+    results = read_results(ROOT / "analysis" / "samples" / "zero-rtt")
     return draw(mechanisms.draw_early(results, SHOWN_RTT_MS)) + "\n"
 
 
