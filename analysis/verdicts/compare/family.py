@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from analysis.records.metric import Metric
 from analysis.stats.estimates import LEVEL, Estimate, level_of_range
-from analysis.stats.shift import estimate_paired_shift
-from analysis.stats.signs import Block, p_of_signs
+from analysis.stats.shift import Block, estimate_paired_shift
+from analysis.stats.signs import p_of_signs
 from analysis.verdicts.compare.attribution import LEAST_SEEDS, Attributed, harmless_pct
 from analysis.verdicts.compare.comparison import CellFinding
 
