@@ -1,23 +1,31 @@
 """Tables and drawings of the README and the documents, made of the committed results they show.
 
-A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
-anew, and the endings in STATUS.md.  Wings provide theirs to the point ``documents``.
+A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``, and an ending of an evaluator's
+command in STATUS.md, which begins with ``prints``, likewise; ``make readme`` writes all of them
+anew.  Wings provide theirs to the points ``documents`` and ``endings``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from analysis.status import STATUS, render_status
+from analysis.records.results import read_results
+from analysis.verdicts.committed import hold_against_committed
+from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import headline
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
 from testbed.base.whole_file import write_whole
 from testbed.base.wings import provided
 
-_BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+STATUS = ROOT / "STATUS.md"
+_NIGHTLY = Path("analysis", "baselines", "nightly")
+_BLOCK = re.compile(r"(<!-- (?:table|prints): (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 Tables = Mapping[str, Callable[[Path], str]]
 """The tables of a page by name, each made of what is committed below a root."""
 
@@ -29,25 +37,40 @@ class Documents(Protocol):
     DRAWINGS: Mapping[Path, Callable[[], str]]
 
 
+def _held(folder: Path, root: Path) -> str:
+    return hold_against_committed(read_results(root / folder), root / "analysis" / "baselines")
+
+
+def _rerun(root: Path) -> str:
+    folder = root / _NIGHTLY
+    return headline(compare_results(folder, folder, CompareOptions(across=EVERYTHING)))
+
+
+ENDINGS: Tables = {"artifact": _rerun, "nightly": partial(_held, _NIGHTLY), "rerun": _rerun,
+                   "table1": partial(_held, _NIGHTLY.with_name("paper-table1"))}  # fmt: skip
+
+
+def _fence(ending: Callable[[Path], str], root: Path) -> str:
+    return f"```\n{ending(root).rstrip()}\n```\n"
+
+
 def list_pages() -> dict[Path, Tables]:
-    """Return each page with its tables."""
-    pages: dict[Path, Tables] = {}
-    for documents in _documents():
-        pages |= documents.PAGES
+    """Return each page with its tables, and STATUS.md with its endings."""
+    endings = {**ENDINGS, **{each.name: each.load() for each in provided("endings")}}
+    pages: dict[Path, Tables] = {
+        STATUS: {name: partial(_fence, ending) for name, ending in endings.items()}
+    }
+    for each in provided("documents"):
+        pages |= each.load().PAGES
     return pages
 
 
 def list_drawings() -> dict[Path, Callable[[], str]]:
     """Return each drawing by its file."""
     drawings: dict[Path, Callable[[], str]] = {}
-    for documents in _documents():
-        drawings |= documents.DRAWINGS
-    return drawings
-
-
-def _documents() -> Iterator[Documents]:
     for each in provided("documents"):
-        yield each.load()
+        drawings |= each.load().DRAWINGS
+    return drawings
 
 
 def render_page(page: Path, text: str, root: Path = ROOT) -> str:
@@ -72,5 +95,3 @@ if __name__ == "__main__":
     for page in list_pages():
         written = render_page(page, page.read_text(encoding="utf-8"))
         write_whole(page, written, f"{page.name} is as it was")
-    endings = render_status(STATUS.read_text(encoding="utf-8"))
-    write_whole(STATUS, endings, "STATUS.md is as it was")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from analysis.status import STATUS, list_endings, render_status
+from analysis.readme import STATUS, list_pages, render_page
 from firstflight.usage import answer, read_verbs
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
@@ -56,24 +56,24 @@ def test_the_citation_says_what_the_project_says(citation: dict[str, Any]) -> No
 
 def test_the_endings_are_those_of_the_committed_results() -> None:
     text = STATUS.read_text(encoding="utf-8")
-    assert render_status(text) == text, "make readme writes them anew"
+    assert render_page(STATUS, text) == text, "make readme writes them anew"
 
 
 def test_an_ending_of_other_results_is_found(tmp_path: Path) -> None:
     for name in ("baselines", "samples/scenarios"):
         shutil.copytree(ROOT / "analysis" / name, tmp_path / "analysis" / name)
     text = STATUS.read_text(encoding="utf-8")
-    assert render_status(text, tmp_path) == text
+    assert render_page(STATUS, text, tmp_path) == text
     records = tmp_path / "analysis" / "baselines" / "nightly" / "records.jsonl"
     records.write_text(records.read_text().split("\n", 1)[1])
-    assert render_status(text, tmp_path) != text
+    assert render_page(STATUS, text, tmp_path) != text
 
 
 def test_every_ending_is_there_once() -> None:
     text = STATUS.read_text(encoding="utf-8")
-    for name in list_endings():
-        with pytest.raises(ConfigurationError, match="endings"):
-            render_status(text.replace(f"<!-- prints: {name} -->", ""))
+    for name in list_pages()[STATUS]:
+        with pytest.raises(ConfigurationError, match=f"STATUS: the table {name} is missing"):
+            render_page(STATUS, text.replace(f"<!-- prints: {name} -->", ""))
 
 
 def test_every_command_of_the_papers_may_go_on() -> None:

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from analysis.plot.rows import Row, column_title
-from analysis.plot.svg import Spec, render_document, render_element
+from analysis.plot.svg import Spec, draw_figure
 from analysis.plot.theme import (
     CONFIG,
     FACET_COLUMNS,
@@ -74,12 +74,12 @@ class Plot:
 
 def draw(plot: Plot) -> str:
     """Return ``plot`` as an SVG document with fixed colours, as large as it is drawn."""
-    return render_document(plot.to_dict(still=True))
+    return draw_figure(plot.to_dict(still=True)).as_document()
 
 
 def to_svg(plot: Plot) -> str:
     """Return ``plot`` as an ``<svg>`` element to stand in an HTML page, light and dark."""
-    return render_element(plot.to_dict(still=True))
+    return draw_figure(plot.to_dict(still=True)).as_element()
 
 
 def mark(

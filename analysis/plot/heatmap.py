@@ -61,16 +61,13 @@ def heatmap(
     })  # fmt: skip
     words = mark("text", {**shared, "text": field("text", "N")}, more={"baseline": "middle"})
     size = (_step(len(wide), paired=len(panels) > 1) * len(wide), ROW_PX * len(high))
+    scale = "blue above zero, orange below" if diverging else "the stronger, the more"
+    legend = f"{column_title(value)}; rows: {column_title(y)}; {scale}"
     properties = {**inline(cells), **describe(value, None, rows_of.given(x, y, facet), len(cells)),
-                  **heading(title, _legend(value, y, diverging))}  # fmt: skip
+                  **heading(title, legend)}  # fmt: skip
     if not panels:
         properties |= {"width": size[0], "height": size[1]}
     return Plot((fields, words), properties, panels, size)
-
-
-def _legend(value: str, y: str, diverging: bool) -> str:
-    scale = "blue above zero, orange below" if diverging else "the stronger, the more"
-    return f"{column_title(value)}; rows: {column_title(y)}; {scale}"
 
 
 def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -> list[Row]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.plot.ladder_layout import HEAD_PX, PAD_PX, Layout, Stroke, Text, lay_out
-from analysis.plot.marks import as_document, as_element, line, px, rectangle, write
+from analysis.plot.marks import Picture, line, px, rectangle, write
 from analysis.plot.sequence import Exchange
 from analysis.plot.theme import FONTS, INK, LINE, PAPER, SERIES, SOFT, TEXT_PX
 
@@ -41,13 +41,15 @@ class Ladder:
 
     def to_svg(self) -> str:
         """Return it as an ``<svg>`` element to stand in an HTML page, light and dark."""
-        layout = lay_out(self.exchange)
-        return as_element(layout.width, layout.height, _drawing(layout), self.title, self.said)
+        return self._picture().as_element()
 
     def draw(self) -> str:
         """Return it as an SVG document with fixed colours."""
+        return self._picture().as_document()
+
+    def _picture(self) -> Picture:
         layout = lay_out(self.exchange)
-        return as_document(layout.width, layout.height, _drawing(layout), self.title, self.said)
+        return Picture(layout.width, layout.height, _drawing(layout), self.title, self.said)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return what a notebook may show."""

@@ -165,7 +165,6 @@ def _model_points(rows: Sequence[Row], model: Data, columns: Columns) -> list[Ro
 
 
 def _is_scale(rows: Sequence[Row], x: str) -> bool:
-    """Return whether all values of column ``x`` are numbers."""
     return all(rows_of.is_number(row[x]) for row in rows if row[x] is not None)
 
 

@@ -6,44 +6,50 @@ one to fall back on; as a document of its own it keeps them, and has a ground.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 
 from analysis.plot.theme import COLOURS, LEAST_SCALE, PAPER, VERDICTS
 
 
-def as_document(width: float, height: float, inner: str, title: str, description: str) -> str:
-    """Return a drawing as an SVG document of fixed size, with fixed colours.
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing of a size in px; screen readers read ``title`` and ``description`` aloud."""
 
-    Screen readers read ``title`` and ``description`` aloud.
-    """
-    inner = rectangle(0, 0, width, height, f'fill="{PAPER.light}"') + inner
-    size = f'width="{px(width)}" height="{px(height)}"'
-    return _element(width, height, size, inner, title, description)
+    width: float
+    height: float
+    inner: str
+    title: str
+    description: str
 
+    def as_document(self) -> str:
+        """Return it as an SVG document of fixed size, with fixed colours."""
+        ground = rectangle(0, 0, self.width, self.height, f'fill="{PAPER.light}"')
+        size = f'width="{px(self.width)}" height="{px(self.height)}"'
+        return self._element(size, ground + self.inner)
 
-def as_element(width: float, height: float, inner: str, title: str, description: str) -> str:
-    """Return a drawing as an ``<svg>`` element to stand in an HTML page (no XML declaration).
+    def as_element(self) -> str:
+        """Return it as an ``<svg>`` element to stand in an HTML page (no XML declaration).
 
-    It fills the width of its container, up to the width of the drawing.
-    """
-    for colour in (*COLOURS, *VERDICTS):
-        inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')
-    style = (
-        f"width: 100%; height: auto; max-width: {width:.0f}px; "
-        f"min-width: {width * LEAST_SCALE:.0f}px"
-    )
-    return _element(width, height, f'style="{style}"', inner, title, description)
+        It fills the width of its container, up to the width of the drawing.
+        """
+        inner = self.inner
+        for colour in (*COLOURS, *VERDICTS):
+            inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')
+        style = (
+            f"width: 100%; height: auto; max-width: {self.width:.0f}px; "
+            f"min-width: {self.width * LEAST_SCALE:.0f}px"
+        )
+        return self._element(f'style="{style}"', inner)
 
-
-def _element(
-    width: float, height: float, attributes: str, inner: str, title: str, description: str
-) -> str:
-    label = ". ".join(part for part in (title, description) if part)
-    named = f"<title>{escape(title, quote=False)}</title>" if title else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(width)} {px(height)}" '
-        f'{attributes} role="img" aria-label="{escape(label)}">{named}{inner}</svg>'
-    )
+    def _element(self, attributes: str, inner: str) -> str:
+        label = ". ".join(part for part in (self.title, self.description) if part)
+        named = f"<title>{escape(self.title, quote=False)}</title>" if self.title else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" '
+            f'viewBox="0 0 {px(self.width)} {px(self.height)}" '
+            f'{attributes} role="img" aria-label="{escape(label)}">{named}{inner}</svg>'
+        )
 
 
 def rectangle(x: float, y: float, width: float, height: float, look: str) -> str:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
-from analysis.plot.marks import as_document, as_element, line, px, rectangle, write
+from analysis.plot.marks import Picture, line, px, rectangle, write
 from analysis.plot.rows import Row
 from analysis.plot.scales import (
     BandScale,
@@ -75,27 +75,8 @@ class Box:
     axes: dict[str, Spec]
 
 
-def render_document(spec: Spec) -> str:
-    """Return a figure as an SVG document with fixed colours, as large as it is drawn."""
-    return as_document(*_drawing(spec), *_said(spec))
-
-
-def render_element(spec: Spec) -> str:
-    """Return a figure as an ``<svg>`` element to stand in an HTML page (no XML declaration).
-
-    Equal figures give equal text.  The drawing is as wide as its surroundings, but not wider than
-    it was drawn.  Its colours are the custom properties of `analysis.plot.theme.style_sheet`, with
-    the light ones to fall back on.  Its title and description are read aloud.
-    """
-    return as_element(*_drawing(spec), *_said(spec))
-
-
-def _said(spec: Spec) -> tuple[str, str]:
-    return str(spec.get("title", {}).get("text", "")), spec["description"]
-
-
-def _drawing(spec: Spec) -> tuple[float, float, str]:
-    """Return width and height in px, and all that is inside the ``<svg>`` element."""
+def draw_figure(spec: Spec) -> Picture:
+    """Return a figure as large as it is drawn.  Equal figures give equal text."""
     inside = spec.get("spec", spec)
     layers = [_layer(layer, spec["data"]["values"]) for layer in inside["layer"]]
     box = _box(layers, inside)
@@ -118,7 +99,8 @@ def _drawing(spec: Spec) -> tuple[float, float, str]:
     rows = math.ceil(len(panels) / columns)
     height = top + rows * down - (GAP_PX if rows > 1 else 0) + 4
     shared = f'font-family="{FONTS}" font-size="{TEXT_PX}" fill="{INK.light}"'
-    return room + 2 * PAD_PX, height, f"<g {shared}>{''.join(parts)}</g>"
+    return Picture(room + 2 * PAD_PX, height, f"<g {shared}>{''.join(parts)}</g>",
+                   str(spec.get("title", {}).get("text", "")), spec["description"])  # fmt: skip
 
 
 def _layer(spec: Spec, shared: Sequence[Row]) -> Layer:
@@ -201,7 +183,6 @@ def _tilted(box: Box) -> bool:
 def _panel(
     layers: Sequence[Layer], box: Box, panel: str, outer: bool, left: float
 ) -> Iterator[str]:
-    """Yield grid, marks and axes of one panel."""
     yield from _grid(box)
     for layer in layers:
         rows = [row for row in layer.rows if not panel or row.get("facet") == panel]
@@ -404,7 +385,6 @@ def _lane_px(layer: Layer, box: Box) -> float:
 
 
 def _look(channel: Spec | None, row: Row) -> Any:
-    """Return the colour, shape or pattern of ``row``."""
     if channel is None:
         return None
     if "value" in channel:

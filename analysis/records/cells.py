@@ -235,6 +235,11 @@ def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return dict(experiment)
 
 
+def facts_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts of the machine and the work tree in ``manifest``."""
+    return dict(manifest.get("environment", {}).get("facts", {}))
+
+
 def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     """Group the counted records by condition, planned conditions first and in their order.
 

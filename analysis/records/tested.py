@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from analysis.formats.suites import Tested
 from testbed.results.manifest import read_manifest
@@ -17,11 +16,7 @@ def read_tested(folder: Path, name: str) -> Tested:
     Raises:
         StorageError: it cannot be read.
     """
-    return tested_of(folder, name, read_manifest(folder))
-
-
-def tested_of(folder: Path, name: str, manifest: dict[str, Any]) -> Tested:
-    """Return the same of a manifest that was read."""
+    manifest = read_manifest(folder)
     environment = manifest["environment"]
     began = str(manifest["created_utc"])
     try:

@@ -105,6 +105,5 @@ def render_html(
 
 
 def _pages(table: ResultTable) -> list[str]:
-    """Return the pages, by which long tables can be narrowed down."""
     names = (c.axes["page"] for c in table.cells if "page" in c.axes)
     return list(dict.fromkeys(words.axis_value("page", name) for name in names))

@@ -61,16 +61,6 @@ class TrialLine:
         return lines(reason) if reason else None
 
     @property
-    def proof(self) -> Proof | None:
-        """What its packet capture proves."""
-        return self.record.proof
-
-    @property
-    def cost(self) -> Cost | None:
-        """What it took."""
-        return self.record.cost
-
-    @property
     def requests(self) -> int | None:
         """How many requests its client made."""
         load = self.record.measured_as(PageLoad)

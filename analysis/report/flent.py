@@ -115,7 +115,6 @@ def describe_load(record: Record, trial: Path) -> dict[str, Any]:
 def _list_arrivals(
     captures: Mapping[str, Capture], owners: Mapping[int, str]
 ) -> Iterator[_Arrival]:
-    """Yield all packets that were sent at one end and came at the other."""
     for near, far in PAIRS:
         if near not in captures or far not in captures:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -10,13 +10,17 @@ from analysis.records.cells import Cell
 from testbed.model import NeighbourFlow, Record
 from testbed.model.trace import trace_of
 
+_OF_FLOW = ("retransmits", "delay_p50_ms", "delay_p95_ms", "delay_max_ms", "jitter_ms", "r_factor",
+            "fetches", "fetch_p50_ms", "plt_ms")  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class FlowLine:
     """A flow of a cell's neighbours, medians over its proven loads; what it has not is ``None``.
 
-    ``fairness`` is Jain's index of all connections of neighbours that send the same way: 1 where
-    each gets as much, one over their number where one gets all (R. Jain et al., DEC-TR-301, 1984).
+    ``medians`` are those of fields of a ``NeighbourFlow``, by their names.  ``fairness`` is Jain's
+    index of all connections of neighbours that send the same way: 1 where each gets as much, one
+    over their number where one gets all (R. Jain et al., DEC-TR-301, 1984).
     ``mos`` is the mean opinion, from 1 to 4.5, that ``r_factor`` stands for (ITU-T G.107, Annex B).
     """
 
@@ -25,17 +29,9 @@ class FlowLine:
     goodput_kbit: float
     share_pct: float | None
     fairness: float | None
-    retransmits: float | None
     lost_pct: float | None
-    delay_p50_ms: float | None
-    delay_p95_ms: float | None
-    delay_max_ms: float | None
-    jitter_ms: float | None
-    r_factor: float | None
     mos: float | None
-    fetches: float | None
-    fetch_p50_ms: float | None
-    plt_ms: float | None
+    medians: dict[str, float | None]
 
 
 def list_flows(cells: Sequence[Cell]) -> tuple[FlowLine, ...]:
@@ -50,20 +46,12 @@ def _list_of(cell: Cell) -> Iterator[FlowLine]:
     for place, flow in enumerate(loads[0][1]):
         same = [flows[place] for _, flows in loads if place < len(flows)]
         goodput = median(each.goodput_kbit for each in same)
-        record, _ = loads[0]
-        r_factor = _median([each.r_factor for each in same])
-        yield FlowLine(cell, flow, goodput, _share_pct(record, flow.way, goodput),
-                       _median([_fairness(flows, flow) for _, flows in loads]),
-                       _median([each.retransmits for each in same]),
-                       _median([100 * (each.lost or 0) / each.sent for each in same if each.sent]),
-                       _median([each.delay_p50_ms for each in same]),
-                       _median([each.delay_p95_ms for each in same]),
-                       _median([each.delay_max_ms for each in same]),
-                       _median([each.jitter_ms for each in same]), r_factor,
-                       None if r_factor is None else opinion_of(r_factor),
-                       _median([each.fetches for each in same]),
-                       _median([each.fetch_p50_ms for each in same]),
-                       _median([each.plt_ms for each in same]))  # fmt: skip
+        medians = {name: _median(getattr(each, name) for each in same) for name in _OF_FLOW}
+        r_factor = medians["r_factor"]
+        yield FlowLine(cell, flow, goodput, _share_pct(loads[0][0], flow.way, goodput),
+                       _median(_fairness(flows, flow) for _, flows in loads),
+                       _median(100 * (each.lost or 0) / each.sent for each in same if each.sent),
+                       None if r_factor is None else opinion_of(r_factor), medians)  # fmt: skip
 
 
 def _share_pct(record: Record, way: str, goodput_kbit: float) -> float | None:
@@ -74,7 +62,7 @@ def _share_pct(record: Record, way: str, goodput_kbit: float) -> float | None:
     return 100 * goodput_kbit / (link.up_kbit if way == "up" else link.down_kbit)
 
 
-def _median(values: Sequence[float | None]) -> float | None:
+def _median(values: Iterable[float | None]) -> float | None:
     there = [value for value in values if value is not None]
     return median(there) if there else None
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.records.cells import facts_of
 from analysis.words import MISSING, clean, count
 
 Section = tuple[str, list[tuple[str, str]]]
@@ -68,10 +69,8 @@ def origins_of(manifest: Mapping[str, Any]) -> list[str]:
 
 def revision_of(manifest: Mapping[str, Any]) -> str | None:
     """Return the revision of the code that made the results, if the manifest says."""
-    environment = manifest.get("environment")
-    facts = environment.get("facts") if isinstance(environment, Mapping) else None
-    revision = facts.get("git_revision") if isinstance(facts, Mapping) else None
-    return clean(str(revision)) if revision else None
+    revision = facts_of(manifest).get("git_revision")
+    return clean(revision) if revision else None
 
 
 def _collect(

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analysis.stats.shift import Block
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Block = tuple[int, int]
 Draws = Mapping[Block, float]
 """The value of each draw of a cell, by (seed, repetition)."""
 MOST_DEALS = 10_000

@@ -111,12 +111,12 @@ def level_of_range(n: int) -> float:
     return 1.0 - 2.0 ** (1 - n)
 
 
-def band_half_width(n: int, level: float = LEVEL) -> float:
+def band_half_width(n: int) -> float:
     """Return how far the distribution of ``n`` values may lie from the true one, as a share.
 
-    With probability ``level`` it lies nowhere further away (Dvoretzky, Kiefer, Wolfowitz, Massart).
+    With probability LEVEL it lies nowhere further away (Dvoretzky, Kiefer, Wolfowitz, Massart).
     """
-    return min(math.sqrt(math.log(2.0 / (1.0 - level)) / (2.0 * n)), 1.0)
+    return min(math.sqrt(math.log(2.0 / (1.0 - LEVEL)) / (2.0 * n)), 1.0)
 
 
 @cache

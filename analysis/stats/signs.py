@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from analysis.stats.shift import Block
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Block = tuple[int, int]
 MOST_FLIPS = 4096
 """With more ways to flip the signs of seeds than this, so many are drawn, the same every time."""
 _ROUNDING = 1e-9

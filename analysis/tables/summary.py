@@ -139,14 +139,13 @@ def summarise(results: Results, table: ResultTable) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
     with_trials = len(results.records) <= MOST_TRIALS
-    environment = results.manifest.get("environment")
-    known = environment if isinstance(environment, Mapping) else {}
+    environment = results.manifest.get("environment", {})
     return {
         "schema": SCHEMA_VERSION,
         "experiment": {name: experiment.get(name) for name in ASKED},
         # What the environment id is the digest of; never the machine's own facts.
         "identity": asdict(results.identity) | {
-            name: known.get(name, {}) for name in ("parts", "pages")
+            name: environment.get(name, {}) for name in ("parts", "pages")
         },
         "counts": _counts(table.cells), "warm_ups": results.warm_ups, "table": table_rows(table),
         "cells": [_cell(cell, with_trials) for cell in table.cells],

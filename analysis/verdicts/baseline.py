@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.records.cells import Cell, cells_of, experiment_of, key_of, varying_axes
+from analysis.records.cells import Cell, cells_of, experiment_of, facts_of, key_of, varying_axes
 from analysis.records.kept import find_kept
 from analysis.records.results import Results, read_results
 from analysis.tables.summary import captures_of
@@ -103,10 +103,9 @@ def _read_captures(results: Results) -> dict[str, bytes]:
 def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of ``manifest`` that are kept: KEPT_PARTS, and of the facts KEPT_FACTS."""
     kept = {name: manifest[name] for name in KEPT_PARTS if name in manifest}
-    environment = dict(kept.get("environment", {}))
-    facts = environment.get("facts", {})
-    environment["facts"] = {name: facts[name] for name in KEPT_FACTS if name in facts}
-    return {**kept, "environment": environment}
+    facts = facts_of(manifest)
+    known = {name: facts[name] for name in KEPT_FACTS if name in facts}
+    return {**kept, "environment": {**kept.get("environment", {}), "facts": known}}
 
 
 def trim_record(record: Record) -> Record:
@@ -125,7 +124,7 @@ def describe_baseline(folder: Path) -> str:
 
 
 def _origin(results: Results, cells: tuple[Cell, ...]) -> str:
-    facts = dict(read_facts(results.manifest))
+    facts = facts_of(results.manifest)
     revision = facts.get("git_revision", "unknown")[:12]
     changed = " with uncommitted changes" if facts.get("git_dirty") == "yes" else ""
     return (
@@ -134,12 +133,6 @@ def _origin(results: Results, cells: tuple[Cell, ...]) -> str:
         f"{results.identity.kernel} kernel {results.identity.kernel_version}, "
         f"git {revision}{changed}, environment {results.identity.environment}"
     )
-
-
-def read_facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the facts of the machine and the work tree in ``manifest``."""
-    for name, value in manifest.get("environment", {}).get("facts", {}).items():
-        yield str(name), str(value)
 
 
 def _unproven(results: Path, cells: tuple[Cell, ...]) -> Iterator[str]:

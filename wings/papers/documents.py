@@ -11,13 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.plot.chart import draw
-from analysis.records.cells import cells_of
+from analysis.records.cells import cells_of, facts_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.terminal import table_columns
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
-from analysis.verdicts.baseline import read_facts
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.places import ROOT
 from wings.papers.publications import find
@@ -55,7 +54,7 @@ def _block(shown: Shown, root: Path) -> str:
 
 def describe_origin(results: Results) -> str:
     """Return how many loads there are, and the revision and environment that gave them."""
-    facts: Mapping[str, str] = dict(read_facts(results.manifest))
+    facts = facts_of(results.manifest)
     changed = " with changes" if facts.get("git_dirty") == "yes" else ""
     known = results.identity
     clients = ", ".join(f"{name} {version}" for name, version in known.clients.items())
@@ -152,7 +151,6 @@ def _mechanisms() -> Column:
 
 
 def _by_mechanism(rows: pd.DataFrame, column: str, text: Callable[[float], str]) -> list[str]:
-    """Return a text for each mechanism, in their order."""
     values = rows.set_index("mechanism")[column].dropna()
     names = mechanisms.MECHANISMS.values()
     return [text(values[name]) if name in values else MISSING for name in names]
@@ -200,9 +198,9 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
 }
 
 
-def draw_committed_openings(root: Path = ROOT) -> str:
-    """Return how connections were opened with early data, by the results below ``root``."""
-    results = read_results(root / "analysis" / "samples" / "zero-rtt")
+def draw_committed_openings() -> str:
+    """Return how connections were opened with early data, by the committed results."""
+    results = read_results(ROOT / "analysis" / "samples" / "zero-rtt")
     return draw(mechanisms.draw_early(results, SHOWN_RTT_MS)) + "\n"
 
 

@@ -79,9 +79,7 @@ def rebuild_as(results: Results, reference: Reference | None) -> Rebuilt | None:
     Raises:
         ConfigurationError: the manifest is not a run's.
     """
-    module = name_module(results, reference)
-    if module is None and reference is not None:
-        module = BESIDE
+    module = name_module(results, reference) or (BESIDE if reference else None)
     if module is None:
         return None
     # Imported here: each imports pandas, which a report without them does not need.

@@ -89,7 +89,6 @@ def page(services: Services, /, output: Path | None, last: int, metric: Metric,
 
 
 def _columns(runs: Sequence[KeptRun]) -> list[Column]:
-    """Return the table of ``history list``."""
     kernels = [clean(f"{run.kernel} {run.kernel_version}") for run in runs]
     started = [clean(run.created_utc[:19].replace("T", " ")) for run in runs]
     return [

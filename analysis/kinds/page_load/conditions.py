@@ -175,7 +175,6 @@ def _interval(row: SweepRow) -> Interval | None:
 
 
 def _widest(row: SweepRow) -> Interval | None:
-    """Return the widest interval of the row's cells."""
     intervals = [
         cell.sample.median.interval
         for cell in row.cells

@@ -20,13 +20,7 @@ PLT_S = "Page load time (s)"
 SAVED = "Time saved (%)"
 
 
-def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
-    """Yield each proven load time in ms."""
-    return _metric(row, PLT)
-
-
 def _metric(row: SweepRow, metric: Metric) -> Iterator[tuple[bool | None, float]]:
-    """Yield a metric of each proven load."""
     for cell in row.cells:
         for value in cell.by(metric).by_seed.values():
             yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), value
@@ -81,7 +75,8 @@ SAVED_MAPS = FigureKind(
 )
 TIME_LINES = FigureKind("time-lines", partial(_line_title, "Page load time"),
                         "Medians of proven loads, and their range where they differ.",
-                        partial(plan_lines, shown=Quantity(PLT_MS, _times_ms)))  # fmt: skip
+                        partial(plan_lines,
+                                shown=Quantity(PLT_MS, partial(_metric, metric=PLT))))  # fmt: skip
 SAVED_LINES = FigureKind("saved-lines", partial(_line_title, "What Fast Open saves"), _SAVINGS,
                          partial(plan_lines, shown=Quantity(SAVED, _saved_pct)))  # fmt: skip
 PAINT_LINES = FigureKind(

@@ -144,43 +144,29 @@ def _rows(table: ResultTable) -> list[Row]:
 
 def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
     gain, paper = pair.improvement_pct, pair.paper
-    return {
-        **shown_axes(pair.axes, axes),
-        "plt_off_ms": pair.spread_off.median if pair.spread_off else None,
-        "plt_on_ms": pair.spread_on.median if pair.spread_on else None,
-        "improvement_pct": gain.median if gain else None,
-        "paper_plt_off_s": paper.plt_off_s if paper else None,
-        "paper_plt_on_s": paper.plt_on_s if paper else None,
-        "paper_improvement_pct": paper.improvement_pct if paper else None,
-        **_spread_columns("plt_off", "ms", pair.spread_off),
-        **_spread_columns("plt_on", "ms", pair.spread_on),
-        **_spread_columns("improvement", "pct", gain),
-        **{
-            name: value
-            for arm, sample in zip(("off", "on"), pair.samples, strict=True)
-            for name, value in _sample_columns(f"plt_{arm}", sample).items()
-        },
-        **_estimate_columns("saved", "ms", pair.shift.ms if pair.shift else None),
-        **_estimate_columns("saved", "pct", pair.shift.percent if pair.shift else None),
-        "ci_level_pct": _level(pair.shift.ms if pair.shift else None),
-        "n": len(pair.seeds),
-        "planned_off": pair.off.planned if pair.off else 0,
-        "planned_on": pair.on.planned if pair.on else 0,
-        "proven_off": len(pair.off.proven) if pair.off else 0,
-        "proven_on": len(pair.on.proven) if pair.on else 0,
-        **_waits("off", pair.off), **_waits("on", pair.on), **_coverage_columns(pair.coverage),
-        "status": pair.status, "problems": " | ".join(pair.problems),
-    }  # fmt: skip
+    saved = (pair.shift.ms, pair.shift.percent) if pair.shift else (None, None)
+    values = (
+        *map(median_of, (pair.spread_off, pair.spread_on, gain)),
+        *((paper.plt_off_s, paper.plt_on_s, paper.improvement_pct) if paper else [None] * 3),
+        *_ends(pair.spread_off), *_ends(pair.spread_on), *_ends(gain),
+        *(value for sample in pair.samples for value in _values_of(sample)),
+        *(value for estimate in saved for value in _estimated(estimate)),
+        _level(saved[0]), len(pair.seeds),
+        *(cell.planned if cell else 0 for _, cell in pair.arms),
+        *(len(cell.proven) if cell else 0 for _, cell in pair.arms),
+        *_waits(pair.off), *_waits(pair.on), *_covered(pair.coverage),
+        pair.status, " | ".join(pair.problems),
+    )  # fmt: skip
+    return shown_axes(pair.axes, axes) | dict(zip(PAIR_COLUMNS, values, strict=True))
 
 
 def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
-    plt = cell.spread
-    return {**shown_axes(cell.axes, axes), "plt_ms": plt.median if plt else None,
-            **_spread_columns("plt", "ms", plt), **_sample_columns("plt", cell.sample),
-            "ci_level_pct": _level(cell.sample.median if cell.sample else None),
-            "planned": cell.planned, "proven": len(cell.proven), **_waits("", cell),
-            **_coverage_columns(cell.coverage), "status": cell.status,
-            "problems": " | ".join(cell.problems)}  # fmt: skip
+    values = (
+        median_of(cell.spread), *_ends(cell.spread), *_values_of(cell.sample),
+        _level(cell.sample.median if cell.sample else None), cell.planned, len(cell.proven),
+        *_waits(cell), *_covered(cell.coverage), cell.status, " | ".join(cell.problems),
+    )  # fmt: skip
+    return shown_axes(cell.axes, axes) | dict(zip(CELL_COLUMNS, values, strict=True))
 
 
 def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
@@ -193,44 +179,34 @@ def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | No
     return values
 
 
-def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:
-    return {
-        f"{name}_min_{unit}": spread.low if spread else None,
-        f"{name}_max_{unit}": spread.high if spread else None,
-    }
+def _ends(spread: Spread | None) -> tuple[float | None, float | None]:
+    return (spread.low, spread.high) if spread else (None, None)
 
 
-def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, float | None]:
+def _values_of(sample: SampleStatistics | None) -> tuple[float | None, ...]:
     """Return the median's interval (it has a column itself), and the mean with its interval."""
-    median = _estimate_columns(name, "ms", sample.median if sample else None)
-    median.pop(f"{name}_ms")
-    return {**median, **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
-            f"{name}_outliers": sample.outliers if sample else None}  # fmt: skip
+    if sample is None:
+        return (None,) * 6
+    return (*_estimated(sample.median)[1:], *_estimated(sample.mean), sample.outliers)
 
 
-def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[str, float | None]:
+def _estimated(estimate: Estimate | None) -> tuple[float | None, ...]:
     interval = estimate.interval if estimate else None
-    return {
-        f"{name}_{unit}": estimate.value if estimate else None,
-        f"{name}_ci_low_{unit}": interval.low if interval else None,
-        f"{name}_ci_high_{unit}": interval.high if interval else None,
-    }
+    ends = (interval.low, interval.high) if interval else (None, None)
+    return (estimate.value if estimate else None, *ends)
 
 
 def _level(estimate: Estimate | None) -> float | None:
     return estimate.interval.level * 100.0 if estimate and estimate.interval else None
 
 
-def _waits(arm: str, cell: Cell | None) -> dict[str, float | None]:
-    values = (len(waits_ms(cell)), longest_ms(cell)) if cell else (0, None)
-    return dict(zip(_waiting(arm), values, strict=True))
+def _waits(cell: Cell | None) -> tuple[int, float | None]:
+    return (len(waits_ms(cell)), longest_ms(cell)) if cell else (0, None)
 
 
-def _coverage_columns(coverage: ReplayCoverage) -> dict[str, float | None]:
-    return {"requests_exact": coverage.exact, "requests_inexact": coverage.inexact,
-            "requests_missed": coverage.missed, "requests_not_made": coverage.not_made,
-            "bytes_covered_pct": coverage.bytes_pct,
-            "bytes_made_up_pct": coverage.made_up_pct}  # fmt: skip
+def _covered(coverage: ReplayCoverage) -> tuple[float | None, ...]:
+    return (coverage.exact, coverage.inexact, coverage.missed, coverage.not_made,
+            coverage.bytes_pct, coverage.made_up_pct)  # fmt: skip
 
 
 class _OfCell(TypedDict):

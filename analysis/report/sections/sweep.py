@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from analysis import plot
+from analysis.plot.rows import is_number
 from analysis.records.cells import Axes, Cell, find_varying
 from analysis.tables.table import Pair, ResultTable
 
@@ -72,14 +73,14 @@ def swept(rows: Sequence[SweepRow]) -> tuple[str, ...]:
 def values_of(rows: Iterable[SweepRow], name: str) -> list[Any]:
     """Return the values of an axis: rising numbers, and after them what is no number."""
     values: list[Any] = list(dict.fromkeys(row.axes.get(name) for row in rows))
-    numbers = sorted(value for value in values if _is_number(value))
-    return [*numbers, *(value for value in values if not _is_number(value))]
+    numbers = sorted(value for value in values if is_number(value))
+    return [*numbers, *(value for value in values if not is_number(value))]
 
 
 def is_scale(rows: Iterable[SweepRow], name: str) -> bool:
     """Return whether an axis has numbers only; "no limit" may be among them."""
     values = values_of(rows, name)
-    return any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
+    return any(map(is_number, values)) and all(is_number(v) or v is None for v in values)
 
 
 def panels_of(rows: Iterable[SweepRow], names: Sequence[str]) -> list[list[SweepRow]]:
@@ -97,7 +98,3 @@ def spread_over(items: Sequence[T], most: int) -> list[T]:
     if most < 2:
         return list(items[:most])
     return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

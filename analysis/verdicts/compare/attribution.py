@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from analysis.records.cells import Cell
+from analysis.records.cells import Axes, Cell
 from analysis.records.kernel_warnings import KernelWarning
 from analysis.records.kind import records_of
 from analysis.records.metric import Metric
@@ -205,8 +205,9 @@ def _judge(
         return CellAttribution("inconclusive", reason, n, pct, None, None)
     counters = counters_that_part(*differing[0])
     other = None if what == UNREAD else what != SAME
-    if not _shows_tcp(cell, alone) or (_is_drawn(cell) and not still):
-        verdict, reason = _weigh_spread(n, pct, metric, _bound_of(cell, alone))
+    shows_tcp = _shows_tcp(cell, alone)
+    if not shows_tcp or (_is_drawn(cell) and not still):
+        verdict, reason = _weigh_spread(n, pct, metric, harmless_pct(cell.axes, shows_tcp))
         return CellAttribution(verdict, reason, n, pct, None, other, counters)
     verdict = _direction(estimate_paired_shift(moved).value, metric)
     reason = f"{what} in {len(differing)} of {count(n, 'trial')}"
@@ -289,11 +290,11 @@ def _is_drawn(cell: Cell) -> bool:
     return any(record.trial.condition.draws for record in cell.records[:1])
 
 
-def _bound_of(cell: Cell, alone: Collection[str]) -> float:
+def harmless_pct(axes: Axes, shows_tcp: bool) -> float:
     """Return by how many percent what does nothing moves load times over seeds, at the most."""
-    if not _shows_tcp(cell, alone):
+    if not shows_tcp:
         return HARMLESS_PCT
-    return HARMLESS_THREADS_PCT if cell.axes.get("client") == THREADED else HARMLESS_DRAWN_PCT
+    return HARMLESS_THREADS_PCT if axes.get("client") == THREADED else HARMLESS_DRAWN_PCT
 
 
 def _direction(moved: float, metric: Metric) -> Attributed:

@@ -207,16 +207,10 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class CellFinding:
-    """The verdict on one cell, and why.
+    """The verdict on one cell, and why: as `analysis.verdicts.compare.schema` says of a cell.
 
-    ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
-    ``significance`` (by test) on the host's and where environments differ.  ``more_runs`` is how
-    many more on each side would tell, as far as can be said.  ``packets`` is the first packet that
-    differs in the trial with seed ``packets_seed``; ``packets_note`` says why none is shown.  Of
-    two kernels ``change`` is there if both are virtual and ``clocks`` if one is not; ``word`` is
-    the tolerance's own verdict, ``attribution`` what a cell came to on the new one of two virtual
-    kernels.  ``moved_ms`` is by how much the mean load spent longer on what, where it is slower or
-    faster and both sides have accounts (``analysis.records.accounts``).
+    ``axes`` are its condition, ``significance`` its tests, and ``packets`` are of the trial with
+    the seed ``packets_seed``.
     """
 
     axes: Axes
@@ -246,16 +240,13 @@ class CellFinding:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two results folders compared; ``kernels`` is there where they are of two kernels.
-
-    ``misses`` says what of its patches the new kernel has not, so that no cell can show it.
+    """Two results folders compared: as `analysis.verdicts.compare.schema` says of the document.
 
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
-    out of matching cells: both under test.  ``added`` are the cells that only the new results
-    have.  ``names`` are the axes that tell the cells apart.  ``kind`` is what their trials do.
-    ``drawn`` says that the environments differ, so that draws were compared: then ``gains`` are the
-    findings on what the second of two arms saves, and ``uniform`` is the p that ranks of the new
-    draws among the base's are uniform, if draws are enough.
+    out of matching cells: both under test.  ``names`` are the axes that tell the cells apart.
+    ``kind`` is what their trials do.  ``drawn`` says that the environments differ, so that draws
+    were compared.  ``misses`` says what of its patches the new kernel has not, so that no cell can
+    show it.
     """
 
     base: str

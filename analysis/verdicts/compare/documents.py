@@ -6,7 +6,7 @@ failed and nothing was shown; the exit code distinguishes it from success.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,7 @@ def write_files(
     Raises:
         StorageError: a file cannot be written.
     """
-    forms: tuple[tuple[Path | None, Callable[[Comparison], str]], ...] = (
-        (junit, render_junit), (markdown, render_markdown), (html, render_page),
-    )  # fmt: skip
-    for path, render in forms:
+    for path, render in ((junit, render_junit), (markdown, render_markdown), (html, render_page)):
         if path is not None:
             write_whole(path, render(comparison), "make its folder, or choose another place")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from analysis.records.cells import experiment_of
 from analysis.records.results import Results
 from analysis.verdicts.compare.comparison import Part
 from testbed.base.errors import ConfigurationError
@@ -57,14 +57,12 @@ def parts_of(results: Results) -> dict[str, str]:
     Pages are ``pages.NAME``; the kernel's version is ``kernel.version``, a client's own word
     about its version ``version.CLIENT``.
     """
-    environment = results.manifest.get("environment")
-    known: Mapping[str, Any] = environment if isinstance(environment, Mapping) else {}
-    parts = {str(name): str(value) for name, value in dict(known.get("parts") or {}).items()}
-    pages = {f"{PAGES}{name}": str(value) for name, value in dict(known.get("pages") or {}).items()}
+    environment = results.manifest.get("environment", {})
+    pages = {f"{PAGES}{name}": value for name, value in environment.get("pages", {}).items()}
     clients = {f"version.{name}": value for name, value in results.identity.clients.items()}
     version = results.identity.kernel_version
     kernel = {"kernel.version": version} if version is not None else {}
-    return {**kernel, **parts, **pages, **clients}
+    return {**kernel, **environment.get("parts", {}), **pages, **clients}
 
 
 def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
@@ -97,17 +95,13 @@ def _order(name: str) -> tuple[int, str]:
 
 def _clients_of(results: Results) -> set[str]:
     """The clients that were asked for: their programs are in the environment."""
-    experiment = results.manifest.get("experiment")
-    conditions = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
+    conditions = experiment_of(results.manifest).get("conditions", ())
     return {str(condition.get("client")) for condition in conditions}
 
 
-def kernel_of(results: Results) -> str | None:
+def kernel_of(results: Results) -> str:
     """Return the name of the kernel: by the records, else by what was asked."""
-    if results.identity.kernel is not None:
-        return results.identity.kernel
-    experiment = results.manifest.get("experiment")
-    return str(experiment["kernel"]) if isinstance(experiment, Mapping) else None
+    return results.identity.kernel or str(experiment_of(results.manifest)["kernel"])
 
 
 def refuse_unequal(
@@ -132,8 +126,7 @@ def refuse_unequal(
 
 def _strangers(results: Results) -> list[str]:
     """Records that another environment made than the one that the manifest describes."""
-    environment = results.manifest.get("environment")
-    described = environment.get("id") if isinstance(environment, Mapping) else None
+    described = results.manifest.get("environment", {}).get("id")
     recorded = results.identity.environment
     if described is None or recorded is None or described == recorded:
         return []

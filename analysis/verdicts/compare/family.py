@@ -15,16 +15,9 @@ from dataclasses import dataclass, replace
 
 from analysis.records.metric import Metric
 from analysis.stats.estimates import LEVEL, Estimate, level_of_range
-from analysis.stats.shift import estimate_paired_shift
-from analysis.stats.signs import Block, p_of_signs
-from analysis.verdicts.compare.attribution import (
-    HARMLESS_DRAWN_PCT,
-    HARMLESS_PCT,
-    HARMLESS_THREADS_PCT,
-    LEAST_SEEDS,
-    THREADED,
-    Attributed,
-)
+from analysis.stats.shift import Block, estimate_paired_shift
+from analysis.stats.signs import p_of_signs
+from analysis.verdicts.compare.attribution import LEAST_SEEDS, Attributed, harmless_pct
 from analysis.verdicts.compare.comparison import CellFinding
 
 
@@ -86,7 +79,8 @@ def _family(client: str, cells: Sequence[CellFinding], metric: Metric) -> Family
     blocks = sorted({block for change in changes for block in change})
     means = [statistics.fmean(change[b] for change in changes if b in change) for b in blocks]
     pct = estimate_paired_shift(means)
-    bound = max(map(_bound_of, cells))
+    bound = max(harmless_pct(cell.axes, bool(cell.attribution and cell.attribution.tcp_alone))
+                for cell in cells)  # fmt: skip
     # Clock reads move all seeds of a cell one way, by next to nothing: that is no agreement.
     chance = p_of_signs(
         [{b: pct for b, pct in change.items() if abs(pct) > bound} for change in changes]
@@ -108,9 +102,3 @@ def changes_pct(cell: CellFinding) -> dict[Block, float]:
         for pair in cell.trials
         if pair.base_ms > 0
     }
-
-
-def _bound_of(cell: CellFinding) -> float:
-    if cell.attribution is None or not cell.attribution.tcp_alone:
-        return HARMLESS_PCT
-    return HARMLESS_THREADS_PCT if cell.axes.get("client") == THREADED else HARMLESS_DRAWN_PCT

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.records.accounts import differences_ms, mean_account
-from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
+from analysis.records.cells import Cell, cells_of, describe_absence, facts_of, varying_axes
 from analysis.records.kernel_warnings import find_kernel_warnings
 from analysis.records.kind import records_of
 from analysis.records.metric import PLT
@@ -78,7 +78,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
     matches = match_cells(ours, theirs, knobs)
     tested = {name: (values_of(ours, name), values_of(theirs, name)) for name in knobs}
     kernels = _kernels(old, later, matches, knobs)
-    kernel = kernel_of(later) or VIRTUAL
+    kernel = kernel_of(later)
     least = options.min_effect_pct
     least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
     two = kernels is not None or options.attribute
@@ -123,7 +123,7 @@ def _compare(base: Path, new: Path, options: CompareOptions) -> Comparison:
         kind=kind, drawn=drawn is not None,
         gains=tuple(drawn.gains) if drawn else (),
         uniform=drawn.uniform if drawn else None,
-        misses=clean(later.manifest.get("environment", {}).get("facts", {}).get(MISSES, "")),
+        misses=clean(facts_of(later.manifest).get(MISSES, "")),
     )  # fmt: skip
 
 
@@ -184,7 +184,6 @@ def _with_packets(
 
 
 def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:
-    """Add what the cell came to on the new kernel."""
     cells = match.cells
     if cells is None:
         return cell

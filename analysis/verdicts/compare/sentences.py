@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 from analysis.formats.lines import join_lines, wrap
 from analysis.records.accounts import describe_moved
 from analysis.records.kind import default_beside, is_default
+from analysis.records.metric import Metric
 from analysis.records.results import Identity
 from analysis.stats.estimates import LEVEL, Interval
 from analysis.tables.columns import Column, axis_columns, render_columns
@@ -157,14 +158,14 @@ def _within(comparison: Comparison, verdict: Verdict) -> str:
 
 def notes_of(comparison: Comparison) -> list[str]:
     """Return what a reader must know beside the cells: what is under test, and what decided."""
-    return [*judged_by(comparison), *summary(comparison), *attributed(comparison),
-            *missed(comparison), *under_test(comparison), *comparison.notes, *ranks_of(comparison),
-            rule(comparison)]  # fmt: skip
+    missed = f"The kernel in NEW has not all of what was changed: {comparison.misses}."
+    return [*_judged_by(comparison.metric), *summary(comparison), *attributed(comparison),
+            *([missed] if comparison.misses else []), *under_test(comparison), *comparison.notes,
+            *_ranks_of(comparison), rule(comparison)]  # fmt: skip
 
 
-def judged_by(comparison: Comparison) -> list[str]:
+def _judged_by(metric: Metric) -> list[str]:
     """Return a sentence that names the metric where it is not the page load time."""
-    metric = comparison.metric
     if is_default(metric):
         return []
     grain = f"; two that are within {metric.with_unit(f'{metric.grain:g}')} may be equal"
@@ -209,7 +210,7 @@ def rule(comparison: Comparison) -> str:
     )
 
 
-def ranks_of(comparison: Comparison) -> list[str]:
+def _ranks_of(comparison: Comparison) -> list[str]:
     """Return whether the new environment is as one more draw of every cell."""
     if comparison.uniform is None:
         return []
@@ -339,11 +340,11 @@ def summary(comparison: Comparison) -> list[str]:
             what = capitalised(comparison.metric.label)
             lines.append(f"{what} changed by {_spread(comparison.overview)}.")
         lines += [_describe_client(comparison, *each) for each in comparison.overviews.items()]
-    lines += [
-        f"{count(n, 'cell')} of {len(cells)} {'is' if n == 1 else 'are'} '{word}'"
-        + (f": {_reason(comparison, word)}." if word in REASONS else ".")
-        for word, n in comparison.words.items()
-    ]
+    for word, n in comparison.words.items():
+        reason = REASONS.get(word, "").format(comparison.metric.words, comparison.min_effect_pct)
+        why = f": {reason}" if reason else ""
+        is_are = "is" if n == 1 else "are"
+        lines.append(f"{count(n, 'cell')} of {len(cells)} {is_are} '{word}'{why}.")
     lines += _saved(comparison, kernels.savings)
     missing = sum(not cell.has_numbers for cell in cells)
     if missing:
@@ -370,12 +371,6 @@ def attributed(comparison: Comparison) -> list[str]:
         if others else ""
     )  # fmt: skip
     return [f"What the cells came to: {counts}.{also}"]
-
-
-def missed(comparison: Comparison) -> list[str]:
-    """Return what of its patches the new kernel has not."""
-    said = f"The kernel in NEW has not all of what was changed: {comparison.misses}."
-    return [said] if comparison.misses else []
 
 
 def _describe_client(comparison: Comparison, client: str, overview: Overview) -> str:
@@ -423,12 +418,7 @@ def median_of(comparison: Comparison, side: Side | None) -> str:
     return _number(side.median_ms if side else None, f".{comparison.metric.places}f")
 
 
-def _reason(comparison: Comparison, word: str) -> str:
-    return REASONS[word].format(comparison.metric.words, comparison.min_effect_pct)
-
-
 def _signed(comparison: Comparison) -> str:
-    """Return how a difference of the metric is written."""
     return f"+.{comparison.metric.places}f"
 
 

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.records.cells import experiment_of
+from analysis.records.cells import experiment_of, facts_of
 from analysis.records.results import read_results
-from analysis.verdicts.baseline import read_facts
 from testbed.base.whole_file import write_whole
 
 KEPT = Path("wings", "kernels", "changes")
@@ -113,7 +112,7 @@ def condense(folder: Path) -> ChangeSet:
     """
     document = _read_document(folder)
     base = read_results(folder / document["base_name"])
-    facts = dict(read_facts(base.manifest))
+    facts = facts_of(base.manifest)
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     changes = tuple(map(_read, document["kernels"]))
     return ChangeSet(document["base_name"], str(experiment_of(base.manifest)["name"]),

@@ -13,6 +13,7 @@ from analysis.records.cells import (
     Cell,
     cells_of,
     experiment_of,
+    facts_of,
     flatten,
     further_metrics,
     key_of,
@@ -204,7 +205,7 @@ def _plain(value: Any) -> Any:
 
 def _run_row(results: Results) -> dict[str, Any]:
     experiment, identity = experiment_of(results.manifest), results.identity
-    facts = results.manifest.get("environment", {}).get("facts", {})
+    facts = facts_of(results.manifest)
     changed = "+" if facts.get("git_dirty") == "yes" else ""
     name = str(experiment.get("name", UNKNOWN))
     return {"created_utc": str(results.manifest.get("created_utc", UNKNOWN)), "experiment": name,

@@ -84,8 +84,6 @@ class _Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """The checks of one claim."""
-
     claim: PublishedClaim
     reference: Reference
     part: str
@@ -170,7 +168,9 @@ class _Verdict:
             return self._missing(stated.place, claim_text, in_words(stated), self.missing)
         ours = [float(value) for value in rows["measured"]]
         text = span(ours, places_of(stated) + 1, stated.unit)
-        if broken.empty and stated.value is None and not all(_within(stated, v, 0) for v in ours):
+        least, most = _bounds(stated, 0)
+        inside = least <= min(ours) and max(ours) <= most
+        if broken.empty and stated.value is None and not inside:
             text = f"{text} (rounded as it was stated)"
         ends = [*rows["measured_low"], *rows["measured_high"]]
         if min(ends) < min(ours) or max(ends) > max(ours):
@@ -257,13 +257,11 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
-    """Divide a unit into units of one cell."""
     return [_Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
             for row in _each(unit.rows)]  # fmt: skip
 
 
 def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the rows one by one, each as a frame."""
     return [rows.iloc[[place]] for place in range(len(rows))]
 
 
@@ -320,11 +318,6 @@ def places_of(stated: Stated) -> int:
     """Return the number of decimals with which the publication prints it."""
     printed = (bound for bound in (stated.value, stated.low, stated.high) if bound is not None)
     return max(len(f"{bound:.6f}".rstrip("0").partition(".")[2]) for bound in printed)
-
-
-def _within(stated: Stated, ours: float, slack: float) -> bool:
-    least, most = _bounds(stated, slack)
-    return least <= ours <= most
 
 
 def _rounding_of(stated: Stated) -> float:

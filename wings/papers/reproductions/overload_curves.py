@@ -123,21 +123,14 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     percent, ``quicker``, how many orders of magnitude (powers of ten) the mean response is sooner,
     and ``fewer_failed`` in percentage points.
     """
-    at = [RATE, "rate_per_s", *RUN]
-    gains = []
-    for pair in pairs:
-        arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
-        paired = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
-        gains.append(
-            paired.assign(base=pair.base,
-                          gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
-                          quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
-                          fewer_failed=paired["failed_pct_base"] - paired["failed_pct"])
-        )  # fmt: skip
-    every = pd.concat(gains, ignore_index=True)
-    return median_columns(
-        every, [*ARM, "base", RATE, "rate_per_s"], ("gain", "quicker", "fewer_failed")
+    paired = _beside_base(loads, pairs, [RATE, "rate_per_s", *RUN], MEASURED)
+    gains = paired.assign(
+        gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
+        quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
+        fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
     )
+    by = [*ARM, "base", RATE, "rate_per_s"]
+    return median_columns(gains, by, ("gain", "quicker", "fewer_failed"))
 
 
 def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
@@ -146,14 +139,21 @@ def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     A peak is the greatest throughput at any rate, seed by seed; ``peak`` is the arm's.
     """
     tops = loads.groupby([*ARM, *RUN], sort=False)["throughput"].max().rename("peak").reset_index()
-    peaks = []
+    paired = _beside_base(tops, pairs, RUN, ["peak"])
+    peaks = paired.assign(peak_gain=(paired["peak"] / paired["peak_base"] - 1) * 100)
+    return median_columns(peaks, [*ARM, "base"], ("peak", "peak_gain"))
+
+
+def _beside_base(
+    loads: pd.DataFrame, pairs: Iterable[ArmPair], at: Sequence[str], names: Sequence[str]
+) -> pd.DataFrame:
+    """Return the rows of each arm with the columns ``names`` of its base, which is equal ``at``."""
+    paired = []
     for pair in pairs:
-        arm, base = (tops[tops["arm"] == name] for name in (pair.arm, pair.base))
-        paired = arm.merge(base[["peak", *RUN]], on=list(RUN), suffixes=("", "_base"))
-        gain = (paired["peak"] / paired["peak_base"] - 1) * 100
-        peaks.append(paired.assign(base=pair.base, peak_gain=gain))
-    every = pd.concat(peaks, ignore_index=True)
-    return median_columns(every, [*ARM, "base"], ("peak", "peak_gain"))
+        arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
+        merged = arm.merge(base[[*at, *names]], on=list(at), suffixes=("", "_base"))
+        paired.append(merged.assign(base=pair.base))
+    return pd.concat(paired, ignore_index=True)
 
 
 def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
@@ -169,15 +169,13 @@ def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
 
 def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return throughput over the rate; dashed, what the prices leave room for."""
-    shown, x = _over(loads)
-    chart = plot.lines(shown.rename(columns={"throughput": "replies_per_s"}), x=x,
-                       y="replies_per_s", color=MECHANISM, model=_ideal(loads, x))  # fmt: skip
     caption = (
         "Replies a second over the rate at which connections come: medians, and the range of the "
         f"seeds.{_DASHED if loads['connection_us'].notna().any() else ''} {note}"
     )
-    title = titled(f"{place}: throughput", part)
-    return Figure(named("throughput", part), title, chart, caption.strip())
+    replies = loads.rename(columns={"throughput": "replies_per_s"})
+    return _draw(replies, "replies_per_s", f"{place}: throughput", part, caption,
+                 model=_ideal(loads, _rate_of(loads)))  # fmt: skip
 
 
 _DASHED = (
@@ -188,27 +186,32 @@ _DASHED = (
 
 def draw_response(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return the mean response time over the rate, on a logarithmic scale."""
-    shown, x = _over(loads.dropna(subset=["response_ms"]))
-    renamed = shown.rename(columns={"response_ms": "response_mean_ms"})
-    chart = plot.lines(renamed, x=x, y="response_mean_ms", color=MECHANISM, log=True)
     caption = (
         "Mean time from a connection's intended start to the end of its response, of those that "
         f"were answered, on a logarithmic scale: medians, and the range of the seeds. {note}"
     )
-    title = titled(f"{place}: response time", part)
-    return Figure(named("response-time", part), title, chart, caption.strip())
+    answered = loads.dropna(subset=["response_ms"])
+    renamed = answered.rename(columns={"response_ms": "response_mean_ms"})
+    title = f"{place}: response time"
+    return _draw(renamed, "response_mean_ms", title, part, caption, log=True)
 
 
 def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return the share of connections without a response over the rate."""
-    shown, x = _over(loads)
-    chart = plot.lines(shown, x=x, y="failed_pct", color=MECHANISM)
     caption = (
         "Connections that were refused, reset or given up, in percent of those that came: medians, "
         f"and the range of the seeds. {note}"
     )
-    title = titled(f"{place}: failures", part)
-    return Figure(named("failures", part), title, chart, caption.strip())
+    return _draw(loads, "failed_pct", f"{place}: failures", part, caption)
+
+
+def _draw(loads: pd.DataFrame, column: str, title: str, part: str, caption: str,
+          **options: Any) -> Figure:  # fmt: skip
+    """Return a ``column`` over the rate; the figure is named as its title ends."""
+    shown = loads.assign(**{MECHANISM: loads["arm"]})
+    chart = plot.lines(shown, x=_rate_of(loads), y=column, color=MECHANISM, **options)
+    name = title.partition(": ")[2].replace(" ", "-")
+    return Figure(named(name, part), titled(title, part), chart, caption.strip())
 
 
 def check_saturation(results: Results, curves: pd.DataFrame) -> StatedCheck:
@@ -270,10 +273,9 @@ def beginning(results: Results, curves: pd.DataFrame) -> str:
     )
 
 
-def _over(loads: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the loads as figures have them, and the rate that they are drawn over."""
-    x = RATE if loads[RATE].notna().all() else "rate_per_s"
-    return loads.assign(**{MECHANISM: loads["arm"]}), x
+def _rate_of(loads: pd.DataFrame) -> str:
+    """Return the rate that loads are drawn over."""
+    return RATE if loads[RATE].notna().all() else "rate_per_s"
 
 
 def _ideal(loads: pd.DataFrame, x: str) -> pd.DataFrame | None:

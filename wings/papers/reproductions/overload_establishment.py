@@ -22,7 +22,6 @@ PAIRS = (*(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn",
 
 
 def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
-    """Return the frames that claims are about; see the publication's file."""
     known = loads.dropna(subset=[RATE])
     pairs = gains_of(known, PAIRS)
     over_default = pairs[pairs["base"] == DEFAULT]
@@ -46,7 +45,6 @@ def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
-    """Return the story of the curves, in sentences that are true of any numbers."""
     known = curves.dropna(subset=[RATE])
     rates = known[RATE].unique()
     if not len(rates) or rates.max() <= 1:

@@ -65,7 +65,6 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
 
 
 def _measure(loads: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the frames that claims are about."""
     return {"cells": per_connection(loads), "growth": growth_of(loads)}
 
 
@@ -89,7 +88,6 @@ def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _divided(loads: pd.DataFrame) -> pd.DataFrame:
-    """Return the loads with all counts for each expected SYN."""
     return loads.assign(
         **{name: loads[name] / loads[EXPECTED]
            for name in WORDS if name != EXPECTED and name not in SHARES}

@@ -15,7 +15,6 @@ PAIRS = (ArmPair(RST_FIN, DEFAULT), ArmPair(CLOSE_RST, DEFAULT), ArmPair(CLOSE_R
 
 
 def _measure(loads: pd.DataFrame, _curves: pd.DataFrame) -> Frames:
-    """Return the frames that claims are about; see the publication's file."""
     known = loads.dropna(subset=[RATE])
     return {"pairs": gains_of(known, PAIRS), "peaks": peaks_of(known, PAIRS)}
 

@@ -15,12 +15,10 @@ PAIRS = (ArmPair(REFUSING, ABORT), ArmPair(REFUSING, REGULAR), ArmPair(NEVER_REF
 
 
 def _measure(loads: pd.DataFrame, _curves: pd.DataFrame) -> Frames:
-    """Return the frame that claims are about; see the publication's file."""
     return {"pairs": gains_of(loads.dropna(subset=[RATE]), PAIRS)}
 
 
 def _tell(curves: pd.DataFrame, _measured: Frames, _part: str) -> list[str]:
-    """Return the story of the curves, in sentences that are true of any numbers."""
     most = curves[RATE].max()  # NaN where no saturation is stated
     if not most > 1:
         return []

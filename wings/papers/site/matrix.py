@@ -134,8 +134,8 @@ def read_matrix(directories: Sequence[Path]) -> Matrix:
     identities = list(columns)
     place = {id(results): identities.index(_identity(results)) for results in every}
     problems += [*_other_pages(every), *_doubles(every, place)]
-    loads = _attempt(lambda: _loads(every, place, len(columns)), problems)
-    promises = _attempt(lambda: _promises(every, place, len(columns)), problems)
+    loads = attempt(lambda: _loads(every, place, len(columns)), problems)
+    promises = attempt(lambda: _promises(every, place, len(columns)), problems)
     if problems or loads is None or promises is None:
         raise ConfigurationError(problems)
     return Matrix(tuple(columns.values()), loads[0], promises, loads[1], every)
@@ -170,10 +170,10 @@ def _read(directories: Sequence[Path], problems: list[str]) -> Iterator[Results]
     """Yield the results of each folder, lane by lane; say what cannot be read or shown."""
     seen: set[Path] = set()
     for directory in directories:
-        lanes = _attempt(partial(read_lanes, directory), problems)
+        lanes = attempt(partial(read_lanes, directory), problems)
         for folder in [directory / lane for lane in lanes or ()] or [directory]:
-            results = None if lanes is None else _attempt(partial(read_results, folder), problems)
-            kind = results and _attempt(partial(kind_of, results), problems)
+            results = None if lanes is None else attempt(partial(read_results, folder), problems)
+            kind = results and attempt(partial(kind_of, results), problems)
             if folder.resolve() in seen:
                 problems.append(f"{folder} is named twice")
             elif results and kind in (DEFAULT_KIND, PROMISES):
@@ -186,7 +186,8 @@ def _read(directories: Sequence[Path], problems: list[str]) -> Iterator[Results]
             seen.add(folder.resolve())
 
 
-def _attempt(read: Callable[[], _Read], problems: list[str]) -> _Read | None:
+def attempt(read: Callable[[], _Read], problems: list[str]) -> _Read | None:
+    """Return what ``read`` does, or ``None`` with what speaks against it in ``problems``."""
     try:
         return read()
     except ConfigurationError as error:
@@ -206,7 +207,7 @@ def _identity(results: Results) -> tuple[str, str, str]:
     """Return what makes a kernel: its name, its version, and the digest of its build."""
     experiment = experiment_of(results.manifest)
     build = {name: value for name, value in _build(results).items() if name != "version"}
-    return str(kernel_of(results)), str(experiment.get("kernel_version")), digest(build)
+    return kernel_of(results), str(experiment.get("kernel_version")), digest(build)
 
 
 def _columns(every: Sequence[Results]) -> dict[tuple[str, str, str], KernelColumn]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +34,7 @@ from wings.papers.site.matrix import (
     KernelColumn,
     Matrix,
     MatrixRow,
+    attempt,
     name_of,
     read_matrix,
 )
@@ -73,15 +74,9 @@ def write_site(directories: Sequence[Path], out: Path, stated: Path | None = Non
         problems.append(f"{out} is there and is no empty folder; choose another with -o OUT")
     beside = [directory / STEPS_FILE for directory in directories]
     files = [stated] if stated else [file for file in beside if file.is_file()]
-    try:
-        commits = read_stated(files)
-    except ConfigurationError as error:
-        problems += error.problems
-    try:
-        matrix = read_matrix(directories)
-    except ConfigurationError as error:
-        problems += error.problems
-    if problems:
+    commits = attempt(partial(read_stated, files), problems)
+    matrix = attempt(partial(read_matrix, directories), problems)
+    if problems or commits is None or matrix is None:
         raise ConfigurationError(problems)
     steps, apart = find_steps(matrix, commits)
     try:
@@ -187,7 +182,6 @@ def _write_index(site: Path, matrix: Matrix, steps: Sequence[ReleaseStep], apart
 
 
 def _describe(results: Results) -> dict[str, Any]:
-    """Return where a folder comes from."""
     return {"name": name_of(results), "identity": results.identity,
             "title": experiment_of(results.manifest).get("title", ""),
             "created": str(results.manifest.get("created_utc", "")),

@@ -166,7 +166,6 @@ def times_faster(measured: pd.DataFrame, buffer_bytes: int) -> float:
 
 
 def _behind(measured: pd.DataFrame, buffer_bytes: int, qdisc: str, traffic: str) -> Any:
-    """Return the only load that has these."""
     known = (measured["buffer_bytes"] == buffer_bytes) & (measured["traffic"] == traffic)
     (row,) = measured[known & (measured["qdisc"] == qdisc)].to_dict("records")
     return row

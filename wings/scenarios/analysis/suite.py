@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.formats.suites import Case, State, Suite, write_junit
-from analysis.records.tested import tested_of
+from analysis.records.tested import read_tested
 from wings.scenarios.analysis.promises import Finding, Lane, PromiseRow, PromiseTable
 
 JUNIT_CLASS = "firstflight.scenario"
@@ -32,7 +32,7 @@ def suites_of(table: PromiseTable) -> list[Suite]:
     return [
         Suite(f"Kernel {lane.name}", [_case(row, row.findings[place]) for row in table.rows],
               dict(_facts(lane)), topic=TOPIC,
-              tested=tested_of(lane.results.folder, lane.name, lane.results.manifest))
+              tested=read_tested(lane.results.folder, lane.name))
         for place, lane in enumerate(table.lanes)
     ]  # fmt: skip
 
