@@ -8,8 +8,7 @@ from dataclasses import replace
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import split_url
 from testbed.base.errors import ConfigurationError
-from wings.pages.exchange import find_header
-from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.sanitiser import (
     METHODS,
@@ -79,10 +78,7 @@ def _keep(claim: Claim, notes: Notes) -> Claim | None:
         return None
     if has_user(claim.url):
         notes.add("URLs without their user information", url)
-    return replace(_sane(claim, url, notes), url=url, status=status)
 
-
-def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
     # Codings make a body hardly larger; one that is half as large again is no coding's work.
     most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
 
@@ -94,7 +90,8 @@ def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
 
     request = claim.request_body_size or 0
     return replace(
-        claim, method=claim.method.upper(), body_size=bounded("body", claim.body_size, 0, most),
+        claim, url=url, status=status, method=claim.method.upper(),
+        body_size=bounded("body", claim.body_size, 0, most),
         decoded_size=bounded("body", claim.decoded_size, 0, BODY_BYTES),
         headers_size=bounded("head", claim.headers_size, 1, HEAD_BYTES),
         request_body_size=request if 0 < request <= BODY_BYTES else 0,
@@ -141,7 +138,7 @@ def find_extent(requests: Sequence[Claim], reading: Reading) -> list[Claim]:
 
 def find_documents(requests: Sequence[Claim]) -> list[Claim]:
     """Return the requests that were answered by a document, those with GET first."""
-    documents = [item for item in requests if _is_document(item)]
+    documents = [x for x in requests if x.is_frame or x.served_mime in DOCUMENT_TYPES]
     return sorted(documents, key=lambda item: item.method != "GET")
 
 
@@ -171,11 +168,6 @@ def _find_root(requests: Sequence[Claim], url: str | None) -> int:
     examples = ", ".join(printable(item.url) for item in requests[:3])
     problem = f"--url {wanted_url}: no request for it; the first ones are {examples}"
     raise ConfigurationError([problem])
-
-
-def _is_document(claim: Claim) -> bool:
-    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return claim.is_frame or mime in DOCUMENT_TYPES
 
 
 def _is_before(item: Claim, start: float) -> bool:

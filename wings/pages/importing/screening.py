@@ -16,7 +16,7 @@ from testbed.base.errors import ConfigurationError
 from wings.pages.coding import Effort
 from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from wings.pages.importing.bodies import new_budget, settle_body
-from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.references import lead, settle_redirects
 from wings.pages.importing.requests import find_documents, find_extent, keep, time_ms
@@ -63,11 +63,6 @@ def screen(reading: Reading) -> Recording:
         source=reading.source, exchanges=(root, *exchanges[1:]), pinned=reading.pinned,
         load_ms=load_ms, notes=notes.sentences(),
     )  # fmt: skip
-
-
-def is_whole(recording: Recording) -> bool:
-    """Return whether every body is there; else the recording is good for a table only."""
-    return all(exchange.body is not None for exchange in recording.exchanges)
 
 
 def _check_size(requests: Sequence[Claim]) -> None:
@@ -120,8 +115,7 @@ def _as_table(requests: Sequence[Claim], document: Claim, usable: Sequence[Claim
 
 
 def _mime(claim: Claim) -> str:
-    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return mime if MEDIA_TYPE.fullmatch(mime) else ""
+    return claim.served_mime if MEDIA_TYPE.fullmatch(claim.served_mime) else ""
 
 
 def _exchanges(requests: Sequence[Claim], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def _origin_problems(order: RecordOrder) -> list[str]:
 def telling() -> Iterator[Callable[[str], None]]:
     """Yield what shows the progress: one live line on a terminal, else a few lines."""
     if not sys.stderr.isatty():
-        yield throttled(_write_line)
+        yield throttled(partial(click.echo, err=True))
         return
     # Imported here: it is slow, and needed on a terminal only.
     from rich.console import Console
@@ -152,8 +153,3 @@ def throttled(
             next_s = clock() + PLAIN_EVERY_S
 
     return tell
-
-
-def _write_line(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
