@@ -21,6 +21,7 @@ from wings.pages.synthesis.filler import (
     Template,
     TooSmallError,
     filler,
+    fixed_bytes,
     least_gzipped,
     write_gzipped,
     write_identity,
@@ -126,7 +127,7 @@ def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> tuple[int, int
     """
     head = row.head_size
     recorded = row.transfer_bytes - head
-    fixed = sum(len(part) for part in template if isinstance(part, bytes))
+    fixed = fixed_bytes(template)
     most = recorded + max(head - MIN_HEADER_BYTES, 0)
     if recorded and row.body_bytes is not None and row.body_bytes != recorded:
         decoded = max(row.body_bytes, fixed)

@@ -104,7 +104,13 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
     problems = list(order.problems)
     # What keeps numbers only gives hosts names of its own.
     if not problems and contents:
-        problems += _origin_problems(order)
+        scheme, host, port, _ = split_url(order.url)
+        if problem := host_problem(host):
+            problems.append(
+                f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser "
+                f"knows: {scheme}://www.mine.test:{port}/ with "
+                f"--resolver-rule 'MAP www.mine.test {host}'"
+            )
     try:
         folder = name_page(places.PAGES, name, replace=replace)
     except ConfigurationError as error:
@@ -112,18 +118,6 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
     if problems:
         raise ConfigurationError(problems)
     return folder
-
-
-def _origin_problems(order: RecordOrder) -> list[str]:
-    """Return why the page could be recorded, but not replayed."""
-    scheme, host, port, _ = split_url(order.url)
-    problem = host_problem(host)
-    if problem is None:
-        return []
-    return [
-        f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser knows: "
-        f"{scheme}://www.mine.test:{port}/ with --resolver-rule 'MAP www.mine.test {host}'"
-    ]
 
 
 @contextmanager
