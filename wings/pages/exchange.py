@@ -6,7 +6,7 @@ anonymising; ``har`` turns a Recording into the folder that ``archive`` reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -101,24 +101,18 @@ class Recording:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parentage:
-    """For each exchange its parent's position (``None``: the root) and depth; and notes."""
+def find_parents(
+    exchanges: Sequence[PageExchange],
+) -> tuple[list[int | None], tuple[str, ...]]:
+    """Return each exchange's parent's position (``None``: the root), and notes.
 
-    parents: tuple[int | None, ...]
-    depths: tuple[int, ...]
-    notes: tuple[str, ...]
-
-
-def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
-    """Resolve initiators to the latest earlier exchange of their URL.
+    It is the latest earlier exchange of the initiator's URL.
 
     An exchange without a known initiator before it becomes a child of the page's document, and a
     note counts it.  A page must be a tree: a client reaches every exchange by its parent.
     """
     latest: dict[str, int] = {}
     parents: list[int | None] = []
-    depths: list[int] = []
     document, orphans, strangers = 0, 0, 0
     for index, exchange in enumerate(exchanges):
         parent: int | None = None
@@ -131,7 +125,6 @@ def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
                 # The document is at the end of the redirects that begin at the root.
                 document = index if exchanges[document].status in REDIRECTS else document
         parents.append(parent)
-        depths.append(0 if parent is None else depths[parent] + 1)
         if exchange.status != NOT_MODIFIED:
             latest[exchange.url] = index
     notes = []
@@ -141,7 +134,7 @@ def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
     if strangers:
         what = format_count(strangers, "request")
         notes.append(f"What led to {what} was not asked for before it; taken to be the document.")
-    return Parentage(tuple(parents), tuple(depths), tuple(notes))
+    return parents, tuple(notes)
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str:

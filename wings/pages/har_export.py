@@ -44,6 +44,7 @@ BODIES_RECORDED = (
     "As transferred, still compressed where they were; each file is named by the SHA-256 of its "
     "bytes. What was not recorded or was changed is listed under deviations."
 )
+_REASONS = {int(status): status.phrase for status in HTTPStatus}
 _VERSIONS = {"http/1.1": "HTTP/1.1", "h2": "h2"}
 # The sum of one day and this stays a date that every tool takes.
 _LONGEST_MS = 1e9
@@ -129,16 +130,15 @@ def make_recorded_har(name: str, recording: Recording) -> tuple[dict[str, Any], 
     """
     _check(recording)
     exchanges, head_notes = _reachable_heads(recording.exchanges)
-    parentage = find_parents(exchanges)
-    notes = (*recording.notes, *head_notes, *parentage.notes)
-    placed = []
-    for index, exchange in enumerate(exchanges):
-        parent = parentage.parents[index]
+    parents, parent_notes = find_parents(exchanges)
+    notes = (*recording.notes, *head_notes, *parent_notes)
+    placed: list[PlacedExchange] = []
+    for index, (exchange, parent) in enumerate(zip(exchanges, parents, strict=True)):
         origin = None if parent is None else exchanges[parent]
         url = None if origin is None else origin.url
         placed.append(PlacedExchange(
             exchange=exchange, id=str(index), parent=url, carrier=url,
-            gap_ms=exchange.gap_ms(origin), depth=parentage.depths[index],
+            gap_ms=exchange.gap_ms(origin), depth=0 if parent is None else placed[parent].depth + 1,
             transfer_bytes=(exchange.headers_size or 0) + exchange.body_size,
         ))  # fmt: skip
     document = make_har(
@@ -267,7 +267,7 @@ def _response(placed: PlacedExchange) -> Part:
         content["compression"] = exchange.decoded_size - exchange.body_size
     head = UNKNOWN if exchange.headers_size is None else exchange.headers_size
     return har.response(
-        exchange.status, "" if exchange.protocol == "h2" else _reason(exchange.status),
+        exchange.status, "" if exchange.protocol == "h2" else _REASONS.get(exchange.status, ""),
         _VERSIONS[exchange.protocol], exchange.headers, content,
         redirect_target(exchange.url, exchange.status, exchange.headers) or "",
         (head, exchange.body_size, placed.transfer_bytes),
@@ -315,13 +315,6 @@ def _text(mime: str, content: bytes) -> str | None:
 def _body_name(data: bytes | None) -> str | None:
     """Return where an archive keeps a body; ``None`` for an empty one."""
     return f"bodies/{hashlib.sha256(data).hexdigest()}" if data else None
-
-
-def _reason(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
 
 
 def _moment(recorded: date, ms: float) -> str:

@@ -41,7 +41,8 @@ def verify_archive(folder: Path) -> list[str]:
     except ConfigurationError as error:
         problems += error.problems
     for entry in archive.entries:
-        problems += entry_problems(entry)
+        own = (*_request_problems(entry), *_body_problems(entry), *_head_problems(entry))
+        problems += [f"{entry.url}: {problem}" for problem in own]
     problems += reference_problems(archive)
     problems += origin_problems(archive)
     problems += _stray_files(folder, archive)
@@ -88,12 +89,6 @@ def _stray_files(folder: Path, archive: Archive) -> Iterator[str]:
     for path in sorted(bodies.iterdir()) if bodies.is_dir() else ():
         if path.name not in used:
             yield f"{path.name}: a body that no entry uses"
-
-
-def entry_problems(entry: Entry) -> Iterator[str]:
-    """Yield what is wrong with one entry, one sentence each."""
-    for problem in (*_request_problems(entry), *_body_problems(entry), *_head_problems(entry)):
-        yield f"{entry.url}: {problem}"
 
 
 def _request_problems(entry: Entry) -> Iterator[str]:

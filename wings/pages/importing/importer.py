@@ -10,7 +10,7 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
-from wings.pages.exchange import Headers
+from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
 from wings.pages.table import ResourceRow
 
@@ -108,6 +108,11 @@ class Claim:
     after_load: bool | None = None
     made_up: bool = False
     from_cache: bool = False
+
+    @property
+    def served_mime(self) -> str:
+        """Its media type as the server said it, else ``mime``."""
+        return media_type(find_header(self.headers, "content-type")) or self.mime
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
 EXAMPLES = 3
 _LONGEST_NOTE = 100
 
@@ -10,23 +12,23 @@ class Notes:
     """Collects what happened; the sentences come in the order of the first of each kind."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._examples: dict[str, list[str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
 
     def add(self, what: str, example: str = "") -> None:
         """Count ``what``; ``example`` says where, and is kept if it is one of the first."""
-        self._counts[what] = self._counts.get(what, 0) + 1
-        examples = self._examples.setdefault(what, [])
+        self._counts[what] += 1
+        examples = self._examples[what]
         shown = printable(example)
         if shown and len(examples) < EXAMPLES and shown not in examples:
             examples.append(shown)
 
     def join(self, others: Notes) -> None:
         """Add what ``others`` has, as if it had been added here."""
-        for what, count in others._counts.items():
-            self._counts[what] = self._counts.get(what, 0) + count
-            examples = self._examples.setdefault(what, [])
-            examples += [shown for shown in others._examples[what] if shown not in examples]
+        self._counts.update(others._counts)
+        for what, more in others._examples.items():
+            examples = self._examples[what]
+            examples += [shown for shown in more if shown not in examples]
             del examples[EXAMPLES:]
 
     def sentences(self) -> tuple[str, ...]:

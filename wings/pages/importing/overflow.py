@@ -5,12 +5,14 @@ Where there is no script, the document grows.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from testbed.base.errors import ConfigurationError
 from wings.pages.synthesis.bodies import discover
 from wings.pages.synthesis.discovery import Discovery
+from wings.pages.synthesis.filler import fixed_bytes
 from wings.pages.synthesis.markup import document_template
 from wings.pages.table import MIN_HEADER_BYTES, ResourceRow
 
@@ -56,14 +58,12 @@ def _move(rows: Sequence[ResourceRow], page: Discovery) -> RelievedRows:
         return RelievedRows(list(rows))
     script = max(scripts, key=lambda row: row.transfer_bytes)
     movable = [row.id for row in children if row.how != "redirect" and row is not script]
-    low, high = 0, len(movable)
-    while low < high:
-        middle = (low + high) // 2
-        if _fixed_bytes(Discovery(_moved(rows, movable, middle, script))) <= _room(root):
-            high = middle
-        else:
-            low = middle + 1
-    return RelievedRows(_moved(rows, movable, low, script), low)
+
+    def fits(count: int) -> bool:
+        return _fixed_bytes(Discovery(_moved(rows, movable, count, script))) <= _room(root)
+
+    least = bisect_left(range(len(movable)), True, key=fits)
+    return RelievedRows(_moved(rows, movable, least, script), least)
 
 
 def _grow(relief: RelievedRows, root: ResourceRow, shortage: int) -> RelievedRows:
@@ -107,5 +107,4 @@ def _gap_ms(parent: ResourceRow, child: ResourceRow) -> float | None:
 
 
 def _fixed_bytes(page: Discovery) -> int:
-    parts = document_template(page, page.root, "")
-    return sum(len(part) for part in parts if isinstance(part, bytes))
+    return fixed_bytes(document_template(page, page.root, ""))

@@ -230,18 +230,18 @@ def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
 
     What a redirect led to besides its target belongs to the object at the end of the chain.
     """
-    parentage = find_parents(tuple(exchanges))
-    targets = _find_targets(exchanges, parentage.parents)
+    found, notes = find_parents(exchanges)
+    targets = _find_targets(exchanges, found)
     redirects = {target: source for source, target in targets.items()}
     document = _chain_end(0, targets)
     parents: list[int | None] = []
-    for index, parent in enumerate(parentage.parents):
+    for index, parent in enumerate(found):
         if index in redirects:
             parent = redirects[index]
         elif parent is not None:
             parent = _chain_end(parent, targets, before=index)
         parents.append(parent)
-    return Lineage(tuple(parents), redirects, document, parentage.notes)
+    return Lineage(tuple(parents), redirects, document, notes)
 
 
 def _find_targets(

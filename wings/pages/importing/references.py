@@ -10,12 +10,11 @@ from wings.pages.exchange import How, PageExchange, redirect_circles, redirect_t
 from wings.pages.importing.importer import Claim
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.sanitiser import UnusableError, clean_url
-from wings.pages.table import REDIRECTS
+from wings.pages.table import DOCUMENT_TYPES, REDIRECTS
 
 _HOWS: dict[str, How] = {
     "parser": "parser", "frame": "frame", "css": "css", "script": "script", "other": "other"
 }  # fmt: skip
-_HTML = ("text/html", "application/xhtml+xml")
 _NOWHERE = "Redirects to what was not recorded, sent as 200"
 _CIRCLE = "Redirects in a circle, which end after one round with a 200"
 
@@ -23,7 +22,7 @@ _CIRCLE = "Redirects in a circle, which end after one round with a 200"
 def lead(exchanges: Sequence[PageExchange], claims: Sequence[Claim]) -> list[PageExchange]:
     """Return the exchanges with their initiators; ``claims`` are what each was made from."""
     by_url = {exchange.url: exchange for exchange in reversed(exchanges)}
-    roots = {_origin(e.url): e.url for e in reversed(exchanges) if e.mime in _HTML}
+    roots = {_origin(e.url): e.url for e in reversed(exchanges) if e.mime in DOCUMENT_TYPES}
     led: list[PageExchange] = []
     cleaned: dict[str, str | None] = {}
     for exchange, claim in zip(exchanges, claims, strict=True):
@@ -61,9 +60,9 @@ def _how(exchange: PageExchange, claim: Claim, initiator: PageExchange) -> How:
         return "script"
     if initiator.mime == "text/css":
         return "css"
-    if initiator.mime not in _HTML:
+    if initiator.mime not in DOCUMENT_TYPES:
         return "other"
-    return "frame" if claim.is_frame or exchange.mime in _HTML else "parser"
+    return "frame" if claim.is_frame or exchange.mime in DOCUMENT_TYPES else "parser"
 
 
 def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:

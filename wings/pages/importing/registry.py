@@ -47,18 +47,16 @@ def read_recording(
             problem = f"--page: a {importer.name} has no pages by name; give --url"
             raise ConfigurationError([problem])
         options = {"page": page} if importer.has_pages else {}
+        try:
+            contents = importer.read(path, url=url, **options)
+            return contents if isinstance(contents, ImportedTable) else screen(contents)
+        except ConfigurationError as error:
+            # A table's problems name their lines behind the path.
+            raise ConfigurationError(
+                [p if p.startswith(f"{path}:") else f"{path}: {p}" for p in error.problems]
+            ) from None
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
-    try:
-        contents = importer.read(path, url=url, **options)
-        return contents if isinstance(contents, ImportedTable) else screen(contents)
-    except OSError as error:
-        raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
-    except ConfigurationError as error:
-        # A table's problems name their lines behind the path.
-        raise ConfigurationError(
-            [p if p.startswith(f"{path}:") else f"{path}: {p}" for p in error.problems]
-        ) from None
 
 
 def _find_importer(path: Path) -> Importer:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import split_url
 from testbed.base.errors import ConfigurationError
-from wings.pages.exchange import find_header
-from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.sanitiser import (
     METHODS,
@@ -30,29 +29,23 @@ _LATER = f"Requests left out, made after a pause of more than {PAUSE_MS // 1000}
 _MADE_GET = "The page's own request had another method, made GET"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRequest:
-    """A claim that can be replayed, with its clean URL and the status to send."""
+def keep(claims: Sequence[Claim], notes: Notes) -> list[Claim]:
+    """Return the claims that can be replayed, each with its clean URL and the status to send.
 
-    claim: Claim
-    url: str
-    status: int
-
-
-def keep(claims: Sequence[Claim], notes: Notes) -> list[KeptRequest]:
-    """Return the claims that can be replayed; what is left out or repaired is noted."""
-    kept: list[KeptRequest] = []
+    What is left out or repaired is noted.
+    """
+    kept: list[Claim] = []
     answered: set[tuple[str, str]] = set()
     schemes: dict[tuple[str, int], str] = {}
     for claim in claims:
         item = _keep(claim, notes)
         if item is None:
             continue
-        key = (item.claim.method, item.url)
+        key = (item.method, item.url)
         scheme, host, port, _ = split_url(item.url)
         if claim.status == NOT_MODIFIED and key in answered:
             notes.add("Revalidations, answered 304 Not Modified again", item.url)
-            kept.append(replace(item, claim=replace(item.claim, body=None), status=NOT_MODIFIED))
+            kept.append(replace(item, body=None, status=NOT_MODIFIED))
         elif claim.from_cache and key in answered:
             notes.add("Requests left out, answered by the cache", item.url)
         elif schemes.setdefault((host, port), scheme) != scheme:
@@ -65,7 +58,7 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[KeptRequest]:
     return kept
 
 
-def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
+def _keep(claim: Claim, notes: Notes) -> Claim | None:
     """Return the claim if the lab can serve it; what is wrong is noted."""
     try:
         url = clean_url(claim.url)
@@ -85,10 +78,7 @@ def _keep(claim: Claim, notes: Notes) -> KeptRequest | None:
         return None
     if has_user(claim.url):
         notes.add("URLs without their user information", url)
-    return KeptRequest(_sane(claim, url, notes), url, status)
 
-
-def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
     # Codings make a body hardly larger; one that is half as large again is no coding's work.
     most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
 
@@ -100,7 +90,8 @@ def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
 
     request = claim.request_body_size or 0
     return replace(
-        claim, method=claim.method.upper(), body_size=bounded("body", claim.body_size, 0, most),
+        claim, url=url, status=status, method=claim.method.upper(),
+        body_size=bounded("body", claim.body_size, 0, most),
         decoded_size=bounded("body", claim.decoded_size, 0, BODY_BYTES),
         headers_size=bounded("head", claim.headers_size, 1, HEAD_BYTES),
         request_body_size=request if 0 < request <= BODY_BYTES else 0,
@@ -113,7 +104,7 @@ def time_ms(ms: float | None) -> float | None:
     return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
 
 
-def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptRequest]:
+def find_extent(requests: Sequence[Claim], reading: Reading) -> list[Claim]:
     """Return the requests of one load in the order of their starts, the page's own first.
 
     Requests without a time stay where they were, or are in the file's order.  A proxy records a
@@ -131,10 +122,10 @@ def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptR
     ordered = list(requests) if reading.is_ordered else _by_start(requests)
     index = _find_root(ordered, reading.url)
     root = ordered[index]
-    start = root.claim.start_ms
-    if root.claim.method != "GET":
-        notes.add(_MADE_GET, f"{root.claim.method} {root.url}")
-        root = replace(root, claim=replace(root.claim, method="GET", request_body_size=0))
+    start = root.start_ms
+    if root.method != "GET":
+        notes.add(_MADE_GET, f"{root.method} {root.url}")
+        root = replace(root, method="GET", request_body_size=0)
     before, after = ordered[:index], ordered[index + 1 :]
     if start is not None and reading.is_session:
         _note(notes, _EARLIER, [item for item in before if _is_before(item, start)])
@@ -145,33 +136,33 @@ def find_extent(requests: Sequence[KeptRequest], reading: Reading) -> list[KeptR
     return load
 
 
-def find_documents(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
+def find_documents(requests: Sequence[Claim]) -> list[Claim]:
     """Return the requests that were answered by a document, those with GET first."""
-    documents = [item for item in requests if _is_document(item.claim)]
-    return sorted(documents, key=lambda item: item.claim.method != "GET")
+    documents = [x for x in requests if x.is_frame or x.served_mime in DOCUMENT_TYPES]
+    return sorted(documents, key=lambda item: item.method != "GET")
 
 
-def _by_start(requests: Sequence[KeptRequest]) -> list[KeptRequest]:
+def _by_start(requests: Sequence[Claim]) -> list[Claim]:
     times, latest = [], 0.0
     for item in requests:
-        latest = latest if item.claim.start_ms is None else item.claim.start_ms
+        latest = latest if item.start_ms is None else item.start_ms
         times.append(latest)
     return [requests[index] for index in sorted(range(len(requests)), key=times.__getitem__)]
 
 
-def _find_root(requests: Sequence[KeptRequest], url: str | None) -> int:
+def _find_root(requests: Sequence[Claim], url: str | None) -> int:
     if url is None:
         # Redirects come before the document that they lead to.
-        if requests[0].claim.method == "GET" and 300 < requests[0].status < 309:
+        if requests[0].method == "GET" and 300 < requests[0].status < 309:
             return 0
-        gets = [item for item in requests if item.claim.method == "GET"]
+        gets = [item for item in requests if item.method == "GET"]
         return requests.index(next(iter([*find_documents(requests), *gets, *requests])))
     try:
         wanted_url = clean_url(url)
     except UnusableError as error:
         raise ConfigurationError([f"--url {printable(url)}: cannot be replayed: {error}"]) from None
     matches = [item for item in requests if item.url == wanted_url]
-    matches.sort(key=lambda item: item.claim.method != "GET")
+    matches.sort(key=lambda item: item.method != "GET")
     if matches:
         return requests.index(matches[0])
     examples = ", ".join(printable(item.url) for item in requests[:3])
@@ -179,33 +170,27 @@ def _find_root(requests: Sequence[KeptRequest], url: str | None) -> int:
     raise ConfigurationError([problem])
 
 
-def _is_document(claim: Claim) -> bool:
-    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return claim.is_frame or mime in DOCUMENT_TYPES
+def _is_before(item: Claim, start: float) -> bool:
+    return item.start_ms is not None and item.start_ms < start
 
 
-def _is_before(item: KeptRequest, start: float) -> bool:
-    return item.claim.start_ms is not None and item.claim.start_ms < start
+def _shifted(item: Claim, start: float) -> Claim:
+    return item if item.start_ms is None else replace(item, start_ms=item.start_ms - start)
 
 
-def _shifted(item: KeptRequest, start: float) -> KeptRequest:
-    start_ms = None if item.claim.start_ms is None else item.claim.start_ms - start
-    return replace(item, claim=replace(item.claim, start_ms=start_ms))
-
-
-def _until_pause(requests: Sequence[KeptRequest], notes: Notes) -> list[KeptRequest]:
+def _until_pause(requests: Sequence[Claim], notes: Notes) -> list[Claim]:
     end = 0.0
     for index, item in enumerate(requests):
-        start = item.claim.start_ms
+        start = item.start_ms
         if start is None:
             continue
         if start > end + PAUSE_MS:
             _note(notes, _LATER, requests[index:])
             return list(requests[:index])
-        end = max(end, start + (item.claim.dur_ms or 0.0))
+        end = max(end, start + (item.dur_ms or 0.0))
     return list(requests)
 
 
-def _note(notes: Notes, what: str, items: Sequence[KeptRequest]) -> None:
+def _note(notes: Notes, what: str, items: Sequence[Claim]) -> None:
     for item in items:
         notes.add(what, item.url)

@@ -16,10 +16,10 @@ from testbed.base.errors import ConfigurationError
 from wings.pages.coding import Effort
 from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from wings.pages.importing.bodies import new_budget, settle_body
-from wings.pages.importing.importer import Claim, Reading, media_type
+from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.references import lead, settle_redirects
-from wings.pages.importing.requests import KeptRequest, find_documents, find_extent, keep, time_ms
+from wings.pages.importing.requests import find_documents, find_extent, keep, time_ms
 from wings.pages.importing.sanitiser import clean_headers, replayed_protocol
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ENTRIES, HOSTS
@@ -47,14 +47,14 @@ def screen(reading: Reading) -> Recording:
     requests = find_extent(usable, reading)
     _check_size(requests)
     document = _document(requests)
-    with_bodies = document.claim.body is not None and any(item.claim.body for item in requests)
+    with_bodies = document.body is not None and any(item.body for item in requests)
     if not with_bodies:
         requests = _as_table(requests, document, usable, notes)
     exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
-    exchanges = lead(exchanges, [item.claim for item in requests])
+    exchanges = lead(exchanges, requests)
     load_ms = time_ms(reading.load_ms)
     both = zip(exchanges, requests, strict=True)
-    timed = [_after(exchange, item.claim, load_ms) for exchange, item in both]
+    timed = [_after(exchange, claim, load_ms) for exchange, claim in both]
     exchanges = settle_redirects(timed, notes)  # a circle of them loses some
     _note_repeats(exchanges, notes)
     root = replace(exchanges[0], how="root", initiator=None, after_load=False)
@@ -65,12 +65,7 @@ def screen(reading: Reading) -> Recording:
     )  # fmt: skip
 
 
-def is_whole(recording: Recording) -> bool:
-    """Return whether every body is there; else the recording is good for a table only."""
-    return all(exchange.body is not None for exchange in recording.exchanges)
-
-
-def _check_size(requests: Sequence[KeptRequest]) -> None:
+def _check_size(requests: Sequence[Claim]) -> None:
     hosts = {urlsplit(item.url).hostname for item in requests}
     problems = []
     if len(requests) > ENTRIES:
@@ -81,10 +76,10 @@ def _check_size(requests: Sequence[KeptRequest]) -> None:
         raise ConfigurationError(problems)
 
 
-def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
+def _document(requests: Sequence[Claim]) -> Claim:
     """Return what the page's first URL leads to, maybe back to itself, by way of a cookie."""
     item, waiting = requests[0], list(requests[1:])
-    while target := redirect_target(item.url, item.status, item.claim.headers):
+    while target := redirect_target(item.url, item.status, item.headers):
         at = next((index for index, each in enumerate(waiting) if each.url == target), None)
         if at is None:
             break
@@ -92,8 +87,8 @@ def _document(requests: Sequence[KeptRequest]) -> KeptRequest:
     return item
 
 
-def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Sequence[KeptRequest],
-              notes: Notes) -> list[KeptRequest]:  # fmt: skip
+def _as_table(requests: Sequence[Claim], document: Claim, usable: Sequence[Claim],
+              notes: Notes) -> list[Claim]:  # fmt: skip
     """Return the requests of a page that is numbers only, whose document has to be one.
 
     ``usable`` are all requests of the file that could be replayed, for the remedy.
@@ -101,15 +96,15 @@ def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Se
     Raises:
         ConfigurationError: it is none.
     """
-    notes.add(_TABLE_NOTES[any(item.claim.body for item in requests)])
-    mime = _mime(document.claim)
+    notes.add(_TABLE_NOTES[any(item.body for item in requests)])
+    mime = _mime(document)
     if mime in DOCUMENT_TYPES and document.status != 204:
         return list(requests)
     if not mime and document.status == 200:
         notes.add("Documents of no known type, taken as text/html", document.url)
-        typed = replace(document, claim=replace(document.claim, mime="text/html"))
+        typed = replace(document, mime="text/html")
         return [typed if item is document else item for item in requests]
-    others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
+    others = [item.url for item in find_documents(usable) if _mime(item) in DOCUMENT_TYPES]
     remedy = "no other request has a document either; if that is wrong, name another by --url"
     if others:
         remedy = f"begin with a document: --url {printable(others[0], 200)}"
@@ -120,21 +115,18 @@ def _as_table(requests: Sequence[KeptRequest], document: KeptRequest, usable: Se
 
 
 def _mime(claim: Claim) -> str:
-    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
-    return mime if MEDIA_TYPE.fullmatch(mime) else ""
+    return claim.served_mime if MEDIA_TYPE.fullmatch(claim.served_mime) else ""
 
 
-def _exchanges(
-    requests: Sequence[KeptRequest], notes: Notes, *, with_bodies: bool
-) -> list[PageExchange]:
+def _exchanges(requests: Sequence[Claim], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:
     """Return what the lab serves for each claim; threads, since compressors need no lock."""
     budget, effort = new_budget(), Effort()
     own_notes = [Notes() for _ in requests]
     # Shared out beforehand, so that a body does not depend on the order of the threads.
-    efforts = [effort.take(_coded_bytes(item.claim)) for item in requests]
+    efforts = [effort.take(_coded_bytes(item)) for item in requests]
 
-    def make(item: KeptRequest, own: Notes, effort: int) -> PageExchange:
-        return _exchange(item, budget, own, effort, with_bodies=with_bodies)
+    def make(claim: Claim, own: Notes, effort: int) -> PageExchange:
+        return _exchange(claim, budget, own, effort, with_bodies=with_bodies)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         exchanges = list(pool.map(make, requests, own_notes, efforts))
@@ -151,26 +143,25 @@ def _coded_bytes(claim: Claim) -> int:
 
 
 def _exchange(
-    item: KeptRequest, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
+    claim: Claim, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
 ) -> PageExchange:
-    claim, mime = item.claim, _mime(item.claim)
-    headers = clean_headers(claim.headers, item.url, notes)
+    mime = _mime(claim)
+    headers = clean_headers(claim.headers, claim.url, notes)
     body: bytes | None = None
     body_size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
     decoded_size = claim.decoded_size
-    if item.status in BODILESS or claim.method == "HEAD":
+    if claim.status in BODILESS or claim.method == "HEAD":
         body, body_size, decoded_size = b"" if with_bodies else None, 0, 0
         if claim.body:
-            notes.add("Bodies left out of responses that have none", item.url)
+            notes.add("Bodies left out of responses that have none", claim.url)
     elif with_bodies:
-        claim = replace(claim, url=item.url)
         settled = settle_body(claim, mime, headers, budget, notes, effort)
         body, headers, decoded_size = settled.body, settled.headers, settled.decoded_size
         body_size = len(body)
-    protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
+    protocol = replayed_protocol(claim.protocol, urlsplit(claim.url).scheme)
     return PageExchange(
-        url=item.url, status=item.status, method=claim.method, protocol=protocol,
-        request_headers=clean_headers(claim.request_headers, item.url, notes),
+        url=claim.url, status=claim.status, method=claim.method, protocol=protocol,
+        request_headers=clean_headers(claim.request_headers, claim.url, notes),
         request_body_size=claim.request_body_size or 0, headers=headers,
         headers_size=None if protocol == "h2" else claim.headers_size,
         body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,

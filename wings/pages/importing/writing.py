@@ -19,7 +19,6 @@ from wings.pages.importing.recorded_table import (
     write_rows,
     write_table,
 )
-from wings.pages.importing.screening import is_whole
 from wings.pages.redaction.redact import redact
 from wings.pages.table import ResourceRow
 
@@ -67,7 +66,7 @@ def write_page(
     recording = contents if options.keep_secrets else redact(contents)
     if options.title is not None:
         recording = dataclasses.replace(recording, title=options.title)
-    if options.anonymize or not is_whole(recording):
+    if options.anonymize or any(each.body is None for each in recording.exchanges):
         licence = options.licence or LICENCE_TABLE
         table = write_table(folder, recording, licence=licence, replace=options.replace)
         return _count_rows(table.rows, (*recording.notes, *table.notes))

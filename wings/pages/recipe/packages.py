@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
+from testbed.base.checksums import file_sha256
 from testbed.base.debian import MAIN
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.pages.build import Tell
@@ -105,8 +106,7 @@ def _shelf(recipe: Recipe, cache: Path) -> Path:
 def _checksum(recipe: Recipe, archive: Path) -> str:
     if recipe.registry == "npm":
         return npm_integrity(archive)
-    with archive.open("rb") as file:
-        return f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    return f"sha256-{file_sha256(archive)}"
 
 
 def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:

@@ -94,18 +94,6 @@ def split(recipe: Recipe, package: Mapping[str, bytes]) -> Split:
     return Split(files, tuple(dict.fromkeys(work.notes)))
 
 
-def host_of(recipe: Recipe, path: str) -> str:
-    """Return the host of ``path``: that of the first rule that matches, else the main one."""
-    if path == recipe.index:
-        return recipe.main
-    return next((r.host for r in recipe.hosts if fnmatchcase(path, r.match)), recipe.main)
-
-
-def url_of(host: str, path: str, query: str = "") -> str:
-    """Return the URL of a file without its scheme; ``query`` is empty or begins with ``?``."""
-    return f"//{host}/{quote(path, safe=_SAFE)}{query}"
-
-
 @dataclass(slots=True)
 class _Work:
     """What is known so far; ``urls`` maps each URL to its file, in the order of discovery."""
@@ -120,7 +108,11 @@ class _Work:
     problems: list[str] = field(default_factory=list)
 
     def reach(self, path: str, query: str, host: str | None = None) -> str:
-        url = url_of(host or host_of(self.recipe, path), path, query)
+        """Return the URL of a file, without its scheme; ``query`` is empty or begins with ``?``."""
+        if host is None and path != self.recipe.index:
+            rules = (rule.host for rule in self.recipe.hosts if fnmatchcase(path, rule.match))
+            host = next(rules, None)
+        url = f"//{host or self.recipe.main}/{quote(path, safe=_SAFE)}{query}"
         self.urls.setdefault(url, path)
         if path not in self.seen:
             self.seen.add(path)

@@ -10,8 +10,9 @@ from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
 from wings.pages.coding import CodingError, decode
-from wings.pages.exchange import How, PageExchange, Recording, without
+from wings.pages.exchange import How, PageExchange, Recording, find_header, without
 from wings.pages.importing.bodies import make_body
+from wings.pages.importing.importer import media_type
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.references import open_circles
 from wings.pages.importing.sanitiser import clean_headers
@@ -133,7 +134,7 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
         body=None if transfer.unread else transfer.body,
         body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
         decoded_size=decoded_size,
-        mime=transfer.header("content-type").partition(";")[0].strip().lower(),
+        mime=media_type(transfer.header("content-type")),
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s,
@@ -194,8 +195,7 @@ class _Causes:
     def of(self, transfer: NetTransfer, request: PageRequest | None) -> _Cause:
         """Return why this request was made."""
         if request is None:  # a worker or the browser itself sent it: only Referer says for whom
-            referers = [v for key, v in transfer.request_headers if key.lower() == "referer"]
-            return ("other", self._known(*referers))
+            return ("other", self._known(find_header(transfer.request_headers, "referer")))
         if request.redirected_from in self._urls:
             return ("redirect", request.redirected_from)
         if request.preflight_of and request.preflight_of in self._by_id:

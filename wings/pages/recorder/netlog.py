@@ -16,7 +16,7 @@ from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
 from testbed.archive.head import NOT_MODIFIED
-from wings.pages.exchange import Headers, HttpProtocol
+from wings.pages.exchange import Headers, HttpProtocol, find_header
 from wings.pages.recorder.order import RecordError
 from wings.pages.recorder.sockets import NetTransfer, Sockets, plain_url
 
@@ -160,8 +160,8 @@ class _Reader:
         self._sent += 1
         transfer.protocol = _SENDS[name]
         transfer.request_headers = _headers(params["headers"])
-        sizes = [v for key, v in transfer.request_headers if key.lower() == "content-length"]
-        transfer.request_body_size = int(sizes[0]) if sizes else 0
+        declared = find_header(transfer.request_headers, "content-length")
+        transfer.request_body_size = int(declared or 0)
         if transfer.protocol == "http/1.1":
             self._sockets.begin(source)
 

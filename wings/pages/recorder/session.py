@@ -87,13 +87,12 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         raise ConfigurationError(list(order.problems))
     driver = set_up_recording() / DRIVER
     library = ensure_native(places.cache(), _log.info) / confinement.LIBRARY
-    for part in (driver, library):
-        if not os.access(part, os.R_OK):
-            raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")
     reach = confinement.find_reach(order)
-    browser, node = find_browser(), _find_node()
+    browser, node = find_browser(), shutil.which("node")
+    if node is None:
+        raise MissingError("no node on PATH, which recording takes: install nodejs (18 or later)")
     scratch = choose_scratch(scratch)
-    account = choose_account(scratch / "any", browser, node)
+    account = choose_account(scratch / "any", browser, Path(node))
     if account.remark:
         _log.warning("%s", account.remark)
     folder = Path(mkdtemp(prefix="record-", dir=scratch))
@@ -106,7 +105,7 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         shutil.copyfile(library, folder / confinement.LIBRARY)
         _write_order(order, reach, folder, browser, account, mark)
         account.own(folder)
-        _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
+        _drive((*account.prefix, node, str(folder / "record.cjs")), order, folder, tell)
         tell("reading the browser's network log")
         report = parse_report(json.loads((folder / "report.json").read_bytes()))
         log = read_netlog(folder / "net.json", mark)
@@ -137,13 +136,6 @@ def recording_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) 
     if order.user_agent is not None:
         arguments.append(f"--user-agent={order.user_agent}")
     return arguments
-
-
-def _find_node() -> Path:
-    node = shutil.which("node")
-    if node is None:
-        raise MissingError("no node on PATH, which recording takes: install nodejs (18 or later)")
-    return Path(node)
 
 
 def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, browser: Path,

@@ -158,7 +158,7 @@ class _Index:
 
     def __init__(self, secrets: Iterable[Secret], hosts: list[bytes]) -> None:
         all_secrets = list(secrets)
-        _Placeholders(hosts).give(all_secrets)
+        _give_placeholders(all_secrets, hosts)
         shared = Counter(run for secret in all_secrets for run in set(_WORD.findall(secret.value)))
         self._by_anchor: defaultdict[bytes, list[_Finder]] = defaultdict(list)
         for secret in all_secrets:
@@ -260,46 +260,43 @@ class _Finder:
         return re.compile(forms, re.DOTALL)
 
 
-class _Placeholders:
-    """Texts of the same length and punctuation; different values stay different."""
+def _give_placeholders(secrets: Iterable[Secret], hosts: list[bytes]) -> None:
+    """Give each secret a text of its length and punctuation, another one for each value.
 
-    def __init__(self, hosts: list[bytes]) -> None:
-        self._hosts = hosts
-        self._taken: dict[bytes, int] = {}
-
-    def give(self, secrets: Iterable[Secret]) -> None:
-        """Give each secret its own; one for which none is left keeps its value."""
-        for secret in secrets:
-            secret.placeholder = self._make(secret.value)
-
-    def _make(self, value: bytes) -> bytes:
+    One for which none is left keeps its value.
+    """
+    taken: Counter[bytes] = Counter()
+    for secret in secrets:
+        value = secret.value
         # A number stays one, and none begins with 0, which JSON and JavaScript refuse.
         fill, digits = (b"x", _DIGITS) if _LETTER.search(value) else (b"1", b"1234567890")
-        fixed_places = {at for span in self._kept(value) for at in range(*span)}
+        fixed_places = {at for span in _kept(value, hosts) for at in range(*span)}
         words = (at for run in _WORD.finditer(value) for at in range(*run.span()))
         places = [at for at in words if at not in fixed_places]
         out = bytearray(value)
         for at in places:
             out[at] = fill[0]
         blank = bytes(out)
-        number = self._taken[blank] = self._taken.get(blank, -1) + 1
+        number = taken[blank]
+        taken[blank] += 1
         for at in reversed(places):
             number, digit = divmod(number, len(digits))
             out[at] = digits[digit]
-        return value if number else bytes(out)
+        secret.placeholder = value if number else bytes(out)
 
-    def _kept(self, value: bytes) -> Iterator[tuple[int, int]]:
-        """Yield where schemes and hosts are in a value: they stay."""
-        yield from (scheme.span() for scheme in _SCHEMES.finditer(value))
-        lower = value.lower()
-        for host in self._hosts:
-            at = lower.find(host)
-            while at >= 0:
-                end = at + len(host)
-                around = value[max(at - 1, 0) : at] + value[end : end + 1]
-                if not _ALNUM.search(around):
-                    yield at, end
-                at = lower.find(host, at + 1)
+
+def _kept(value: bytes, hosts: list[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield where schemes and hosts are in a value: they stay."""
+    yield from (scheme.span() for scheme in _SCHEMES.finditer(value))
+    lower = value.lower()
+    for host in hosts:
+        at = lower.find(host)
+        while at >= 0:
+            end = at + len(host)
+            around = value[max(at - 1, 0) : at] + value[end : end + 1]
+            if not _ALNUM.search(around):
+                yield at, end
+            at = lower.find(host, at + 1)
 
 
 def _with_domains(host: bytes) -> Iterator[bytes]:

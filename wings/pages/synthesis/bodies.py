@@ -21,6 +21,7 @@ from wings.pages.synthesis.filler import (
     Template,
     TooSmallError,
     filler,
+    fixed_bytes,
     least_gzipped,
     write_gzipped,
     write_identity,
@@ -33,20 +34,11 @@ _MOST_ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SynthesisedResponse:
-    """The response that was made for one row; over h2 no head has an exact size."""
-
-    row: ResourceRow
-    headers_size: int | None
-    body: Body
-
-
-@dataclass(frozen=True, slots=True)
 class Synthesis:
-    """A whole page: how its objects are found, and their responses in the order of the rows."""
+    """A whole page: how its objects are found, and their bodies in the order of the rows."""
 
     discovery: Discovery
-    responses: tuple[SynthesisedResponse, ...]
+    bodies: tuple[Body, ...]
 
 
 def synthesise(name: str, title: str, rows: Sequence[ResourceRow]) -> Synthesis:
@@ -56,7 +48,7 @@ def synthesise(name: str, title: str, rows: Sequence[ResourceRow]) -> Synthesis:
         ConfigurationError: the page's own document is too small for what it must ask for.
     """
     page = discover(name, title, rows)
-    return Synthesis(page, tuple(_response(page, row, name, title) for row in rows))
+    return Synthesis(page, tuple(_body(page, row, f"{name}/{row.id}", title) for row in rows))
 
 
 def discover(name: str, title: str, rows: Sequence[ResourceRow]) -> Discovery:
@@ -86,12 +78,6 @@ def discover(name: str, title: str, rows: Sequence[ResourceRow]) -> Discovery:
         [f"{name}: rows {', '.join(too_small[:5])} are still too small for what they ask for after "
          f"{_MOST_ROUNDS} rounds of moving that to others; make them larger"]
     )  # fmt: skip
-
-
-def _response(page: Discovery, row: ResourceRow, name: str, title: str) -> SynthesisedResponse:
-    body = _body(page, row, f"{name}/{row.id}", title)
-    head = None if row.protocol == "h2" else row.transfer_bytes - len(body.data)
-    return SynthesisedResponse(row, head, body)
 
 
 def _body(page: Discovery, row: ResourceRow, seed: str, title: str) -> Body:
@@ -141,7 +127,7 @@ def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> tuple[int, int
     """
     head = row.head_size
     recorded = row.transfer_bytes - head
-    fixed = sum(len(part) for part in template if isinstance(part, bytes))
+    fixed = fixed_bytes(template)
     most = recorded + max(head - MIN_HEADER_BYTES, 0)
     if recorded and row.body_bytes is not None and row.body_bytes != recorded:
         decoded = max(row.body_bytes, fixed)

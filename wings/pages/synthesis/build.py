@@ -11,8 +11,9 @@ from testbed.pages.build import Tell, cached_build
 from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, PageFacts, read_facts
 from wings.pages.exchange import How, PageExchange
 from wings.pages.har_export import TABLE_CREATOR, PlacedExchange, make_har, write_content
-from wings.pages.synthesis.bodies import Synthesis, SynthesisedResponse, synthesise
-from wings.pages.synthesis.discovery import Role
+from wings.pages.synthesis.bodies import Synthesis, synthesise
+from wings.pages.synthesis.discovery import Discovery, Role
+from wings.pages.synthesis.filler import Body
 from wings.pages.table import PROTOCOLS, ResourceRow, read_table
 
 _HOW: dict[Role, How] = {"document": "parser", "style": "css", "script": "script"}
@@ -31,7 +32,7 @@ def build_table(folder: Path, cache: Path, _tell: Tell) -> Path:
         har = make_har(folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR,
                        more=more)  # fmt: skip
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
-        write_content(target, har, (response.body.data for response in page.responses))
+        write_content(target, har, (body.data for body in page.bodies))
 
     return cached_build(folder, cache, (folder / FACTS_NAME, path), __name__, fill)
 
@@ -60,10 +61,9 @@ def _find_table(folder: Path, facts: PageFacts) -> tuple[Path, str | None]:
 
 def _place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
     discovery = page.discovery
-    for response in page.responses:
-        row = response.row
+    for row, body in zip(discovery.rows, page.bodies, strict=True):
         yield PlacedExchange(
-            exchange=_exchange(page, response),
+            exchange=_exchange(discovery, row, body),
             id=row.id,
             parent=None if row.parent is None else discovery.url(discovery.by_id[row.parent]),
             carrier=discovery.carrier_url(row),
@@ -74,8 +74,7 @@ def _place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
         )
 
 
-def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
-    row, body, discovery = response.row, response.body, page.discovery
+def _exchange(discovery: Discovery, row: ResourceRow, body: Body) -> PageExchange:
     target = discovery.redirect_target(row)
     headers = (
         ("Content-Type", row.mime),
@@ -87,15 +86,15 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
     return PageExchange(
         url=discovery.url(row), status=row.status,
         protocol="h2" if row.protocol == "h2" else "http/1.1",
+        # Over h2 no head has an exact size.
         headers=tuple((name, value) for name, value in headers if value),
-        headers_size=response.headers_size, body=body.data, body_size=len(body.data),
-        decoded_size=body.decoded_size, mime=row.mime, how=_how(page, row), start_ms=row.start_ms,
-        dur_ms=row.dur_ms,
+        headers_size=None if row.protocol == "h2" else row.transfer_bytes - len(body.data),
+        body=body.data, body_size=len(body.data), decoded_size=body.decoded_size, mime=row.mime,
+        how=_how(discovery, row), start_ms=row.start_ms, dur_ms=row.dur_ms,
     )  # fmt: skip
 
 
-def _how(page: Synthesis, row: ResourceRow) -> How:
-    discovery = page.discovery
+def _how(discovery: Discovery, row: ResourceRow) -> How:
     if row.how == "root":
         return "root"
     if row.how == "redirect":

@@ -5,6 +5,7 @@ The rules are listed in wings/pages/docs/tables.md under "Discovery".
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,18 +124,6 @@ class Discovery:
         head = self._chain_head(row)
         return self.root.id if head.parent is None else self.find(head).document
 
-    def carried_by(self, row: ResourceRow) -> list[RowReference]:
-        """Return what the row's bytes ask for at once."""
-        return self._carried.get(row.id, [])
-
-    def after(self, row: ResourceRow) -> list[RowReference]:
-        """Return what is asked for when the row's element has loaded."""
-        return self._later.get(row.id, [])
-
-    def within(self, row: ResourceRow) -> list[RowReference]:
-        """Return what elements of the document ``row`` ask for."""
-        return self._within.get(row.id, [])
-
     def redirect_target(self, row: ResourceRow) -> ResourceRow | None:
         """Return the row that this one redirects to."""
         return self._target.get(row.id)
@@ -147,15 +136,18 @@ class Discovery:
         return self.url(self.by_id[carrier])
 
     @cached_property
-    def _carried(self) -> dict[str, list[RowReference]]:
+    def carried(self) -> dict[str, list[RowReference]]:
+        """What each row's bytes ask for at once, by its id."""
         return _grouped((ref.carrier, ref) for ref in self.references if ref.after is None)
 
     @cached_property
-    def _later(self) -> dict[str, list[RowReference]]:
+    def later(self) -> dict[str, list[RowReference]]:
+        """What is asked for when a row's element has loaded, by its id."""
         return _grouped((ref.after, ref) for ref in self.references if ref.after is not None)
 
     @cached_property
-    def _within(self) -> dict[str, list[RowReference]]:
+    def within(self) -> dict[str, list[RowReference]]:
+        """What elements of a document ask for, by its id."""
         return _grouped((ref.document, ref) for ref in self.references)
 
     def _find(self, row: ResourceRow) -> RowReference:
@@ -191,9 +183,9 @@ class Discovery:
 
 
 def _grouped(pairs: Iterable[tuple[str, RowReference]]) -> dict[str, list[RowReference]]:
-    groups: dict[str, list[RowReference]] = {}
+    groups: defaultdict[str, list[RowReference]] = defaultdict(list)
     for key, reference in pairs:
-        groups.setdefault(key, []).append(reference)
+        groups[key].append(reference)
     return groups
 
 

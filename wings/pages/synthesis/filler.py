@@ -113,8 +113,13 @@ def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
     return gzip_size(sum(len(p.text) for p in parts), [p.run for p in parts])
 
 
+def fixed_bytes(template: Template) -> int:
+    """Return the bytes of the fixed parts."""
+    return sum(len(part) for part in template if isinstance(part, bytes))
+
+
 def _shares(template: Template, decoded: int) -> list[int]:
-    fixed = sum(len(part) for part in template if isinstance(part, bytes))
+    fixed = fixed_bytes(template)
     free = decoded - fixed
     weights = [part.weight for part in template if isinstance(part, Fill)]
     if free < 0:

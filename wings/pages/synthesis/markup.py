@@ -33,7 +33,7 @@ LOADER = (
 def document_template(page: Discovery, row: ResourceRow, title: str) -> Template:
     """Return the document of a row: what it asks for, with filler between the elements."""
     hooks = _background_hooks(page, row)
-    references = page.carried_by(row)
+    references = page.carried[row.id]
     script = _inline_script(page, row, references)
     if not (references or hooks or script) and _is_tiny(row):
         return [Fill()]
@@ -91,15 +91,15 @@ def _fraction(page: Discovery, document: ResourceRow, row: ResourceRow) -> float
 def _element(page: Discovery, reference: RowReference) -> bytes:
     row = reference.row
     url = page.written_url(reference)
-    then = f' onload="c{row.id}()" onerror="c{row.id}()"' if page.after(row) else ""
+    then = f' onload="c{row.id}()" onerror="c{row.id}()"' if page.later[row.id] else ""
     return _MARKUP[page.role(row)].format(url=url, then=then).encode()
 
 
 def _inline_script(page: Discovery, row: ResourceRow, references: list[RowReference]) -> str:
     """Return the loader, if scripts need it, and what happens after this document's elements."""
-    after = ((ref.row.id, calls(page, page.after(ref.row))) for ref in references)
+    after = ((ref.row.id, calls(page, page.later[ref.row.id])) for ref in references)
     later = "".join(f"function c{name}(){{{then}}}" for name, then in after if then)
-    loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within(row))
+    loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within[row.id])
     return (LOADER if loads else "") + later
 
 
@@ -109,7 +109,7 @@ def _in_script(page: Discovery, reference: RowReference) -> bool:
 
 def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
     """Return classes of the elements that make style rules of this document take effect."""
-    images = [ref for ref in page.within(row) if page.role(ref.row) == "image"]
+    images = [ref for ref in page.within[row.id] if page.role(ref.row) == "image"]
     styled = (ref for ref in images if page.role(page.by_id[ref.carrier]) == "style")
     return [style_class(ref.row) for ref in styled]
 
@@ -118,7 +118,7 @@ def call(page: Discovery, reference: RowReference) -> str:
     """Return JavaScript that asks for the reference, and later for what comes after it."""
     row = reference.row
     tag, url = TAGS[page.role(row)], page.written_url(reference)
-    then = calls(page, page.after(row))
+    then = calls(page, page.later[row.id])
     return f'ff("{tag}","{url}",function(){{{then}}})' if then else f'ff("{tag}","{url}")'
 
 
@@ -129,7 +129,7 @@ def calls(page: Discovery, references: list[RowReference]) -> str:
 
 def script_template(page: Discovery, row: ResourceRow) -> Template:
     """Return the script of a row: the requests that it makes, then filler."""
-    return [calls(page, page.carried_by(row)).encode(), Fill()]
+    return [calls(page, page.carried[row.id]).encode(), Fill()]
 
 
 def style_class(row: ResourceRow) -> str:
@@ -140,7 +140,7 @@ def style_class(row: ResourceRow) -> str:
 def stylesheet_template(page: Discovery, row: ResourceRow) -> Template:
     """Return the style sheet of a row: imports (first, as CSS asks), rules, then filler."""
     imports, rules = [], []
-    for reference in page.carried_by(row):
+    for reference in page.carried[row.id]:
         url = page.written_url(reference)
         if page.role(reference.row) == "style":
             imports.append(f'@import "{url}";')

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,13 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
     problems = list(order.problems)
     # What keeps numbers only gives hosts names of its own.
     if not problems and contents:
-        problems += _origin_problems(order)
+        scheme, host, port, _ = split_url(order.url)
+        if problem := host_problem(host):
+            problems.append(
+                f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser "
+                f"knows: {scheme}://www.mine.test:{port}/ with "
+                f"--resolver-rule 'MAP www.mine.test {host}'"
+            )
     try:
         folder = name_page(places.PAGES, name, replace=replace)
     except ConfigurationError as error:
@@ -113,23 +120,11 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
     return folder
 
 
-def _origin_problems(order: RecordOrder) -> list[str]:
-    """Return why the page could be recorded, but not replayed."""
-    scheme, host, port, _ = split_url(order.url)
-    problem = host_problem(host)
-    if problem is None:
-        return []
-    return [
-        f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser knows: "
-        f"{scheme}://www.mine.test:{port}/ with --resolver-rule 'MAP www.mine.test {host}'"
-    ]
-
-
 @contextmanager
 def telling() -> Iterator[Callable[[str], None]]:
     """Yield what shows the progress: one live line on a terminal, else a few lines."""
     if not sys.stderr.isatty():
-        yield throttled(_write_line)
+        yield throttled(partial(click.echo, err=True))
         return
     # Imported here: it is slow, and needed on a terminal only.
     from rich.console import Console
@@ -152,8 +147,3 @@ def throttled(
             next_s = clock() + PLAIN_EVERY_S
 
     return tell
-
-
-def _write_line(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()

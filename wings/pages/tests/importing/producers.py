@@ -5,7 +5,6 @@ The shapes follow what the tools' own exports look like; the contents are ours.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -23,6 +22,7 @@ from wings.pages.tests.importing.site import (
     moment,
     pairs,
     playwright,
+    text_of,
     webpagetest,
 )
 
@@ -33,10 +33,7 @@ _HTTP = {"h2": "HTTP/2.0", "http/1.1": "HTTP/1.1"}
 
 def _plain(sent: Sent, bodies: bool) -> Document:
     content: Document = {"size": len(sent.content), "mimeType": sent.mime}
-    if bodies:
-        content["text"] = sent.content.decode() if sent.is_text else ""
-        if not sent.is_text:
-            content |= {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
+    content |= text_of(sent) if bodies else {}
     request = {
         "method": "GET", "url": sent.url, "httpVersion": _HTTP[sent.protocol],
         "headers": pairs([("Referer", sent.initiator), ("Cookie", "theme=dark; ref=" + ROOT)]),

@@ -88,14 +88,17 @@ def moment(ms: float) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def text_of(sent: Sent) -> dict[str, str]:
+    """The body, as HAR has it."""
+    if sent.is_text:
+        return {"text": sent.content.decode()}
+    return {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
+
+
 def _entry(sent: Sent, bodies: bool) -> dict[str, Any]:
     """What all producers write the same way."""
     content: dict[str, Any] = {"size": len(sent.content), "mimeType": sent.mime or "x-unknown"}
-    if bodies and sent.content:
-        if sent.is_text:
-            content["text"] = sent.content.decode()
-        else:
-            content |= {"text": base64.b64encode(sent.content).decode(), "encoding": "base64"}
+    content |= text_of(sent) if bodies and sent.content else {}
     return {
         "pageref": "page_1", "startedDateTime": moment(sent.start_ms), "time": 40.5,
         "request": {

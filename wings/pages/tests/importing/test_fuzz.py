@@ -180,23 +180,22 @@ WHOLE = (json.dumps(HARS[0]).encode(), gzip.compress(json.dumps(HARS[1]).encode(
          make_warc(packed=False), make_wacz({"archive/a.warc.gz": make_warc()}, []))  # fmt: skip
 
 
+def damaged(data: bytes, changes: list[tuple[float, bytes]]) -> bytes:
+    out = bytearray(data)
+    for place, new in changes:
+        at = int(place * len(out))
+        out[at : at + len(new)] = new
+    return bytes(out)
+
+
 @FEW
 @given(st.sampled_from(WHOLE), CHANGES, st.floats(0.5, 1.0))
 def test_damaged_files(data: bytes, changes: list[tuple[float, bytes]], kept: float) -> None:
-    damaged = bytearray(data)
-    for place, new in changes:
-        at = int(place * len(damaged))
-        damaged[at : at + len(new)] = new
-    check(bytes(damaged[: int(kept * len(damaged)) + 1]))
+    changed = damaged(data, changes)
+    check(changed[: int(kept * len(changed)) + 1])
 
 
 @FEW
-@given(
-    st.sampled_from(SITE), st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=4)
-)
+@given(st.sampled_from(SITE), CHANGES)
 def test_damaged_record_folders(sent: Any, changes: list[tuple[float, bytes]]) -> None:
-    damaged = bytearray(record(sent))
-    for place, new in changes:
-        at = int(place * len(damaged))
-        damaged[at : at + len(new)] = new
-    check(bytes(damaged), folder=True)
+    check(damaged(record(sent), changes), folder=True)

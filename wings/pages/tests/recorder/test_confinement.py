@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -120,26 +120,12 @@ def test_ends_that_are_named_are_let_through(library: Path, tmp_path: Path) -> N
 def listening() -> Iterator[tuple[int, list[object]]]:
     """A service of this machine on both loopback addresses, and who came to it."""
     came: list[object] = []
-    with socket.create_server(("127.0.0.1", 0)) as v4:
-        port = v4.getsockname()[1]
-        ends = [v4]
-        if socket.has_ipv6:
-            with socket.socket(socket.AF_INET6) as v6:
-                v6.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                try:
-                    v6.bind(("::1", port))
-                    v6.listen()
-                    ends.append(v6)
-                except OSError:
-                    pass  # no IPv6 here
-                yield from _accepting(ends, port, came)
-                return
-        yield from _accepting(ends, port, came)
+    v4 = socket.create_server(("127.0.0.1", 0))
+    port = v4.getsockname()[1]
+    ends = [v4]
+    with suppress(OSError):  # no IPv6 here
+        ends.append(socket.create_server(("::1", port), family=socket.AF_INET6))
 
-
-def _accepting(
-    ends: list[socket.socket], port: int, came: list[object]
-) -> Iterator[tuple[int, list[object]]]:
     def accept(end: socket.socket) -> None:
         while True:
             try:
@@ -159,6 +145,8 @@ def _accepting(
             end.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
+        for end in ends:
+            end.close()
 
 
 WAYS = """<!doctype html><title>t</title>
