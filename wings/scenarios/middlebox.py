@@ -56,16 +56,6 @@ class Rule:
         return fits
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """What becomes of a packet: its copies, each with how much later it goes on; none is a loss.
-
-    What is refused goes back instead, as an ICMP message to its sender.
-    """
-
-    copies: tuple[tuple[float, bytes], ...]
-
-
 @dataclass(slots=True)
 class Middlebox:
     """The rules that hold, the NAT's mappings, the farm's connections, and the payload copied."""
@@ -94,8 +84,12 @@ class Middlebox:
         else:
             self.rules.insert(0, _read_rule(verb, words, options))
 
-    def pass_on(self, packet: Packet, sender: str) -> Crossing:
-        """Return what becomes of an IP packet (``packet.frame`` has it) that ``sender`` sent."""
+    def pass_on(self, packet: Packet, sender: str) -> list[tuple[float, bytes]]:
+        """Return what becomes of an IP packet (``packet.frame`` has it) that ``sender`` sent.
+
+        These are its copies, each with how much later it goes on, in seconds; none is a loss.  What
+        is refused goes back instead, as an ICMP message to its sender.
+        """
         receiver = describe_end(packet.target) if packet.target else ""
         data = packet.frame[14:]
         delays = [0.0]
@@ -103,10 +97,10 @@ class Middlebox:
             if not rule.takes(packet, sender, receiver):
                 continue
             if rule.verb == "drop":
-                return Crossing(())
+                return []
             if rule.verb == "unreachable":
                 router = pack_address(address_of("nat", self.ip))
-                return Crossing(((0.0, make_unreachable(data, router)),))
+                return [(0.0, make_unreachable(data, router))]
             if rule.verb == "repeat":
                 delays.append(rule.seconds)
             elif rule.verb == "copy":
@@ -116,7 +110,7 @@ class Middlebox:
             else:
                 data = _change(rule, data)
         translated = self._translate(packet, sender, data)
-        return Crossing(() if translated is None else tuple((d, translated) for d in delays))
+        return [] if translated is None else [(delay, translated) for delay in delays]
 
     def server_of(self, packet: Packet) -> str:
         """Return the server of the farm that the connection of ``packet`` goes to."""

@@ -33,16 +33,17 @@ class Promise:
     """A promise of the protocol.
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
-    ``fault`` is lines of a script that break it when they come first, or in place of ``# fault``.
-    ``ip`` is over which IP, 4 or 6.
+    ``steps`` is its script's text, and ``fault`` lines of a script that break it when they come
+    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.
     """
 
     title: str
     source: str
     promise: str
     lesson: str
-    script: Script
+    steps: str
     fault: str
+    script: Script
     rtt_ms: float = _DEFAULT_RTT_MS
     ip: str = "4"
     changed: Change | None = None
@@ -98,10 +99,7 @@ def read_promise(text: str) -> Promise:
     if problems or script is None:
         raise PromiseError(problems)
     return Promise(
-        **{
-            name: document[name].strip()
-            for name in ("title", "source", "promise", "lesson", "fault")
-        },
+        **{name: document[name].strip() for name in _TEXTS},
         script=script,
         rtt_ms=float(rtt_ms),
         ip=ip,
