@@ -9,15 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from testbed.base.addresses import pack_address
-from testbed.capture.packets import FAST_OPEN, SYN, Packet, find_option
+from testbed.capture.packets import SYN, Packet, find_option
 from testbed.capture.segments import make_unreachable, options_of, with_ends, with_options
-from wings.scenarios.words import (
-    OPTION_KINDS,
-    address_of,
-    describe_end,
-    parse_flags,
-    parse_time,
-)
+from wings.scenarios.words import OPTION_KINDS, address_of, describe_end, parse_flags, parse_time
 
 _FIRST_PORT, _LAST_PORT = 1024, 65_535
 
@@ -37,19 +31,17 @@ class Rule:
     option: int | None = None
     left: int | None = None
     value: bytes = b""
-    kind: int | None = None
     seconds: float = 0.0
 
     def takes(self, packet: Packet, sender: str, receiver: str) -> bool:
         """Return whether it is for ``packet``, and count that."""
-        needed = (kind for kind in (self.option, self.kind) if kind is not None)
         fits = (
             self.left != 0
             and (self.sender, self.receiver) == (sender, receiver)
             and self.flags in (None, packet.flags)
             and not (self.data and not packet.payload_bytes)
             and packet.ip_bytes > self.over
-            and None not in [find_option(packet, kind) for kind in needed]
+            and (self.option is None or find_option(packet, self.option) is not None)
         )
         if fits and self.left is not None:
             self.left -= 1
@@ -145,6 +137,7 @@ def _read_rule(verb: str, words: tuple[str, ...], options: dict[str, str]) -> Ru
     at = words.index(">")
     what, behind = words[: at - 1], words[at + 2 :]
     flags = [bits for word in behind if (bits := parse_flags(word)) is not None]
+    changed = {"strip": what[0] if what else "", "cookie": "fastopen"}.get(verb, "")
     return Rule(
         verb,
         words[at - 1],
@@ -152,10 +145,9 @@ def _read_rule(verb: str, words: tuple[str, ...], options: dict[str, str]) -> Ru
         flags[0] if flags else None,
         "data" in behind,
         int(options.get("over", 0)),
-        OPTION_KINDS[options["option"]] if "option" in options else None,
+        OPTION_KINDS.get(options.get("option", changed)),
         int(options["times"]) if "times" in options else None,
         bytes.fromhex(what[0]) if verb == "cookie" else b"",
-        {"strip": OPTION_KINDS.get(what[0] if what else ""), "cookie": FAST_OPEN}.get(verb),
         parse_time(options.get("after") or options.get("by") or "10ms") or 0.0,
     )
 
@@ -164,6 +156,6 @@ def _change(rule: Rule, data: bytes) -> bytes:
     """Return ``data`` without the rule's option, or with another value of it."""
     options: Iterable[tuple[int, bytes]] = options_of(data)
     if rule.verb == "strip":
-        return with_options(data, [option for option in options if option[0] != rule.kind])
-    changed = [(kind, rule.value if kind == rule.kind else value) for kind, value in options]
+        return with_options(data, [option for option in options if option[0] != rule.option])
+    changed = [(kind, rule.value if kind == rule.option else value) for kind, value in options]
     return with_options(data, changed)
