@@ -13,6 +13,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # -I keeps it out
 
 from firstflight.usage import ROOT, SHELLS, VerbHelp, read_verbs
+from testbed.base.wings import provided
 
 
 class Places(NamedTuple):
@@ -28,9 +29,8 @@ OPTION_PLACES: Mapping[str, Places] = {
 }
 ARGUMENT_PLACES: Mapping[str, Places] = {
     "baseline show": Places("analysis/baselines"), "links show": Places("profiles", ".toml"),
-    "pages build": Places("pages"), "pages export": Places("pages"), "pages show": Places("pages"),
-    "pages verify": Places("pages"), "scenario": Places("scenarios", ".toml"),
     "serve": Places("pages"),
+    **{verb.name: Places(*verb.load()) for verb in provided("argument_places")},
 }  # fmt: skip
 """Where the names are that a verb takes; others take files, which the shell completes itself."""
 

@@ -34,12 +34,12 @@ from testbed.base.places import ROOT
 from testbed.base.wings import provided
 from testbed.client.command import KEPT
 from testbed.client.command import OUTPUT_FILE as CLIENT_OUTPUT
+from testbed.experiment.knobs import meaning_of
 from testbed.kinds import KINDS
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
-    HISTOGRAMS_FILE,
     KEYS_FILE,
     OBSERVATION_FILE,
     SERVER_CAPTURE_FILE,
@@ -81,10 +81,7 @@ TRIAL_FILES = {
     "none where there were more than 116,480.",
     HAR_FILE: "The load as a HAR 1.2 file.",
     "visit-N.har": "The same of the visits before it, from 1.",
-    HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a connection, "
-    "of each second, as HdrHistogram's log (V2, in ns).",
-    "HOST.pcap": "Of a scenario: every packet that a host sent and was delivered (pcap); those of "
-    "`attacker` are forged.",
+    **{name: words for kind in KINDS.values() for name, words in kind.file_words.items()},
     "client.log": "Standard output and error of the client; of `command` the latter alone.",
     CLIENT_OUTPUT: "Standard output of the client `command`.",
     f"{KEPT}NAME": "A file that a command left in `{{out}}`.",
@@ -281,7 +278,7 @@ def _knob_help(hint: Any) -> str:
         for annotation in getattr(hint, "__metadata__", ())
         if isinstance(annotation, Knob)
     ]
-    return f"{knobs[0].help} ([knob](knobs.md))" if knobs else ""
+    return f"{meaning_of(knobs[0])} ([knob](knobs.md))" if knobs else ""
 
 
 def _document(title: str, introduction: str, root: type, known: set[type]) -> str:

@@ -75,6 +75,7 @@ KIND = Kind(
     measured=Number,
     kept_as="number",
     kept_words="The number; null of others.",
+    trial="a number that is multiplied",
     no_draw=lambda: "a number is a number: ask for one repetition",
     needed=("factor",),
     files=("number.txt",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,13 @@ import pytest
 from testbed.base import proc
 from testbed.base.places import ROOT
 from testbed.base.wings import provided, wings
+from testbed.kinds import KINDS
 
 ENGINE = ("testbed", "analysis", "firstflight")
+SHOWN = (".py", ".jinja", ".css", ".js")
+"""Files that say what the engine is; others were made or measured with all wings."""
 NEEDS = {wing.__name__.rpartition(".")[2]: getattr(wing, "NEEDS", ()) for wing in wings()}
+SAY = ("-c", "import firstflight.results_reference as r; print(r.render_results())")
 PLAN = ("-m", "firstflight", "plan", "configs/quick.toml")
 IMPORT_ALL = """\
 import importlib, pkgutil, sys
@@ -84,6 +89,26 @@ def test_the_engine_runs_with_a_wing_taken_away(tree: Path, planned: str, wing: 
               if line.startswith("  ") and line.strip()}  # fmt: skip
     assert {"run", "compare"} <= listed
     assert listed.isdisjoint(verbs)
+    places = run(tree, "-c", "import firstflight.completion as c; print(*c.ARGUMENT_PLACES)")
+    assert not any(f"{verb} " in f"{places.strip()} " for verb in verbs)
+
+
+@pytest.mark.parametrize("kind", [each.name for each in provided("kinds")])
+def test_the_engine_does_not_name_a_kind_of_trial_that_a_wing_provides(kind: str) -> None:
+    named = re.compile(rf"\b{kind}s?\b", re.IGNORECASE)
+    files = (file for room in ENGINE for file in (ROOT / room).rglob("*") if file.suffix in SHOWN)
+    assert [str(file) for file in files if named.search(file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("wing", sorted({each.wing for each in provided("kinds")}))
+def test_nothing_is_said_of_a_kind_whose_wing_is_taken_away(tree: Path, wing: str) -> None:
+    kinds = [each.name for each in provided("kinds") if each.wing == wing]
+    words = [word for kind in kinds for word in (KINDS[kind].trial, *KINDS[kind].file_words)]
+    assert all(word in run(tree, *SAY) for word in words)
+    shutil.rmtree(tree / "wings" / wing)
+    said = run(tree, *SAY)
+    assert "trial.json" in said
+    assert not any(word in said for word in words)
 
 
 def test_the_engine_runs_without_any_wing(tree: Path, planned: str) -> None:

@@ -51,8 +51,8 @@ def trial_frame(results: Results) -> pd.DataFrame:
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
     by ``records.results.judge``), and what trials of the kind measure: every metric and what is
     counted (``measured`` of its description).  They are NaN unless the outcome is ``ok``, and so is
-    a metric that the load does not have.  Of scenarios ``packets`` are those sent, ``lost`` those
-    that never arrived, and before them is their ``verdict``, NA unless the outcome is ``ok``.
+    a metric that the load does not have.  Before the metrics are
+    the words of its kind, such as a verdict, NA unless the outcome is ``ok``.
     """
     kind = kind_of_results(results)
     measured = kind.measured

@@ -2,7 +2,7 @@
 
 Each function returns a whole packet with its length and checksums right (RFC 791, RFC 8200, RFC
 9293).  By ``struct``: a library that could do as much takes a guest longer to import than a
-scenario takes to run.
+trial of packets takes to run.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from testbed.experiment.settings import check_values
 from testbed.kinds import KINDS
 from testbed.kinds.kind import Relative
 from testbed.model import Experiment
-from testbed.model.knob import Declared, declared
+from testbed.model.knob import Declared, Knob, declared
 from testbed.model.settings import FAMILIES, Value
 
 KeyPath = tuple[str, ...]
@@ -173,12 +173,20 @@ def paths() -> dict[KeyPath, FileKnob]:
     return {knob.path: knob for knob in (SWEPT | RELATIVE | FIXED | KERNEL).values()}
 
 
+def meaning_of(knob: Knob) -> str:
+    """Return what a knob does; of the knob ``kind`` also what trials of each kind are."""
+    if knob.listed != "kind":
+        return knob.help
+    *others, last = (kind.trial for kind in KINDS.values())
+    return f"{knob.help}: {', '.join(others)}, or {last}."
+
+
 def explain(knob: FileKnob) -> dict[str, str | bool | int]:
     """Return all that is known of a knob, for people and programs."""
     about = knob.declared.knob
     return {
         "knob": ".".join(knob.path),
-        "meaning": about.help,
+        "meaning": meaning_of(about),
         "allowed": knob.allowed,
         "default": knob.default,
         "unit": about.unit,

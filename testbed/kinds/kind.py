@@ -65,10 +65,12 @@ class Kind:
         measured: the type of what a trial measures.
         kept_as: the key under which a record keeps that.
         kept_words: what the key holds, for the reference of results.
+        trial: what one of its trials is, for the help of the knob ``kind``.
         no_draw: what to do where nothing varies between seeds, in a sentence.
         needed: knobs that a file must give.
         relative: knobs of files that another takes the place of before there is a trial.
         files: what the trials' folders may hold and records have digests of, beside captures.
+        file_words: what files are that its trials alone leave, for the reference of results.
         library: the folder of the work tree that has its conditions as files, by name: the knob of
             the kind's name is one of them, and the condition has its text.
         has_rules: whether its module ``rules`` checks experiment files.
@@ -89,10 +91,12 @@ class Kind:
     measured: type
     kept_as: str
     kept_words: str
+    trial: str
     no_draw: Callable[[], str]
     needed: tuple[str, ...] = ()
     relative: Relative | None = None
     files: tuple[str, ...] = ()
+    file_words: Mapping[str, str] = field(default_factory=dict)
     library: str = ""
     has_rules: bool = False
     short: bool = False

@@ -68,7 +68,6 @@ from testbed.model.planned import (
 from testbed.model.record import (
     CAPTURE_FILE,
     HAR_FILE,
-    HISTOGRAMS_FILE,
     KEYS_FILE,
     NEIGHBOUR_FILE,
     OBSERVATION_FILE,
@@ -89,7 +88,6 @@ __all__ = [
     "FIFO",
     "FIRST_LOOK",
     "HAR_FILE",
-    "HISTOGRAMS_FILE",
     "KEPT_ALIVE_S",
     "KEYS_FILE",
     "MAX_REPETITIONS",

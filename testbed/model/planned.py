@@ -253,9 +253,7 @@ class Experiment:
     trace_folder: str | None = None
     """The folder of the experiment file, where its links have traces of the user's own."""
     kind: Annotated[str, Knob(
-        "What a trial is: a page that is loaded, a server that is put under load, a promise of "
-        "the protocol that is performed, or a command of yours in the lab of a page load.",
-        label="Kind", listed="kind", since=3,
+        "What a trial is", label="Kind", listed="kind", since=3,
     )] = DEFAULT_KIND  # fmt: skip
 
     @property

@@ -18,7 +18,6 @@ SERVER_CAPTURE_FILE = "server.pcap"
 """Headers alone."""
 NEIGHBOUR_FILE, REMOTE_FILE = "neighbour.pcap", "remote.pcap"
 HAR_FILE = "load.har"
-HISTOGRAMS_FILE = "response-times.hlog"
 SERVER_LOG_FILE = "nginx-error.log"
 VISIT_HARS = tuple(f"visit-{number}.har" for number in range(1, 20))
 """The same of the visits before the one that counts, in their order."""

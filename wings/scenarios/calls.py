@@ -8,11 +8,9 @@ Standard library only: this is what a guest executes.
 from __future__ import annotations
 
 import errno
-import select
 import socket
 import struct
 from collections.abc import Callable
-from functools import partial
 from socket import inet_aton
 
 from testbed.base.errors import MissingError
@@ -67,7 +65,7 @@ def perform_call(network: Network, action: Action) -> str:
         return attack(network, action)
     host = network.hosts[action.actor]
     try:
-        return _CALLS[action.verb](network, host, action)
+        return _CALLS[action.verb](network, host, action) or OK
     except OSError as error:
         name = _name_of(error.errno or errno.EIO)
         if error.errno in _LACKING and action.expected != name:
@@ -78,7 +76,7 @@ def perform_call(network: Network, action: Action) -> str:
         return name
 
 
-def _listen(network: Network, host: Host, action: Action) -> str:
+def _listen(network: Network, host: Host, action: Action) -> None:
     made = _socket_of(host, action.words[0])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # All addresses of its own namespace.
@@ -86,12 +84,11 @@ def _listen(network: Network, host: Host, action: Action) -> str:
     if "fastopen" in action.options:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, int(action.options["fastopen"]))
     made.listen(int(action.options.get("backlog", "128")))
-    return OK
 
 
 def _accept(network: Network, host: Host, action: Action) -> str:
     listener, name = _opened(host, action.words[0]), action.words[1]
-    if not network.run(_patience(action), partial(_is_readable, listener), [listener]):
+    if not network.run(_patience(action), [listener]):
         return NOTHING
     made, _ = listener.accept()
     made.setblocking(False)
@@ -126,8 +123,7 @@ def _sendto(network: Network, host: Host, action: Action) -> str:
 
 def _finish_connecting(network: Network, made: socket.socket, action: Action) -> str:
     """Wait for the handshake's end and return the error's name, ``nothing``, or no text."""
-    done = partial(_is_writable, made)
-    if not network.run(_patience(action), done, [], [made]):
+    if not network.run(_patience(action), writing=[made]):
         return NOTHING
     error = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     return _name_of(error) if error else ""
@@ -149,7 +145,7 @@ def _recv(network: Network, host: Host, action: Action) -> str:
     wanted = parse_size(action.words[1]) or 1 if len(action.words) > 1 else 1
     received = _decrypt(network, opened, action, secured, b"") if secured else b""
     while len(received) < wanted:
-        if not network.run(_patience(action), partial(_is_readable, opened), [opened]):
+        if not network.run(_patience(action), [opened]):
             return describe_data(received) if received else NOTHING
         part = opened.recv(_ROOM)
         if not part:
@@ -171,7 +167,7 @@ def _tls(network: Network, host: Host, action: Action) -> str:
     opened = _opened(host, name)
     secured = host.secured.get(name) or _secure(host, name, client=False)
     while not secured.shake_hands():
-        readable = network.run(_patience(action), partial(_is_readable, opened), [opened])
+        readable = network.run(_patience(action), [opened])
         received = opened.recv(_ROOM) if readable else b""
         if not received:
             return EOF if readable else NOTHING
@@ -180,9 +176,8 @@ def _tls(network: Network, host: Host, action: Action) -> str:
     return secured.outcome
 
 
-def _early(network: Network, host: Host, action: Action) -> str:
+def _early(network: Network, host: Host, action: Action) -> None:
     _context_of(host).take_early(action.words[0])
-    return OK
 
 
 def _secure(host: Host, name: str, *, client: bool) -> TlsEnd:
@@ -217,28 +212,23 @@ def _send_all(network: Network, made: socket.socket, action: Action, data: bytes
                 raise TimeoutError(errno.ETIMEDOUT, failed) from None
 
 
-def _shutdown(network: Network, host: Host, action: Action) -> str:
+def _shutdown(network: Network, host: Host, action: Action) -> None:
     _opened(host, action.words[0]).shutdown(socket.SHUT_WR)
-    return OK
 
 
-def _close(network: Network, host: Host, action: Action) -> str:
+def _close(network: Network, host: Host, action: Action) -> None:
     _opened(host, action.words[0]).close()
     del host.sockets[action.words[0]]
     host.secured.pop(action.words[0], None)
-    return OK
 
 
-def _abort(network: Network, host: Host, action: Action) -> str:
+def _abort(network: Network, host: Host, action: Action) -> None:
     opened = _opened(host, action.words[0])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
-    opened.close()
-    del host.sockets[action.words[0]]
-    host.secured.pop(action.words[0], None)
-    return OK
+    _close(network, host, action)
 
 
-def _set(network: Network, host: Host, action: Action) -> str:
+def _set(network: Network, host: Host, action: Action) -> None:
     name, setting = action.words[0], action.words[1]
     opened = _socket_of(host, name)
     option, _, value = setting.partition("=")
@@ -249,7 +239,6 @@ def _set(network: Network, host: Host, action: Action) -> str:
             opened.setsockopt(socket.IPPROTO_TCP, _MD5SIG, entry)
     else:
         opened.setsockopt(socket.IPPROTO_TCP, _OPTIONS[option], int(value))
-    return OK
 
 
 def _info(network: Network, host: Host, action: Action) -> str:
@@ -268,34 +257,32 @@ def _count(network: Network, host: Host, action: Action) -> str:
     return str(now[name] - host.counted.get(name, 0))
 
 
-def _sysctl(network: Network, host: Host, action: Action) -> str:
+def _sysctl(network: Network, host: Host, action: Action) -> None:
     for setting in action.words:
         name, _, value = setting.partition("=")
         host.namespace.write_sysctls({f"net.ipv4.{name}": value.replace(",", " ")})
-    return OK
 
 
-def _key(network: Network, host: Host, action: Action) -> str:
+def _key(network: Network, host: Host, action: Action) -> None:
     keys = ("-".join(key[at : at + 8] for at in range(0, 32, 8)) for key in action.words)
     host.namespace.write_sysctls({"net.ipv4.tcp_fastopen_key": ",".join(keys)})
-    return OK
 
 
-def _window(network: Network, host: Host, action: Action) -> str:
+def _window(network: Network, host: Host, action: Action) -> None:
     with host.namespace.entered(), open_control() as control:
         set_route(
             control, DEFAULT_ROUTES[host.ip], address_of(host.name, host.ip), device=DEVICE,
             metrics=encode_metrics({"initcwnd": int(action.words[0])}),
         )  # fmt: skip
-    return OK
 
 
-_CALLS: dict[str, Callable[[Network, Host, Action], str]] = {
+_CALLS: dict[str, Callable[[Network, Host, Action], str | None]] = {
     "listen": _listen, "accept": _accept, "connect": _connect, "sendto": _sendto, "send": _send,
     "recv": _recv, "shutdown": _shutdown, "close": _close, "abort": _abort, "set": _set,
     "hello": _hello, "tls": _tls, "early": _early,
     "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
 }  # fmt: skip
+"""What performs each verb, and returns its result where that may be another than ``ok``."""
 
 
 def _opened(host: Host, name: str) -> socket.socket:
@@ -336,17 +323,3 @@ def _target(host: Host, action: Action) -> tuple[str, int]:
 
 def _patience(action: Action) -> float:
     return parse_time(action.options.get("within", _PATIENCE)) or 0.0
-
-
-def _is_readable(opened: socket.socket) -> bool:
-    return _is_ready(opened, reading=True)
-
-
-def _is_writable(opened: socket.socket) -> bool:
-    return _is_ready(opened, reading=False)
-
-
-def _is_ready(opened: socket.socket, *, reading: bool) -> bool:
-    wanted = ([opened], []) if reading else ([], [opened])
-    readable, writable, _ = select.select(*wanted, [], 0)
-    return bool(readable or writable)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from testbed.capture.packets import ETHERNET_BYTES, Packet, read_frame
 from testbed.capture.segments import with_ends
@@ -60,17 +61,13 @@ def _pass_on(
             middlebox.obey(action.verb, action.words, action.options)
         sent = captures[passage.sender][passage.number]
         try:
-            copies = middlebox.pass_on(sent, passage.sender).copies
+            copies = sorted(middlebox.pass_on(sent, passage.sender), key=itemgetter(0))
         except struct.error as error:
             raise ValueError(
                 f"packet {passage.number} of {passage.sender}.pcap: {error}"
             ) from error
-        frames = [sent.frame[:ETHERNET_BYTES] + data for _, data in sorted(copies, key=_later_s)]
+        frames = [sent.frame[:ETHERNET_BYTES] + data for _, data in copies]
         yield passage, [read_frame(sent.at_ns, frame, len(frame)) for frame in frames]
-
-
-def _later_s(copy: tuple[float, bytes]) -> float:
-    return copy[0]
 
 
 def is_summed(packet: Packet) -> bool:

@@ -19,9 +19,14 @@ KIND = Kind(
     measured=ScenarioResult,
     kept_as="scenario",
     kept_words="How a scenario came out, and what happened; null of others.",
+    trial="a promise of the protocol that is performed",
     no_draw=_no_draw,
     needed=("scenario",),
     files=(CAPTURE_FILE,),
+    file_words={
+        "HOST.pcap": "Of a scenario: every packet that a host sent and was delivered (pcap); those "
+        "of `attacker` are forged.",
+    },
     library="scenarios",
     has_rules=True,
     short=True,

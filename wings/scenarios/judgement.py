@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
 from testbed.base.addresses import pack_address
-from testbed.capture.packets import Packet, read_capture
+from testbed.capture.packets import read_capture
 from testbed.capture.transits import Crossings
 from testbed.kinds.judgement import Judgement
 from testbed.mechanisms.checks import CHECKS
@@ -20,15 +20,13 @@ from testbed.proof.check import check, find_problems
 from testbed.proof.evidence import Evidence, LackingError
 from testbed.proof.summary import summarise
 from wings.scenarios.crossings import is_summed, read_script_crossings
-from wings.scenarios.matching import match_calls, match_packets, see
+from wings.scenarios.matching import Captures, match_calls, match_packets, see
 from wings.scenarios.measurement import Performance, ScenarioResult
 from wings.scenarios.promise import Promise, read_promise
 from wings.scenarios.script import Script
 from wings.scenarios.spec import Scenario
 from wings.scenarios.words import ATTACKER, address_of
 
-Captures = Mapping[str, Sequence[Packet]]
-"""The packets of each host."""
 CLOCK_NS = 1000
 """What a time may be off that two clock reads are for."""
 

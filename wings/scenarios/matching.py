@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 from testbed.capture.flights import describe_flight
 from testbed.capture.packets import FAST_OPEN, SYN, Packet, find_option
-from wings.scenarios.measurement import Call, Passage, Performance
+from wings.scenarios.measurement import Call, Performance
 from wings.scenarios.script import LOST, REFUSED, TWICE, Expectation, Script, Segment
-from wings.scenarios.words import (
-    ATTACKER,
-    OPTION_KINDS,
-    describe_end,
-    describe_flags,
-)
+from wings.scenarios.words import ATTACKER, OPTION_KINDS, describe_end, describe_flags
 
 _BASIC_FLAGS = 0x1F
 _COMPARED = 0x17  # all of them but PSH
 _AROUND_S, _AROUND = 0.01, 0.05
-_ENDED_BADLY = ("nothing",)
 
 Captures = Mapping[str, Sequence[Packet]]
 """The packets of each capture, by whose it is."""
@@ -49,15 +43,14 @@ def see(performance: Performance, captures: Captures) -> tuple[Sight, ...]:
     Raises:
         KeyError, IndexError: a capture lacks a packet.
     """
-    return tuple(_see(passage, captures) for passage in performance.passages)
-
-
-def _see(passage: Passage, captures: Captures) -> Sight:
-    sent = captures[passage.sender][passage.number]
-    came = [(each.host, captures[each.host][each.number]) for each in passage.arrivals]
-    copies = tuple(each for each in came if each[1].protocol == sent.protocol)
-    refusal = next((each for each in came if each not in copies), None)
-    return Sight(passage.sender, sent, copies, refusal)
+    sights = []
+    for passage in performance.passages:
+        sent = captures[passage.sender][passage.number]
+        came = [(each.host, captures[each.host][each.number]) for each in passage.arrivals]
+        copies = tuple(each for each in came if each[1].protocol == sent.protocol)
+        refusal = next((each for each in came if each not in copies), None)
+        sights.append(Sight(passage.sender, sent, copies, refusal))
+    return tuple(sights)
 
 
 def match_calls(script: Script, calls: Sequence[Call]) -> Iterator[str]:
@@ -67,7 +60,7 @@ def match_calls(script: Script, calls: Sequence[Call]) -> Iterator[str]:
     """
     for action, call in zip(script.actions, calls, strict=True):
         expected = action.expected
-        failed = call.result in _ENDED_BADLY or (call.result[:1] == "E" and call.result.isupper())
+        failed = call.result == "nothing" or (call.result[:1] == "E" and call.result.isupper())
         if expected is None and failed:
             yield f"line {action.line}: {action.text}: ended with {call.result}"
         elif expected is not None and call.result != expected:
@@ -123,11 +116,7 @@ class _Reader:
         sight = self.rest.pop(0)
         problem = self._wrong(expected, sight)
         self._remember(sight)
-        return (
-            None
-            if problem is None
-            else f"{problem}; the capture has {sight.text}, " + (self.when(sight))
-        )
+        return problem and f"{problem}; the capture has {sight.text}, {self.when(sight)}"
 
     def _wrong(self, expected: Expectation, sight: Sight) -> str | None:
         """Return in which respect a packet is not the expected one; ``None``: it is."""
@@ -184,13 +173,8 @@ class _Reader:
 
     def _has_cookie(self, wanted: str, packet: Packet, sender: str) -> bool:
         cookie = find_option(packet, FAST_OPEN)
-        if wanted in ("none", "any", "request", "new"):
-            fits = {
-                "none": cookie is None,
-                "any": True,
-                "request": cookie == b"",
-                "new": bool(cookie),
-            }
+        fits = {"none": cookie is None, "any": True, "request": cookie == b"", "new": bool(cookie)}
+        if wanted in fits:
             return fits[wanted]
         if wanted != "cached":
             return cookie == bytes.fromhex(wanted)

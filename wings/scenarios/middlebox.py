@@ -9,15 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from testbed.base.addresses import pack_address
-from testbed.capture.packets import FAST_OPEN, SYN, Packet, find_option
+from testbed.capture.packets import SYN, Packet, find_option
 from testbed.capture.segments import make_unreachable, options_of, with_ends, with_options
-from wings.scenarios.words import (
-    OPTION_KINDS,
-    address_of,
-    describe_end,
-    parse_flags,
-    parse_time,
-)
+from wings.scenarios.words import OPTION_KINDS, address_of, describe_end, parse_flags, parse_time
 
 _FIRST_PORT, _LAST_PORT = 1024, 65_535
 
@@ -37,33 +31,21 @@ class Rule:
     option: int | None = None
     left: int | None = None
     value: bytes = b""
-    kind: int | None = None
     seconds: float = 0.0
 
     def takes(self, packet: Packet, sender: str, receiver: str) -> bool:
         """Return whether it is for ``packet``, and count that."""
-        needed = (kind for kind in (self.option, self.kind) if kind is not None)
         fits = (
             self.left != 0
             and (self.sender, self.receiver) == (sender, receiver)
             and self.flags in (None, packet.flags)
             and not (self.data and not packet.payload_bytes)
             and packet.ip_bytes > self.over
-            and None not in [find_option(packet, kind) for kind in needed]
+            and (self.option is None or find_option(packet, self.option) is not None)
         )
         if fits and self.left is not None:
             self.left -= 1
         return fits
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """What becomes of a packet: its copies, each with how much later it goes on; none is a loss.
-
-    What is refused goes back instead, as an ICMP message to its sender.
-    """
-
-    copies: tuple[tuple[float, bytes], ...]
 
 
 @dataclass(slots=True)
@@ -94,8 +76,12 @@ class Middlebox:
         else:
             self.rules.insert(0, _read_rule(verb, words, options))
 
-    def pass_on(self, packet: Packet, sender: str) -> Crossing:
-        """Return what becomes of an IP packet (``packet.frame`` has it) that ``sender`` sent."""
+    def pass_on(self, packet: Packet, sender: str) -> list[tuple[float, bytes]]:
+        """Return what becomes of an IP packet (``packet.frame`` has it) that ``sender`` sent.
+
+        These are its copies, each with how much later it goes on, in seconds; none is a loss.  What
+        is refused goes back instead, as an ICMP message to its sender.
+        """
         receiver = describe_end(packet.target) if packet.target else ""
         data = packet.frame[14:]
         delays = [0.0]
@@ -103,10 +89,10 @@ class Middlebox:
             if not rule.takes(packet, sender, receiver):
                 continue
             if rule.verb == "drop":
-                return Crossing(())
+                return []
             if rule.verb == "unreachable":
                 router = pack_address(address_of("nat", self.ip))
-                return Crossing(((0.0, make_unreachable(data, router)),))
+                return [(0.0, make_unreachable(data, router))]
             if rule.verb == "repeat":
                 delays.append(rule.seconds)
             elif rule.verb == "copy":
@@ -116,7 +102,7 @@ class Middlebox:
             else:
                 data = _change(rule, data)
         translated = self._translate(packet, sender, data)
-        return Crossing(() if translated is None else tuple((d, translated) for d in delays))
+        return [] if translated is None else [(delay, translated) for delay in delays]
 
     def server_of(self, packet: Packet) -> str:
         """Return the server of the farm that the connection of ``packet`` goes to."""
@@ -151,6 +137,7 @@ def _read_rule(verb: str, words: tuple[str, ...], options: dict[str, str]) -> Ru
     at = words.index(">")
     what, behind = words[: at - 1], words[at + 2 :]
     flags = [bits for word in behind if (bits := parse_flags(word)) is not None]
+    changed = {"strip": what[0] if what else "", "cookie": "fastopen"}.get(verb, "")
     return Rule(
         verb,
         words[at - 1],
@@ -158,10 +145,9 @@ def _read_rule(verb: str, words: tuple[str, ...], options: dict[str, str]) -> Ru
         flags[0] if flags else None,
         "data" in behind,
         int(options.get("over", 0)),
-        OPTION_KINDS[options["option"]] if "option" in options else None,
+        OPTION_KINDS.get(options.get("option", changed)),
         int(options["times"]) if "times" in options else None,
         bytes.fromhex(what[0]) if verb == "cookie" else b"",
-        {"strip": OPTION_KINDS.get(what[0] if what else ""), "cookie": FAST_OPEN}.get(verb),
         parse_time(options.get("after") or options.get("by") or "10ms") or 0.0,
     )
 
@@ -170,6 +156,6 @@ def _change(rule: Rule, data: bytes) -> bytes:
     """Return ``data`` without the rule's option, or with another value of it."""
     options: Iterable[tuple[int, bytes]] = options_of(data)
     if rule.verb == "strip":
-        return with_options(data, [option for option in options if option[0] != rule.kind])
-    changed = [(kind, rule.value if kind == rule.kind else value) for kind, value in options]
+        return with_options(data, [option for option in options if option[0] != rule.option])
+    changed = [(kind, rule.value if kind == rule.option else value) for kind, value in options]
     return with_options(data, changed)

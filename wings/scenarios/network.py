@@ -15,7 +15,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,26 +131,22 @@ class Network:
     def run(
         self,
         seconds: float,
-        done: Callable[[], bool] | None = None,
         reading: Sequence[socket.socket] = (),
         writing: Sequence[socket.socket] = (),
     ) -> bool:
-        """Carry packets for ``seconds``, or until ``done``; return whether it is.
-
-        ``done`` is asked whenever a packet was carried, or one of the sockets is ready.
-        """
+        """Carry packets for ``seconds``, or until a socket is ready; return whether one is."""
         devices = {host.device: host for host in self.hosts.values()}
         until_ns = time.time_ns() + round(seconds * 1e9)
         while True:
             self._deliver()
-            if done is not None and done():
+            if (reading or writing) and any(select.select(reading, writing, [], 0)):
                 return True
             now_ns = time.time_ns()
             self.alarm.set(min([until_ns, *(due for due, *_ in self._under_way[:1])]))
             # At the end, too: what was sent until now is under way.
             wait_s = 0 if now_ns >= until_ns else None
             watched: list[int | socket.socket] = [*devices, self.alarm.descriptor, *reading]
-            ready, _, _ = select.select(watched, list(writing), [], wait_s)
+            ready, _, _ = select.select(watched, writing, [], wait_s)
             for device, host in devices.items():
                 if device in ready:
                     self._take(host)
@@ -178,7 +174,7 @@ class Network:
         packet = read_frame(at_ns, frame, len(frame))
         place = len(self.passages)
         self.passages.append(Passage(sender, number, at_ns))
-        for later_s, data in self.middlebox.pass_on(packet, sender).copies:
+        for later_s, data in self.middlebox.pass_on(packet, sender):
             due_ns = at_ns + round((self.half_s + later_s) * 1e9)
             self._sent += 1
             heapq.heappush(self._under_way, (due_ns, self._sent, place, data))

@@ -33,16 +33,17 @@ class Promise:
     """A promise of the protocol.
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
-    ``fault`` is lines of a script that break it when they come first, or in place of ``# fault``.
-    ``ip`` is over which IP, 4 or 6.
+    ``steps`` is its script's text, and ``fault`` lines of a script that break it when they come
+    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.
     """
 
     title: str
     source: str
     promise: str
     lesson: str
-    script: Script
+    steps: str
     fault: str
+    script: Script
     rtt_ms: float = _DEFAULT_RTT_MS
     ip: str = "4"
     changed: Change | None = None
@@ -67,8 +68,7 @@ def read_promise(text: str) -> Promise:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PromiseError([f"not TOML: {error}"]) from None
-    problems = [*_wrong_keys(document, (*_TEXTS, "rtt_ms", "ip", "changed"), "")]
-    problems += _missing_texts(document, _TEXTS, "")
+    problems = [*_wrong_texts(document, "", _TEXTS, "rtt_ms", "ip", "changed")]
     rtt_ms = document.get("rtt_ms", _DEFAULT_RTT_MS)
     if isinstance(rtt_ms, bool) or not isinstance(rtt_ms, int | float):
         problems.append("rtt_ms: not a number of milliseconds")
@@ -80,8 +80,7 @@ def read_promise(text: str) -> Promise:
     change = document.get("changed")
     if change is not None:
         if isinstance(change, dict):
-            problems += _wrong_keys(change, _CHANGED, "changed.")
-            problems += _missing_texts(change, _CHANGED, "changed.")
+            problems += _wrong_texts(change, "changed.", _CHANGED)
         else:
             problems.append("changed: not a table; write it as [changed]")
     if problems:
@@ -91,28 +90,23 @@ def read_promise(text: str) -> Promise:
     other = None if change is None else _script("changed.steps", change["steps"], problems)
     if fault is not None and (fault.expectations or not fault.actions):
         problems.append("fault: takes lines that do something, and no packets")
-    if script is not None and other is not None:
-        problems += _other_actions(script, other)
+    if script is not None and other is not None and _done(script) != _done(other):
+        problems.append(
+            "changed.steps: does something else than steps; only what is expected may differ"
+        )
     if script is not None and ip == "6":
         problems += _of_ipv4(script)
     if problems or script is None:
         raise PromiseError(problems)
     return Promise(
-        **{
-            name: document[name].strip()
-            for name in ("title", "source", "promise", "lesson", "fault")
-        },
+        **{name: document[name].strip() for name in _TEXTS},
         script=script,
         rtt_ms=float(rtt_ms),
         ip=ip,
-        changed=_change(change, other),
+        changed=None
+        if change is None or other is None
+        else Change(change["since"].strip(), change["says"].strip(), other),
     )
-
-
-def _change(table: dict[str, str] | None, script: Script | None) -> Change | None:
-    if table is None or script is None:
-        return None
-    return Change(table["since"].strip(), table["says"].strip(), script)
 
 
 def _script(name: str, text: str, problems: list[str]) -> Script | None:
@@ -123,20 +117,18 @@ def _script(name: str, text: str, problems: list[str]) -> Script | None:
         return None
 
 
-def _wrong_keys(table: dict[str, Any], known: tuple[str, ...], where: str) -> list[str]:
-    return [
-        f"{where}{name}: unknown key{did_you_mean(name, known)}; allowed: {', '.join(known)}"
-        for name in table
-        if name not in known
-    ]
-
-
-def _missing_texts(table: dict[str, Any], names: tuple[str, ...], where: str) -> list[str]:
-    return [
-        f"{where}{name}: missing, or no text"
-        for name in names
-        if not isinstance(table.get(name), str) or not table[name].strip()
-    ]
+def _wrong_texts(
+    table: dict[str, Any], where: str, texts: tuple[str, ...], *others: str
+) -> Iterator[str]:
+    """Yield a problem for each key of a table that is unknown, and each text that it lacks."""
+    known = (*texts, *others)
+    for name in table:
+        if name not in known:
+            near = did_you_mean(name, known)
+            yield f"{where}{name}: unknown key{near}; allowed: {', '.join(known)}"
+    for name in texts:
+        if not isinstance(table.get(name), str) or not table[name].strip():
+            yield f"{where}{name}: missing, or no text"
 
 
 def _of_ipv4(script: Script) -> Iterator[str]:
@@ -146,13 +138,6 @@ def _of_ipv4(script: Script) -> Iterator[str]:
             yield f"steps, line {action.line}: address= and md5= are for IPv4; leave out ip = 6"
 
 
-def _other_actions(script: Script, other: Script) -> list[str]:
-    """Return a problem where a changed script does something else: only expectations may differ."""
-    ours, theirs = ([_done(action) for action in steps.actions] for steps in (script, other))
-    if ours == theirs:
-        return []
-    return ["changed.steps: does something else than steps; only what is expected may differ"]
-
-
-def _done(action: Any) -> tuple[Any, ...]:
-    return action.actor, action.verb, action.words, tuple(sorted(action.options.items()))
+def _done(script: Script) -> list[tuple[Any, ...]]:
+    """Return what a script does, whatever is expected of it."""
+    return [(each.actor, each.verb, each.words, each.options) for each in script.actions]

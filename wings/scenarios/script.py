@@ -27,6 +27,7 @@ from wings.scenarios.words import (
     ACTORS,
     ADDRESSES,
     ATTACKER,
+    CALLS,
     COPIED,
     EARLY_MODES,
     OPTION_KINDS,
@@ -50,6 +51,9 @@ _HEX = re.compile(r"(?:[0-9a-f]{2}){1,16}")
 _TLS_RECORD = r"(client-hello|server-hello)(\+ticket)?(\+early)?|alert|sealed(\*\d+)?"
 _FLIGHT = re.compile(rf"({_TLS_RECORD})(,({_TLS_RECORD}))*")
 _SENDERS = (*ADDRESSES, ATTACKER)
+_SOCKETS = ("LISTENER", "SOCKET")
+_MAKING = ("listen", "accept", "connect", "sendto", "set")
+"""Calls that make the last of their sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +265,7 @@ def _check_words(action: Action) -> None:
 
 def _check_call(action: Action) -> None:
     words, verb = action.words, action.verb
-    sockets = {"accept": 2, "count": 0, "sysctl": 0, "key": 0, "window": 0, "early": 0}.get(verb, 1)
-    for name in words[:sockets]:
+    for name in _sockets_of(action):
         if not _SOCKET.fullmatch(name):
             raise _WrongLineError(f"{name!r} is no name of a socket: small letters and digits")
     if verb in ("connect", "sendto") and words[1] not in TARGETS:
@@ -281,6 +284,12 @@ def _check_call(action: Action) -> None:
         raise _WrongLineError("window takes a whole number of segments")
     if verb == "key" and not all(re.fullmatch(r"[0-9a-f]{32}", key) for key in words):
         raise _WrongLineError("key takes 32 hexadecimal digits, and another 32 as a backup")
+
+
+def _sockets_of(action: Action) -> list[str]:
+    """Return the names of the sockets that a call is of, which its usage begins with."""
+    usage = CALLS[action.verb].usage.split()
+    return [name for what, name in zip(usage, action.words, strict=False) if what in _SOCKETS]
 
 
 def _check_packets(action: Action) -> None:
@@ -310,14 +319,12 @@ def _unknown_sockets(actions: list[Action]) -> Iterator[tuple[int, str]]:
     for action in actions:
         if action.actor not in ADDRESSES:
             continue
-        makes = {"listen": 0, "connect": 0, "sendto": 0, "accept": 1, "set": 0}.get(action.verb)
-        uses = {"accept": 0, "send": 0, "recv": 0, "shutdown": 0, "close": 0, "abort": 0,
-                "info": 0, "hello": 0, "tls": 0}.get(action.verb)  # fmt: skip
-        name = None if uses is None else (action.actor, action.words[uses])
-        if name is not None and name not in made:
-            yield action.line, f"{action.actor} has no socket {name[1]!r} yet"
-        if makes is not None:
-            made.add((action.actor, action.words[makes]))
+        used = _sockets_of(action)
+        makes = [used.pop()] if action.verb in _MAKING else []
+        for name in used:
+            if (action.actor, name) not in made:
+                yield action.line, f"{action.actor} has no socket {name!r} yet"
+        made |= {(action.actor, name) for name in makes}
 
 
 def _parse_expectation(number: int, text: str, words: list[str]) -> Expectation:

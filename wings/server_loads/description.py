@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from testbed.kinds.kind import Kind, Relative, describe_draws
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
-from wings.server_loads.measurement import ServedLoad
+from testbed.model import CAPTURE_FILE
+from wings.server_loads.measurement import HISTOGRAMS_FILE, ServedLoad
 from wings.server_loads.spec import RATE, RelativeRate, ServerLoad, product
 
 _ANOTHER = "another knob sets it; use "
@@ -23,9 +23,14 @@ KIND = Kind(
     measured=ServedLoad,
     kept_as="served",
     kept_words="What became of the connections of a load on a server; null of others.",
+    trial="a server that is put under load",
     no_draw=_no_draw,
     relative=Relative(RelativeRate, RATE, "saturation_per_s", product),
     files=(CAPTURE_FILE, HISTOGRAMS_FILE),
+    file_words={
+        HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a "
+        "connection, of each second, as HdrHistogram's log (V2, in ns).",
+    },
     has_rules=True,
     host_program="wings.server_loads.mechanisms.program",
     exclusions={

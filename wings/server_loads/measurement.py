@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+HISTOGRAMS_FILE = "response-times.hlog"
+
 
 @dataclass(frozen=True, slots=True)
 class ServedLoad:

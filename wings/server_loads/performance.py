@@ -18,8 +18,9 @@ from testbed.kinds.workspace import Site, link_numbers, open_lab_of
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
+from testbed.model import CAPTURE_FILE, Trial
 from wings.server_loads.account import ServerAccount, count_segments
+from wings.server_loads.measurement import HISTOGRAMS_FILE
 from wings.server_loads.mechanisms.apply import Applied, apply_management
 from wings.server_loads.nginx import serving_nginx
 from wings.server_loads.price_list import price_work

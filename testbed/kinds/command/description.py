@@ -31,6 +31,7 @@ KIND = Kind(
     measured=Executed,
     kept_as="executed",
     kept_words="What became of a command in the lab; null of others.",
+    trial="a command of yours in the lab of a page load",
     no_draw=_no_draw,
     needed=("page", "command"),
     files=(CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, OUTPUT_FILE, ERROR_FILE),

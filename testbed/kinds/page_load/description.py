@@ -42,6 +42,7 @@ KIND = Kind(
     measured=PageLoad,
     kept_as="load",
     kept_words="The load as the client observed it; null where it did not end.",
+    trial="a page that is loaded",
     no_draw=_no_draw,
     needed=("page", "client"),
     files=(CAPTURE_FILE, SERVER_CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, KEYS_FILE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from analysis.plot.ladder import Ladder
@@ -14,13 +14,10 @@ from testbed.model import Record
 from wings.scenarios.analysis.labels import Labels
 from wings.scenarios.analysis.promises import key_of
 from wings.scenarios.analysis.remarks import remarks_of
-from wings.scenarios.matching import Sight, see
+from wings.scenarios.matching import Captures, Sight, see
 from wings.scenarios.measurement import Performance, ScenarioResult
 from wings.scenarios.promise import Promise, read_promise
 from wings.scenarios.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
-
-Captures = Mapping[str, Sequence[Packet]]
-"""The packets of each host's capture, and the attacker's."""
 
 
 def draw_ladder(results_dir: Path, record: Record) -> Ladder:
@@ -66,27 +63,30 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
         (passage.at_ns for passage in performance.passages),
         default=min((call.at_ns for call in performance.calls), default=0),
     )
-    clock = _Clock(began_ns)
+
+    def ms(at_ns: int) -> float:
+        return (at_ns - began_ns) / 1e6
+
     sights = see(performance, captures)
-    rungs = tuple(_rungs(sights, clock))
+    rungs = tuple(_rungs(sights, ms))
     hosts = promise.script.hosts
     attacked = any(rung.sender == ATTACKER for rung in rungs)
     clients = tuple(host for host in hosts if host.startswith("client"))
     left = (*clients, *([ATTACKER] if attacked or not clients else []))
     right = tuple(host for host in hosts if host not in clients) or ("server",)
     remarks = (
-        Remark(host, clock.ms(at_ns), text)
+        Remark(host, ms(at_ns), text)
         for host, at_ns, text in remarks_of(
             promise.script, performance.calls, round(promise.rtt_ms * 500_000)
         )
     )
     told = (
-        Remark(sight.refusal[0], clock.ms(sight.refusal[1].at_ns), "ICMP: host unreachable")
+        Remark(sight.refusal[0], ms(sight.refusal[1].at_ns), "ICMP: host unreachable")
         for sight in sights
         if sight.refusal is not None
     )
     rules = (
-        BoxRule(clock.ms(call.at_ns), f"{MIDDLEBOX}: {call.text.removeprefix(f'{MIDDLEBOX} ')}")
+        BoxRule(ms(call.at_ns), f"{MIDDLEBOX}: {call.text.removeprefix(f'{MIDDLEBOX} ')}")
         for call in performance.calls
         if call.actor == MIDDLEBOX
     )
@@ -94,17 +94,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
     return Exchange(left, right, promise.rtt_ms / 2, rungs, (*remarks, *told), tuple(rules), below)
 
 
-class _Clock:
-    """The time since the first packet."""
-
-    def __init__(self, began_ns: int) -> None:
-        self.began_ns = began_ns
-
-    def ms(self, at_ns: int) -> float:
-        return (at_ns - self.began_ns) / 1e6
-
-
-def _rungs(sights: Sequence[Sight], clock: _Clock) -> Iterator[Rung]:
+def _rungs(sights: Sequence[Sight], ms: Callable[[int], float]) -> Iterator[Rung]:
     labels = Labels()
     for sight in sights:
         labels.note(sight.packet, [copy for _, copy in sight.copies])
@@ -115,9 +105,9 @@ def _rungs(sights: Sequence[Sight], clock: _Clock) -> Iterator[Rung]:
             label = f"{label}, as {describe_end(packet.source)}"
         receiver = sight.copies[0][0] if sight.copies else labels.host_of(packet, sight.sender)
         yield Rung(
-            sight.sender, receiver, clock.ms(packet.at_ns), label,
+            sight.sender, receiver, ms(packet.at_ns), label,
             tuple(
-                Landing(host, clock.ms(copy.at_ns), labels.describe_change(packet, copy))
+                Landing(host, ms(copy.at_ns), labels.describe_change(packet, copy))
                 for host, copy in sight.copies
             ),
             labels.connection_of(packet), labels.kind_of(packet),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,24 +26,9 @@ class Drawn:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromiseEntry:
-    """A promise as a part of a page; ``steps`` is its script, ``fault`` what is to break it."""
-
-    row: PromiseRow
-    drawn: tuple[Drawn, ...]
-    steps: str
-    fault: str
-
-
-def make_entries(table: PromiseTable) -> tuple[PromiseEntry, ...]:
+def make_entries(table: PromiseTable) -> list[tuple[PromiseRow, list[Drawn]]]:
     """Return every promise with its ladders: the first kernel's, and those with another outcome."""
-    entries = []
-    for row in table.rows:
-        script = tomllib.loads(row.text)
-        drawn = tuple(_drawn(row, table.lanes))
-        entries.append(PromiseEntry(row, drawn, script["steps"].strip(), script["fault"].strip()))
-    return tuple(entries)
+    return [(row, list(_drawn(row, table.lanes))) for row in table.rows]
 
 
 def render_promises_page(table: PromiseTable) -> str:
@@ -64,14 +48,12 @@ def _drawn(row: PromiseRow, lanes: Sequence[Lane]) -> Iterator[Drawn]:
         record = finding.record
         if record is None or record.measured_as(ScenarioResult) is None:
             continue
-        if shown and all(_alike(finding, other) for other in shown):
+        if shown and all(
+            (finding.state, finding.evidence) == (other.state, other.evidence) for other in shown
+        ):
             continue
         shown.append(finding)
         try:
             yield Drawn(lane.name, draw_ladder(lane.results.folder, record).to_svg())
         except ConfigurationError as error:
             yield Drawn(lane.name, problem="; ".join(error.problems))
-
-
-def _alike(finding: Finding, other: Finding) -> bool:
-    return finding.state == other.state and finding.evidence == other.evidence

@@ -55,7 +55,6 @@ class PromiseRow:
     """A promise, the scenario that shows it, and what each lane's kernel made of it."""
 
     name: str
-    text: str
     promise: Promise
     findings: tuple[Finding, ...]
 
@@ -148,7 +147,7 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
     known = find_kernel_warnings(results[0].folder, results[0].records) if len(results) > 1 else ()
     rows = (
         PromiseRow(
-            clean(key[0]), key[1], _read(key),
+            clean(key[0]), _read(key),
             tuple(_find(each, key, known if place else ()) for place, each in enumerate(results)),
         )
         for key in texts

@@ -33,6 +33,7 @@ def verdict_of(cell: Cell) -> Verdict | None:
 
 
 def _values(record: Record) -> dict[str, Any]:
+    """Return its verdict, and how many packets were sent, and never arrived (``lost``)."""
     result = record.measured_as(ScenarioResult)
     if result is None:
         return {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.records.tested import read_tested
-from wings.scenarios.analysis.promises import Finding, Lane, PromiseRow, PromiseTable
+from wings.scenarios.analysis.promises import Finding, PromiseRow, PromiseTable
 
 JUNIT_CLASS = "firstflight.scenario"
 TOPIC = "promises"
@@ -31,29 +31,20 @@ def suites_of(table: PromiseTable) -> list[Suite]:
     """Return the suites."""
     return [
         Suite(f"Kernel {lane.name}", [_case(row, row.findings[place]) for row in table.rows],
-              dict(_facts(lane)), topic=TOPIC,
+              {"kernel": lane.identity.kernel or "none",
+               "kernel_version": lane.identity.kernel_version or "none",
+               "environment": lane.identity.environment or "none"}, topic=TOPIC,
               tested=read_tested(lane.results.folder, lane.name))
         for place, lane in enumerate(table.lanes)
     ]  # fmt: skip
 
 
 def _case(row: PromiseRow, finding: Finding) -> Case:
-    changed = finding.state == "changed"
+    changed, record = finding.state == "changed", finding.record
     return Case(row.name, _STATES.get(finding.state, "error"), row.says(finding), finding.state,
                 tuple(finding.evidence), f"changed {row.says(finding)}" if changed else "",
                 _directive(finding), tuple(_diagnostics(row, finding)),
-                _seconds(finding))  # fmt: skip
-
-
-def _facts(lane: Lane) -> Iterator[tuple[str, str]]:
-    yield "kernel", lane.identity.kernel or "none"
-    yield "kernel_version", lane.identity.kernel_version or "none"
-    yield "environment", lane.identity.environment or "none"
-
-
-def _seconds(finding: Finding) -> float:
-    record = finding.record
-    return record.cost.wall_s if record is not None and record.cost is not None else 0.0
+                record.cost.wall_s if record and record.cost else 0.0)  # fmt: skip
 
 
 def _directive(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from analysis.formats.markdown import escape, make_table
 from analysis.tables.columns import Column, render_columns
 from analysis.words import clean, count
-from wings.scenarios.analysis.promises import SETTLED, PromiseRow, PromiseTable
+from wings.scenarios.analysis.promises import SETTLED, PromiseTable
 
 MIN_WIDTH = 20
 MAX_SAID = 500
@@ -71,15 +71,11 @@ def _marked(words: str, state: str) -> str:
 def _reasons(table: PromiseTable) -> Iterator[str]:
     """Yield a sentence for each promise that is not kept; kernels that agree are named together."""
     for row in table.rows:
-        yield from _reasons_of(table, row)
-
-
-def _reasons_of(table: PromiseTable, row: PromiseRow) -> Iterator[str]:
-    said: dict[str, list[str]] = {}
-    for lane, finding in zip(table.lanes, row.findings, strict=True):
-        if finding.state != "kept":
-            why = row.says(finding)
-            said.setdefault(f"{finding.words}{f': {why}' if why else ''}", []).append(lane.name)
-    for words, names in said.items():
-        where = f" on {' and '.join(names)}" if len(table.lanes) > 1 else ""
-        yield f"{row.name}{where}: {words}"
+        said: dict[str, list[str]] = {}
+        for lane, finding in zip(table.lanes, row.findings, strict=True):
+            if finding.state != "kept":
+                why = row.says(finding)
+                said.setdefault(f"{finding.words}{f': {why}' if why else ''}", []).append(lane.name)
+        for words, names in said.items():
+            where = f" on {' and '.join(names)}" if len(table.lanes) > 1 else ""
+            yield f"{row.name}{where}: {words}"

@@ -33,30 +33,24 @@ def judge_promise(match: Match, exact: bool, equal: bool) -> CellFinding:
     )
     difference = float(_failed(new) - _failed(base))
     effect = Effect(difference, None, difference) if difference else None
-    trials = pairs if exact else ()
     before, after = verdict_of(base), verdict_of(new)
+    others = ", ".join(dict.fromkeys(n for each in shared for n in differing_captures(*each)))
+    different = before != after or (exact and equal and others != "")
+    reason = f"{before} in both"
     if before != after:
         reason = f"the promise was {before} in BASE and is {after} in NEW"
         if said := _first_difference(new) or _first_difference(base):
             reason += f": {said}"
-        return CellFinding(
-            both.axes, "different", reason, *both.sides, "changed", effect, trials=trials
-        )
-    others = list(dict.fromkeys(name for each in shared for name in differing_captures(*each)))
-    same = f"{before} in both"
-    if not exact:
-        return CellFinding(both.axes, "same", same, *both.sides, effect=effect)
-    if not others:
-        reason = f"{same}, and the captures are the same to the bit"
-        return CellFinding(both.axes, "same", reason, *both.sides, effect=effect, trials=trials)
-    named = ", ".join(others)
-    if equal:
-        reason = f"the same environment gave other packets: determinism is broken: {named} differ"
-        return CellFinding(
-            both.axes, "different", reason, *both.sides, "changed", effect, trials=trials
-        )
-    reason = f"{same}, by other packets: {named} differ"
-    return CellFinding(both.axes, "same", reason, *both.sides, effect=effect, trials=trials)
+    elif different:
+        reason = f"the same environment gave other packets: determinism is broken: {others} differ"
+    elif exact and others:
+        reason += f", by other packets: {others} differ"
+    elif exact:
+        reason += ", and the captures are the same to the bit"
+    return CellFinding(
+        both.axes, "different" if different else "same", reason, *both.sides,
+        "changed" if different else None, effect, trials=pairs if exact else (),
+    )  # fmt: skip
 
 
 def differing_captures(base: Record, new: Record) -> Sequence[str]:

@@ -14,7 +14,6 @@ from testbed.proof.both_ends import check_bytes
 from testbed.proof.check import Check
 from tests.capture.packets import write_frames
 from wings.scenarios.judgement import (
-    Captures,
     ScenarioEvidence,
     ScenarioObservation,
     check_carried,
@@ -24,6 +23,7 @@ from wings.scenarios.judgement import (
     check_times,
     judge,
 )
+from wings.scenarios.matching import Captures
 from wings.scenarios.measurement import (
     Arrival,
     Call,

@@ -15,10 +15,10 @@ from testbed.base.places import CONFIGS
 from testbed.capture.flows import read_flows
 from testbed.capture.packets import read_capture
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, OBSERVATION_FILE, Record
+from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, Record
 from testbed.results.folder import read_records
 from tests.acceptance.house import House
-from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.measurement import HISTOGRAMS_FILE, ServedLoad
 from wings.server_loads.tests.served import served_of
 
 pytestmark = pytest.mark.guest
