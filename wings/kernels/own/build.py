@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base import log
 from testbed.base.checksums import file_sha256
-from testbed.base.debian import only_locked
+from testbed.base.debian import list_places, newer_place
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
@@ -24,7 +24,6 @@ from testbed.base.places import emptying_cache
 from testbed.kernel.build.cache import (
     BINARY_FILE,
     LOG_FILE,
-    NEWER,
     OBJECTS,
     KernelBuild,
     KernelIdentity,
@@ -76,21 +75,14 @@ def build_place(own: OwnKernel, cache: Path) -> Path:
     return cache / "kernels" / OWN / key_of(own)[:24]
 
 
-def newer_place(folder: Path) -> Path:
-    """Return where the build of a newer source is that takes the place of the one in ``folder``."""
-    return folder.with_name(f"{folder.name}{NEWER}")
-
-
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     """Return the build of ``own`` if the cache has it, whole.
 
     Where its source or the toolchain was gone, that of newer ones; not if FIRSTFLIGHT_LOCKED is
     set.
     """
-    place = build_place(own, cache)
-    build = read_build(place, own.pin)
-    if build is None and not only_locked():
-        build = read_build(newer_place(place), own.pin)
+    found = (read_build(place, own.pin) for place in list_places(build_place(own, cache)))
+    build = next(filter(None, found), None)
     return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
