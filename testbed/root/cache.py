@@ -252,7 +252,7 @@ def read_root(name: str, place: Path) -> Root | None:
         if digest_files(place / "usr") != note["digest"]:
             return None
         try:
-            _write_note(place, note["digest"], newer, read_looks(place / "usr"))
+            note_root(place, note["digest"], newer, read_looks(place / "usr"))
         except OSError as error:
             if error.errno not in _NOT_OURS:  # such a cache is looked through each time
                 raise
@@ -298,15 +298,11 @@ def _unpack(
     compile_library(folder / "usr", str(seen))
 
 
-def note_root(folder: Path, digest: str, newer: str = "") -> None:
-    """Say of a folder that is about to become a root's which digest its files have.
+def note_root(place: Path, digest: str, newer: str = "", looks: str = "") -> None:
+    """Say of a folder that is a root's, or is about to become one, which digest its files have.
 
-    They are held against it when they are in their place.
+    Without ``looks`` they are held against it when they are in their place.
     """
-    _write_note(folder, digest, newer, "")
-
-
-def _write_note(place: Path, digest: str, newer: str, looks: str) -> None:
     note = {"digest": digest, "newer": newer, "looks": looks}
     (place / NOTE).write_text(json.dumps(note), "utf-8")
 

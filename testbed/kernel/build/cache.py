@@ -201,11 +201,11 @@ def write_identity(folder: Path, identity: KernelIdentity) -> None:
 def read_build(folder: Path, pin: Pin) -> KernelBuild | None:
     """Return the build in ``folder``; ``None`` when it is not there or not whole."""
     identity = read_whole(folder)
-    return identity and KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot) if identity else None
 
 
 def read_whole(folder: Path) -> KernelIdentity | None:
-    """Return what the build in ``folder`` says of itself; ``None``: it is not there or not whole."""
+    """Return what a build says of itself; ``None``: it is not there or not whole."""
     identity, binary = read_identity(folder), folder / BINARY_FILE
     if identity is None or not binary.is_file() or file_sha256(binary) != identity.binary_sha256:
         return None
