@@ -114,7 +114,7 @@ def _build(own: OwnKernel, cache: Path, jobs: int, progress: Progress,
         if cached := find_own(own, cache):  # another run may have built it
             return cached
         toolchain = ensure_toolchain(cache, report)
-        source, objects = _open_source(own, cache, toolchain, report)
+        source, objects = open_source(own, cache, toolchain, report)
         pin = source.take_place(own.pin) if isinstance(source, DebianSource) else own.pin
         if pin != own.pin or toolchain.name != read_name():
             folder = newer_place(folder)
@@ -145,7 +145,7 @@ def write_source(
         MissingError: the source or the toolchain is not to be had.
     """
     toolchain = ensure_toolchain(cache, progress)
-    source, _ = _open_source(own, cache, toolchain, progress)
+    source, _ = open_source(own, cache, toolchain, progress)
     write_patched(recipe_for(own, source, folder), names, folder, toolchain)
 
 
@@ -191,7 +191,7 @@ def _remove_builds(own: OwnKernel, cache: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _open_source(
+def open_source(
     own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
 ) -> tuple[Source, Path]:
     """Return the source of ``own``, fetched if need be, and the folder of its object tree.
