@@ -23,6 +23,17 @@ from testbed.model import FIRST_LOOK, Experiment, Protocol
 Command = Callable[..., Any]
 
 
+def join_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return what gives a command all of ``options``, which its help then has in this order."""
+
+    def give(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return give
+
+
 def names_of(names: Iterable[str]) -> str:
     """Return the values of an option, as its help lists them and completion offers them."""
     return f"[{'|'.join(names)}]"
@@ -45,7 +56,7 @@ locked_option = click.option(
 )  # fmt: skip
 """For verbs that assemble a root or build a kernel."""
 
-_LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+_LAB_OPTIONS = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
     click.option("--kernel", metavar=names_of(KERNELS), help="Kind of kernel."),
     click.option("--kernel-version", metavar="V",
@@ -63,7 +74,7 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
     click.option("--seed", metavar="N", help="The first seed."),
 )  # fmt: skip
-_LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+_LOAD_OPTIONS = (
     *_LAB_OPTIONS[:4],
     click.option("--client", metavar=names_of(CLIENTS), help="Client that loads the pages."),
     *_LAB_OPTIONS[4:8],
@@ -161,22 +172,9 @@ class Choice:
         return replace(experiment, max_repetitions=int(self.max_n))
 
 
-def choice_options(command: Command) -> Command:
-    """Give ``command`` the arguments that make a Choice."""
-    return _with(_LOAD_OPTIONS, command)
-
-
-def sweep_options(command: Command) -> Command:
-    """Give ``command`` those that change an experiment, but not the argument that names it."""
-    return _with(_LOAD_OPTIONS[1:], command)
-
-
-def lab_options(command: Command) -> Command:
-    """Give ``command`` those of them that choose a lab, and not who loads what how often."""
-    return _with(_LAB_OPTIONS, command)
-
-
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+choice_options = join_options(*_LOAD_OPTIONS)
+"""The arguments that make a Choice."""
+sweep_options = join_options(*_LOAD_OPTIONS[1:])
+"""Those that change an experiment, but not the argument that names it."""
+lab_options = join_options(*_LAB_OPTIONS)
+"""Those of them that choose a lab, and not who loads what how often."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
+from firstflight.cli.choice import join_options
 from firstflight.cli.services import Services
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.shards import parse_shard, parse_share, refuse_shard
@@ -15,7 +13,6 @@ from testbed.results.manifest import KEPT_LEAST_FIRST, KeepCaptures
 from testbed.results.store import VARIABLE, TrialStore, open_store
 from testbed.runner.stored import VERIFY_PCT
 
-Command = Callable[..., Any]
 MEANS = ("shard", "overlap", "no_store", "verify", "keep")
 """The options by the names of click's parameters."""
 
@@ -23,7 +20,7 @@ no_store_option = click.option(
     "--no-store", is_flag=True,
     help=f"Measure everything; take nothing from the store of results ({VARIABLE}).",
 )  # fmt: skip
-_OPTIONS = (
+means_options = join_options(
     click.option("--shard", metavar="K/N",
                  help="Only part K of N of the plan; ./run.sh merge puts the parts together."),
     click.option("--overlap", metavar="PCT",
@@ -38,6 +35,7 @@ _OPTIONS = (
                       f"[{'|'.join(KEPT_LEAST_FIRST)}]; fragile are those of loads that failed or "
                       "waited for a timer.  Default: all."),
 )  # fmt: skip
+"""The options that make Means."""
 
 
 class Means:
@@ -87,13 +85,6 @@ def chosen_store(services: Services, no_store: bool) -> TrialStore | None:
         ConfigurationError, MissingError, StorageError: it cannot be reached.
     """
     return None if no_store else open_store(services.cache())
-
-
-def means_options(command: Command) -> Command:
-    """Give ``command`` the options that make Means."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def _parse_kept(text: str | None, problems: list[str]) -> KeepCaptures:

@@ -22,7 +22,7 @@ from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.model import Record, in_real_time
-from testbed.results.progress import Quiet
+from testbed.results.progress import Display
 from testbed.results.records import read_records
 from testbed.runner.launch import open_lanes
 from testbed.runner.local import on_this_machine
@@ -72,7 +72,7 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
             with terminal_of(out, relay) if live else nullcontext():
                 tally = run_experiment(
                     results, lane.manifest,
-                    on_this_machine(lane.setup, lane.manifest.environment, never_began), Quiet(),
+                    on_this_machine(lane.setup, lane.manifest.environment, never_began), Display(),
                 )  # fmt: skip
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", results)

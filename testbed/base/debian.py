@@ -17,6 +17,8 @@ MIRROR_VARIABLE = "FIRSTFLIGHT_DEBIAN_MIRROR"
 """Address of a mirror of Debian's main archive."""
 LOCKED_VARIABLE = "FIRSTFLIGHT_LOCKED"
 """Set, nothing takes the place of what a lock names; as the option --locked sets it."""
+NEWER = "-newer"
+"""How the folder in the cache ends of what was made of packages newer than its lock's."""
 MAIN, SECURITY = ARCHIVES = ("debian", "debian-security")
 
 _MIRROR_LIST = "mirror+file:"
@@ -38,6 +40,16 @@ def debian_archives() -> dict[str, str]:
 def only_locked() -> bool:
     """Return whether nothing may take the place of what a lock names."""
     return bool(os.environ.get(LOCKED_VARIABLE))
+
+
+def newer_place(place: Path) -> Path:
+    """Return where in the cache is what took the place of ``place``, whose inputs were gone."""
+    return place.with_name(f"{place.name}{NEWER}")
+
+
+def list_places(place: Path) -> tuple[Path, ...]:
+    """Return ``place`` and where else in the cache is what may be used in its stead."""
+    return (place,) if only_locked() else (place, newer_place(place))
 
 
 @contextmanager

@@ -6,7 +6,8 @@ One place (``cli.main``) turns ``TestbedError.exit_code`` into the process's exi
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 EXIT_OK = 0
 """Everything was done, and all of it counts."""
@@ -75,6 +76,34 @@ class StorageError(TestbedError):
     """Results could not be written; what was written before is intact."""
 
     exit_code = EXIT_INCOMPLETE
+
+
+@contextmanager
+def storing(what: str, remedy: str = "") -> Iterator[None]:
+    """Have an OSError of the block say what could not be done, as ``write FILE``, and the remedy.
+
+    Raises:
+        StorageError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        how = f"; {remedy}" if remedy else ""
+        raise StorageError(f"cannot {what}: {error.strerror or error}{how}") from error
+
+
+@contextmanager
+def caching(what: str) -> Iterator[None]:
+    """Have an OSError of the block say which part of the cache could not be written.
+
+    Raises:
+        StorageError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        room = "; make room, and try again" if error.errno in NO_ROOM else ""
+        raise StorageError(f"cannot {what}: {error}{room}") from error
 
 
 class TrialError(TestbedError):

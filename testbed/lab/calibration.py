@@ -45,8 +45,8 @@ def calibrate(
     with open_ends(topology) as ends:
         return (
             *_measure_rtt(ends, spec, exactness, traces),
-            *_measure_train("down", ends.server, ends.client, spec, exactness, traces),
-            *_measure_train("up", ends.client, ends.server, spec, exactness, traces),
+            *_measure_train("down", *ends.ways["down"], spec, exactness, traces),
+            *_measure_train("up", *ends.ways["up"], spec, exactness, traces),
         )
 
 

@@ -26,6 +26,11 @@ class Ends:
     client: socket.socket
     server: socket.socket
 
+    @property
+    def ways(self) -> dict[str, tuple[socket.socket, socket.socket]]:
+        """Who sends and who receives, by direction."""
+        return {"down": (self.server, self.client), "up": (self.client, self.server)}
+
 
 def headers_bytes(ip: Ip) -> int:
     """Bytes of a probe's headers, of IP and UDP (RFC 791, RFC 8200, RFC 768)."""

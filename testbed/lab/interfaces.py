@@ -103,9 +103,8 @@ def add_tap(
         fcntl.ioctl(opened, _TUNSETPERSIST, 1)
     finally:
         os.close(opened)
-    body = _LINK.pack(0, 0, index_of(device), 0, 0)
-    body += attribute(_ADDRESS, _hardware(mac)) + attribute(_MTU, struct.pack("=I", mtu_bytes))
-    order(control, NEWLINK, body + attribute(_QUEUE, struct.pack("=I", queue_frames)))
+    wanted = attribute(_ADDRESS, _hardware(mac)) + attribute(_MTU, struct.pack("=I", mtu_bytes))
+    _change(control, device, wanted + attribute(_QUEUE, struct.pack("=I", queue_frames)))
 
 
 def add_bridge(control: socket.socket, bridge: str, ports: Sequence[str]) -> None:
@@ -115,7 +114,14 @@ def add_bridge(control: socket.socket, bridge: str, ports: Sequence[str]) -> Non
     order(control, NEWLINK, _LINK.pack(0, 0, 0, 0, 0) + named + info, CREATE)
     master = attribute(_MASTER, struct.pack("=I", index_of(bridge)))
     for port in ports:
-        order(control, NEWLINK, _LINK.pack(0, 0, index_of(port), 0, 0) + master)
+        _change(control, port, master)
+
+
+def _change(
+    control: socket.socket, device: str, wanted: bytes = b"", *, flags: int = 0, of: int = 0
+) -> None:
+    """Change attributes of ``device``, or its ``flags``, all ``of`` those that are named."""
+    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), flags, of) + wanted)
 
 
 def open_tun(device: str) -> int:
@@ -136,13 +142,12 @@ def open_tun(device: str) -> int:
 
 def set_up(control: socket.socket, device: str) -> None:
     """Switch ``device`` on."""
-    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
+    _change(control, device, flags=_UP, of=_UP)
 
 
 def mute(control: socket.socket, device: str) -> None:
     """Have nobody ask at ``device`` for neighbours, nor tell of groups (RFC 4861, RFC 3810)."""
-    flags = _LINK.pack(0, 0, index_of(device), _NO_ARP, _NO_ARP | _MULTICAST)
-    order(control, NEWLINK, flags)
+    _change(control, device, flags=_NO_ARP, of=_NO_ARP | _MULTICAST)
 
 
 def delete_device(control: socket.socket, device: str) -> None:
@@ -152,14 +157,12 @@ def delete_device(control: socket.socket, device: str) -> None:
 
 def set_mtu(control: socket.socket, device: str, mtu_bytes: int) -> None:
     """Set the longest IP packet of ``device``, in bytes."""
-    mtu = attribute(_MTU, struct.pack("=I", mtu_bytes))
-    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), 0, 0) + mtu)
+    _change(control, device, attribute(_MTU, struct.pack("=I", mtu_bytes)))
 
 
 def cut_segments(control: socket.socket, device: str) -> None:
     """Have TCP give ``device`` segments of one packet each, which a discipline there counts so."""
-    one = attribute(_SEGMENTS, struct.pack("=I", 1))
-    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), 0, 0) + one)
+    _change(control, device, attribute(_SEGMENTS, struct.pack("=I", 1)))
 
 
 def wait_until_running(namespace: Namespace, device: str) -> None:

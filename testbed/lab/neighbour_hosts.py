@@ -18,7 +18,7 @@ from dataclasses import replace
 from socket import inet_aton
 
 from testbed.base.namespace import new_namespace
-from testbed.lab.interfaces import End, add_address, add_wire, delete_device, wait_until_running
+from testbed.lab.interfaces import add_address, delete_device, wait_until_running
 from testbed.lab.offloads import clear_offloads
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.sysctls import pin_sysctls
@@ -33,6 +33,7 @@ from testbed.lab.topology import (
     Wire,
     address,
     ipv6_sysctls,
+    lay_wire,
     mac_of,
 )
 
@@ -105,7 +106,7 @@ def share(laid: Topology, tag: str, mtu_bytes: int, origins: int = 0) -> Iterato
             *(laid.client, made["near"], made["far"], laid.server), plan=SHARED, others=others
         )
         for number in new:
-            _lay(topology, number, mtu_bytes)
+            lay_wire(topology, number, mtu_bytes)
         for role in (*made, "home", "edge"):
             with topology.role(role).entered(), open_control() as control:
                 address(control, role, SHARED, new)
@@ -122,14 +123,3 @@ def share(laid: Topology, tag: str, mtu_bytes: int, origins: int = 0) -> Iterato
         for role in ("near", "far"):
             topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
         yield topology
-
-
-def _lay(topology: Topology, number: int, mtu_bytes: int) -> None:
-    wire = SHARED.wires[number]
-    left, right = topology.role(wire.left), topology.role(wire.right)
-    with left.opened() as here, right.opened() as there, open_control() as control:
-        ends = (
-            End(wire.left_device, mac_of(number, 1), here),
-            End(wire.right_device, mac_of(number, 2), there),
-        )
-        add_wire(control, *ends, mtu_bytes)

@@ -62,15 +62,14 @@ def probe(
         held_ms + way.latest_ms - way.earliest_ms + 3 * each_ms[name] for name, way in both.items()
     ) / 1000 + CALLS_MS / 500  # fmt: skip
     with open_ends(topology) as ends:
-        pairs = {"down": (ends.server, ends.client), "up": (ends.client, ends.server)}
-        sent_ns: dict[str, list[int]] = {name: [] for name in pairs}
+        sent_ns: dict[str, list[int]] = {name: [] for name in ends.ways}
         for number in range(PACKETS):
-            for name, (sender, _) in pairs.items():
+            for name, (sender, _) in ends.ways.items():
                 sent_ns[name].append(time.time_ns())
                 sender.send(_NUMBER.pack(number))
             time.sleep(apart_s)
         found: list[Measurement] = []
-        for name, (_, receiver) in pairs.items():
+        for name, (_, receiver) in ends.ways.items():
             seen = Probed(Counter(), [])
             wait_s = (both[name].latest_ms + held_ms) / 1000 + QUIET_S
             while (arrived := receive(receiver, wait_s)) is not None:
@@ -103,10 +102,9 @@ def probe_hops(
     probe_bytes = headers_bytes(spec.ip) + _NUMBER.size
     found = []
     with open_ends(topology) as ends:
-        pairs = {"hop_down": (ends.server, ends.client), "hop_up": (ends.client, ends.server)}
         for name in hops(spec):
-            (sender, receiver), running = pairs[name], traces[name]
-            way = name.removeprefix("hop_")
+            way, running = name.removeprefix("hop_"), traces[name]
+            sender, receiver = ends.ways[way]
             took_ns = round(line_ms(spec, way, probe_bytes) * 1e6) + delay_ns(spec, way)
             before_ns, behind_ns = (took_ns, 0) if way == "down" else (0, took_ns)
             wait_s = (took_ns + running.trace.longest_wait_ms * MS_NS) / 1e9 + QUIET_S

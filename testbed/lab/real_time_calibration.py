@@ -144,13 +144,12 @@ def _send_trains(
 ) -> tuple[Train, ...]:
     before = link.read_report()
     with open_ends(topology) as ends:
-        both = {"down": (ends.server, ends.client), "up": (ends.client, ends.server)}
         each_ms = {way: _each_ms(way, spec, traces) for way in WAYS}
-        sent = {way: _send(both[way][0], way, spec, each_ms[way]) for way in WAYS}
+        sent = {way: _send(ends.ways[way][0], way, spec, each_ms[way]) for way in WAYS}
         gaps_ms = {way: _longest_gap_ms(each) for way, each in traces.items()}
         arrivals = {
             way: _receive(
-                both[way][1],
+                ends.ways[way][1],
                 wanted_arrivals(way, spec, train_ms, traces),
                 spec.rtt_ms + 3 * each_ms[way] + gaps_ms.get(way, 0),
             )

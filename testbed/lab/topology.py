@@ -280,23 +280,26 @@ def settle_wires(topology: Topology, middle: MiddleWire) -> None:
 
 def _connect(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
     for number, wire in enumerate(WIRES):
-        left, right = topology.role(wire.left), topology.role(wire.right)
-        left_mac, right_mac = mac_of(number, 1), mac_of(number, 2)
         if number != MIDDLE or middle == "veth":
-            with left.opened() as here, right.opened() as there, open_control() as control:
-                ends = (
-                    End(wire.left_device, left_mac, here),
-                    End(wire.right_device, right_mac, there),
-                )
-                add_wire(control, *ends, mtu_bytes)
+            lay_wire(topology, number, mtu_bytes)
             continue
         # A TAP belongs to the namespace that it is made in.
-        for namespace, device, mac in (
-            (left, wire.left_device, left_mac),
-            (right, wire.right_device, right_mac),
-        ):
-            with namespace.entered(), open_control() as control:
-                add_tap(control, device, mac, mtu_bytes, TAP_QUEUE_FRAMES)
+        ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
+        for side, (role, device) in enumerate(ends, 1):
+            with topology.role(role).entered(), open_control() as control:
+                add_tap(control, device, mac_of(number, side), mtu_bytes, TAP_QUEUE_FRAMES)
+
+
+def lay_wire(topology: Topology, number: int, mtu_bytes: int) -> None:
+    """Make the two devices of a wire of the topology's plan, switched off."""
+    wire = topology.plan.wires[number]
+    left, right = topology.role(wire.left), topology.role(wire.right)
+    with left.opened() as here, right.opened() as there, open_control() as control:
+        ends = (
+            End(wire.left_device, mac_of(number, 1), here),
+            End(wire.right_device, mac_of(number, 2), there),
+        )
+        add_wire(control, *ends, mtu_bytes)
 
 
 def mac_of(wire: int, side: int) -> str:

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from testbed.base.errors import StorageError
+from testbed.base.errors import storing
 from testbed.model import Cost, Record, canonical
 
 COSTS_FILE = "costs.jsonl"
@@ -37,17 +37,14 @@ def read_costs(directory: Path) -> dict[tuple[str, int], Cost]:
     """
     path = directory / COSTS_FILE
     costs: dict[tuple[str, int], Cost] = {}
-    try:
-        with path.open("rb") as lines:
-            for line in lines:
-                try:
-                    plain = json.loads(line)
-                    key = (str(plain.pop("trial_id")), int(plain.pop("attempt")))
-                    costs[key] = Cost(**{name: float(value) for name, value in plain.items()})
-                except (ValueError, TypeError, KeyError, AttributeError):
-                    continue
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    if not path.exists():
+        return costs
+    with storing(f"read {path}"), path.open("rb") as lines:
+        for line in lines:
+            try:
+                plain = json.loads(line)
+                key = (str(plain.pop("trial_id")), int(plain.pop("attempt")))
+                costs[key] = Cost(**{name: float(value) for name, value in plain.items()})
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue
     return costs

@@ -19,7 +19,7 @@ from typing import Any
 
 import zstandard
 
-from testbed.base.errors import StorageError
+from testbed.base.errors import storing
 from testbed.model import Record, canonical
 from testbed.results.records import parse_record, write_record
 
@@ -50,13 +50,9 @@ class TrialEntry:
         Raises:
             StorageError: they cannot be written.
         """
-        try:
+        with storing(f"write {folder}", "free space, then go on with --resume"):
             for name, content in self.files.items():
                 (folder / name).write_bytes(content)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {folder}: {error.strerror}; free space, then go on with --resume"
-            ) from error
 
 
 def pack_entry(record: Record, folder: Path) -> bytes:
@@ -66,13 +62,13 @@ def pack_entry(record: Record, folder: Path) -> bytes:
         StorageError: a file cannot be read.
     """
     archive = io.BytesIO()
-    try:
-        with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            _add(tar, _RECORD, write_record(replace(record, attempt=1)))  # as the first
-            for path in sorted(path for path in folder.iterdir() if path.is_file()):
-                _add(tar, path.name, path.read_bytes())
-    except OSError as error:
-        raise StorageError(f"cannot read {folder}: {error.strerror}") from error
+    with (
+        storing(f"read {folder}"),
+        tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        _add(tar, _RECORD, write_record(replace(record, attempt=1)))  # as the first
+        for path in sorted(path for path in folder.iterdir() if path.is_file()):
+            _add(tar, path.name, path.read_bytes())
     content = zstandard.ZstdCompressor(level=_LEVEL).compress(archive.getvalue())
     header: dict[str, Any] = {"format": FORMAT, "trial_id": record.trial_id,
                               "environment": record.environment,

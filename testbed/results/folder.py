@@ -7,7 +7,6 @@ A record counts when its line ends in a newline on disk; what a crash cut off is
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import secrets
@@ -20,7 +19,7 @@ from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError, storing
 from testbed.base.whole_folder import sync
 from testbed.model import Record
 from testbed.results.costs import COSTS_FILE, write_cost
@@ -101,26 +100,20 @@ def refuse_explicit(base: Path, folder: Path) -> None:
 
 def _make_stamped(base: Path, name: str, now: datetime) -> Path:
     stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}"
-    try:
+    remedy = "free space there or choose another place with -o DIR"
+    with storing(f"make a results folder in {base}", remedy):
         base.mkdir(parents=True, exist_ok=True)
         for number in range(1, _SAME_SECOND):
             folder = base / (stamp if number == 1 else f"{stamp}-{number}")
             with suppress(FileExistsError):
                 folder.mkdir()
                 return folder
-    except OSError as error:
-        raise StorageError(
-            f"cannot make a results folder in {base}: {error.strerror}; "
-            "free space there or choose another place with -o DIR"
-        ) from error
     raise StorageError(f"{base} holds {_SAME_SECOND} folders named {stamp}; choose one with -o DIR")
 
 
 def _make_explicit(folder: Path) -> Path:
-    try:
+    with storing(f"make the results folder {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make the results folder {folder}: {error.strerror}") from error
     return folder
 
 
@@ -250,14 +243,12 @@ class ResultsFolder:
         folder = self.trial(trial_id)
         attempts = self.attempts(trial_id)
         kept = folder.with_name(f"{trial_id}.attempt{attempts}")
-        try:
+        with storing(f"make {folder}"):
             if folder.exists() and attempts and not kept.exists():
                 folder.rename(kept)
             elif folder.exists():
                 shutil.rmtree(folder)
             folder.mkdir(parents=True)
-        except OSError as error:
-            raise StorageError(f"cannot make {folder}: {error.strerror}") from error
         return folder
 
     def discard_trial(self, trial_id: str) -> None:
@@ -319,19 +310,16 @@ def locked(directory: Path) -> Iterator[None]:
     Raises:
         StorageError: a run writes there, or it cannot be locked.
     """
-    try:
+    with storing(f"open results folder {directory}"):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StorageError(f"cannot open results folder {directory}: {error.strerror}") from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise StorageError(f"cannot lock {directory}: {error.strerror}") from error
-            raise StorageError(
-                f"another run writes to {directory}; wait for it or choose another folder"
-            ) from None
+        with storing(f"lock {directory}"):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                raise StorageError(
+                    f"another run writes to {directory}; wait for it or choose another folder"
+                ) from None
         yield
     finally:
         os.close(descriptor)
@@ -339,13 +327,11 @@ def locked(directory: Path) -> Iterator[None]:
 
 def _move_torn_aside(path: Path, intact_bytes: int, torn: bytes) -> None:
     aside = path.with_name(f"{path.name}.torn-{secrets.token_hex(4)}")
-    try:
+    with storing(f"repair {path}"):
         aside.write_bytes(torn)
         with path.open("r+b") as stream:
             stream.truncate(intact_bytes)
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise StorageError(f"cannot repair {path}: {error.strerror}") from error
 
 
 def _open_lines(path: Path) -> int:
@@ -354,10 +340,8 @@ def _open_lines(path: Path) -> int:
     Raises:
         StorageError: it cannot be written.
     """
-    try:
+    with storing(f"write {path}"):
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

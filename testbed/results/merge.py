@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, storing
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.model import Experiment, Trial, canonical, in_real_time
 from testbed.results.agreement import REPEATABLE, DisagreementError, first_difference, result_of
@@ -225,33 +225,31 @@ def _write(sources: Sequence[_Source], folder: Path, name: str, now: datetime) -
     missing: list[Trial] = []
     overlaps = 0
     costs = [read_costs(source.folder) for source in sources]
-    try:
-        with (
-            (folder / RECORDS_FILE).open("wb") as records,
-            (folder / COSTS_FILE).open("wb") as spent,
-        ):
-            for trial in planned_trials(manifest.experiment, None, once=manifest.once):
-                holders = [source for source in sources if trial.id in source.lines]
-                overlaps += len(holders) > 1
-                chosen = _choose(holders, trial.id)
-                for attempt, line in enumerate(chosen, 1):
-                    source = sources[line.source]
-                    document = source.read(line) | {"attempt": attempt}
-                    records.write(canonical(document).encode() + b"\n")
-                    cost = costs[line.source].get((trial.id, line.attempt))
-                    spent.write(write_cost_line(trial.id, attempt, cost))
-                    last = attempt == len(chosen)
-                    kept = trial.id if last else f"{trial.id}.attempt{attempt}"
-                    files = source.files_of(trial.id, line)
-                    if files.is_dir():
-                        shutil.copytree(files, folder / "trials" / kept)
-                if not chosen and not trial.warm_up:
-                    missing.append(trial)
+    with (
+        storing(f"write {folder}"),
+        (folder / RECORDS_FILE).open("wb") as records,
+        (folder / COSTS_FILE).open("wb") as spent,
+    ):
+        for trial in planned_trials(manifest.experiment, None, once=manifest.once):
+            holders = [source for source in sources if trial.id in source.lines]
+            overlaps += len(holders) > 1
+            chosen = _choose(holders, trial.id)
+            for attempt, line in enumerate(chosen, 1):
+                source = sources[line.source]
+                document = source.read(line) | {"attempt": attempt}
+                records.write(canonical(document).encode() + b"\n")
+                cost = costs[line.source].get((trial.id, line.attempt))
+                spent.write(write_cost_line(trial.id, attempt, cost))
+                last = attempt == len(chosen)
+                kept = trial.id if last else f"{trial.id}.attempt{attempt}"
+                files = source.files_of(trial.id, line)
+                if files.is_dir():
+                    shutil.copytree(files, folder / "trials" / kept)
+            if not chosen and not trial.warm_up:
+                missing.append(trial)
         traces = next((p for s in sources if (p := s.folder / TRACES_FOLDER).is_dir()), None)
         if traces is not None:
             shutil.copytree(traces, folder / TRACES_FOLDER)
-    except OSError as error:
-        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
     return Merge(folder, name, overlaps, tuple(missing))
 
 

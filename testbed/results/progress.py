@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from testbed.base.heartbeat import WRITE_EVERY_S, Write
 from testbed.base.units import format_count, format_duration
@@ -21,43 +20,22 @@ Draw = Callable[[Sequence[Record]], str]
 """From the records so far to the lines of their table."""
 
 
-class Display(Protocol):
-    """Display of what a run does."""
+class Display:
+    """Display of what a run does; this one, where nobody looks, shows nothing."""
 
     @contextmanager
     def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
         """Show progress over ``todo`` for the time of the block; ``done`` need not run again."""
-        ...
-
-    def began(self, trial: Trial) -> None:
-        """Show that a trial begins."""
-        ...
-
-    def waited(self) -> None:
-        """Take note that time has passed; called several times a second while trials run."""
-        ...
-
-    def ended(self, record: Record) -> None:
-        """Show how a trial ended; its record is on disk."""
-        ...
-
-
-class Quiet:
-    """Display of what need not be seen, or where somebody else has the terminal."""
-
-    @contextmanager
-    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
-        """Show nothing."""
         yield
 
     def began(self, trial: Trial) -> None:
-        """Show nothing."""
+        """Show that a trial begins."""
 
     def waited(self) -> None:
-        """Show nothing."""
+        """Take note that time has passed; called several times a second while trials run."""
 
     def ended(self, record: Record) -> None:
-        """Show nothing."""
+        """Show how a trial ended; its record is on disk."""
 
 
 class Pace:
@@ -136,7 +114,7 @@ class Pace:
         return f"ETA {format_duration(left)}" if left is not None and self.done < self.total else ""
 
 
-class ProgressLines:
+class ProgressLines(Display):
     """One line for each trial that ends, and one where none has ended for long."""
 
     def __init__(self, write: Write, clock: Clock = time.monotonic) -> None:
@@ -179,7 +157,7 @@ class ProgressLines:
         self._next_s = self._pace.elapsed_s + WRITE_EVERY_S
 
 
-class ProgressBar:
+class ProgressBar(Display):
     """A bar, what runs, and for how long, and below it the table of the seeds that are done.
 
     Lines of trials that did not end ``ok`` stay above.
@@ -221,9 +199,6 @@ class ProgressBar:
         """Show it among what runs."""
         self._pace.begin(trial)
         self._bar.update(self._task, description=self._pace.running())
-
-    def waited(self) -> None:
-        """Do nothing: the bar moves by itself."""
 
     def ended(self, record: Record) -> None:
         """Move the bar; a trial that did not end well leaves its line, a seed moves the table."""

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from testbed.base import log
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError, storing
 from testbed.kinds import KINDS, find_kind
 from testbed.model import DEFAULT_KIND, SCHEMA_VERSION, Record, Trial, canonical, stored_kind
 from testbed.results.costs import read_costs
@@ -125,23 +125,20 @@ def scan_lines(path: Path) -> Iterator[RecordLine]:
         StorageError: it cannot be read.
     """
     start = 0
-    try:
-        with path.open("rb") as stream:
-            end = os.fstat(stream.fileno()).st_size
-            for number, line in enumerate(stream, 1):
-                # Blocks of zeros can end in what looks like a line after a power cut.
-                last = start + len(line) >= end
-                if last and not (line.endswith(b"\n") and _is_json(line)):
-                    _log.warning(
-                        "%s:%d: the last record is half-written (%d bytes) and skipped; its trial "
-                        "did not end",
-                        *(path, number, len(line)),
-                    )
-                    return
-                yield RecordLine(number, start, line[:-1])
-                start += len(line)
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    with storing(f"read {path}"), path.open("rb") as stream:
+        end = os.fstat(stream.fileno()).st_size
+        for number, line in enumerate(stream, 1):
+            # Blocks of zeros can end in what looks like a line after a power cut.
+            last = start + len(line) >= end
+            if last and not (line.endswith(b"\n") and _is_json(line)):
+                _log.warning(
+                    "%s:%d: the last record is half-written (%d bytes) and skipped; its trial "
+                    "did not end",
+                    *(path, number, len(line)),
+                )
+                return
+            yield RecordLine(number, start, line[:-1])
+            start += len(line)
 
 
 def scan_records(path: Path, read: Callable[[RecordLine], Record] | None = None) -> Scan:
@@ -163,12 +160,9 @@ def read_piece(path: Path, start: int, size: int = -1) -> bytes:
     Raises:
         StorageError: they cannot be read.
     """
-    try:
-        with path.open("rb") as stream:
-            stream.seek(start)
-            return stream.read(size)
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    with storing(f"read {path}"), path.open("rb") as stream:
+        stream.seek(start)
+        return stream.read(size)
 
 
 def check_schema(document: object) -> None:

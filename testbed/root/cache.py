@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.base.debian import only_locked
-from testbed.base.errors import NO_ROOM, ConfigurationError, MissingError, StorageError
+from testbed.base.debian import list_places, newer_place, only_locked
+from testbed.base.errors import ConfigurationError, MissingError, StorageError, caching
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
@@ -81,12 +81,8 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress, lock: Lock | No
     lock = lock or _read_lock(spec)
     root = _find(spec, lock, cache)
     if root is None:
-        try:
-            with roots_lock(cache, progress):
-                root = _find(spec, lock, cache) or _make(spec, lock, cache, progress)
-        except OSError as error:
-            room = "; make room, and try again" if error.errno in NO_ROOM else ""
-            raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
+        with caching(f"assemble the root {spec.name}"), roots_lock(cache, progress):
+            root = _find(spec, lock, cache) or _make(spec, lock, cache, progress)
     if root.newer:
         progress(f"root {spec.name}: {root.newer}")
     return root
@@ -114,15 +110,8 @@ def _read_lock(spec: RootSpec) -> Lock:
 def _find(spec: RootSpec, lock: Lock, cache: Path) -> Root | None:
     """Return the root of ``lock`` if it is there, or the one that took its place."""
     place = roots_folder(cache) / ASSEMBLED / _key(spec, lock)
-    root = read_root(spec.name, place)
-    if root is None and not only_locked():
-        root = read_root(spec.name, _newer_place(place))
-    return root
-
-
-def _newer_place(place: Path) -> Path:
-    """Return where the root is that takes the place of the one at ``place``."""
-    return place.with_name(f"{place.name}-newer")
+    found = (read_root(spec.name, each) for each in list_places(place))
+    return next(filter(None, found), None)
 
 
 def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
@@ -140,7 +129,7 @@ def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
         if _key(spec, renewed) == place.name:  # another path has the very same packages
             lock = replace(renewed, digest=lock.digest)
         else:
-            newer, place = _describe_newer(lock, renewed), _newer_place(place)
+            newer, place = _describe_newer(lock, renewed), newer_place(place)
             lock = renewed
     shutil.rmtree(place, ignore_errors=True)
     _assemble(spec, lock, packages, place, newer, progress)
@@ -263,7 +252,7 @@ def read_root(name: str, place: Path) -> Root | None:
         if digest_files(place / "usr") != note["digest"]:
             return None
         try:
-            _write_note(place, note["digest"], newer, read_looks(place / "usr"))
+            note_root(place, note["digest"], newer, read_looks(place / "usr"))
         except OSError as error:
             if error.errno not in _NOT_OURS:  # such a cache is looked through each time
                 raise
@@ -309,15 +298,11 @@ def _unpack(
     compile_library(folder / "usr", str(seen))
 
 
-def note_root(folder: Path, digest: str, newer: str = "") -> None:
-    """Say of a folder that is about to become a root's which digest its files have.
+def note_root(place: Path, digest: str, newer: str = "", looks: str = "") -> None:
+    """Say of a folder that is a root's, or is about to become one, which digest its files have.
 
-    They are held against it when they are in their place.
+    Without ``looks`` they are held against it when they are in their place.
     """
-    _write_note(folder, digest, newer, "")
-
-
-def _write_note(place: Path, digest: str, newer: str, looks: str) -> None:
     note = {"digest": digest, "newer": newer, "looks": looks}
     (place / NOTE).write_text(json.dumps(note), "utf-8")
 

@@ -10,8 +10,6 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
-from itertools import zip_longest
 
 from testbed.base.errors import MissingError
 from testbed.root.lock import LockedPackage
@@ -83,7 +81,7 @@ class Index:
         for offer in offers:
             self._all.setdefault(offer.package.name, []).append(offer)
         for several in self._all.values():
-            several.sort(key=cmp_to_key(_compare), reverse=True)
+            several.sort(key=lambda offer: _version_key(offer.package.version), reverse=True)
         self._offers = {name: several[0] for name, several in self._all.items()}
         self._providers: dict[str, list[str]] = {}
         for name, offer in sorted(self._offers.items()):
@@ -192,32 +190,23 @@ class Index:
         return next((c for c in candidates if c in there), candidates[0] if candidates else None)
 
 
-def _compare(one: Offer, other: Offer) -> int:
-    """Return as ``cmp_to_key`` wants it which has the newer version."""
-    newer = is_newer(one.package.version, other.package.version)
-    return newer - is_newer(other.package.version, one.package.version)
-
-
 def is_newer(version: str, other: str) -> bool:
     """Return whether ``version`` is newer than ``other`` (deb-version(7))."""
-    for part, other_part in zip(_parts(version), _parts(other), strict=True):
-        pieces = zip_longest(_NUMBERS.split(part), _NUMBERS.split(other_part), fillvalue="")
-        for place, (piece, other_piece) in enumerate(pieces):
-            rank = _rank_number if place % 2 else _rank_letters
-            if rank(piece) != rank(other_piece):
-                return rank(piece) > rank(other_piece)
-    return False
+    return _version_key(version) > _version_key(other)
 
 
-def _parts(version: str) -> tuple[str, str, str]:
-    """Return epoch, upstream version and revision; what is not there counts as 0."""
+def _version_key(version: str) -> list[list[list[tuple[int, str]]]]:
+    """Return what sorts versions: of epoch, upstream version and revision letters and numbers.
+
+    What is not there counts as 0.
+    """
     epoch, _, rest = version.partition(":") if ":" in version else ("0", "", version)
     upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-    return epoch, upstream, revision
-
-
-def _rank_number(piece: str) -> list[tuple[int, str]]:
-    return [(int(piece or "0"), "")]
+    return [
+        [[(int(piece), "")] if place % 2 else _rank_letters(piece)
+         for place, piece in enumerate(_NUMBERS.split(part))]
+        for part in (epoch, upstream, revision)
+    ]  # fmt: skip
 
 
 def _rank_letters(piece: str) -> list[tuple[int, str]]:

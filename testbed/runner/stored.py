@@ -17,7 +17,7 @@ from testbed.model import Record, Trial
 from testbed.results.agreement import REPEATABLE, DisagreementError, find_difference
 from testbed.results.folder import ResultsFolder, fresh_folder
 from testbed.results.manifest import Stored
-from testbed.results.progress import Display, Quiet
+from testbed.results.progress import Display
 from testbed.results.store import TrialStore
 from testbed.runner.local import Perform
 from testbed.runner.verification import Reexamination
@@ -97,7 +97,7 @@ class FromStore:
         with (
             scratch_folder("determinism") as scratch,
             fresh_folder(scratch / "again") as again,
-            closing(self.perform(trials, again, stop, Quiet())) as ended,
+            closing(self.perform(trials, again, stop, Display())) as ended,
         ):
             for record in ended:
                 equal = self.stored.again + self._agrees(record)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.base.errors import StorageError
+from testbed.base.errors import storing
 from testbed.base.scratch import find_scratch
 from testbed.kernel.run.jail import SHARED_MEMORY
 
@@ -50,13 +50,11 @@ def remove(leftovers: list[Leftover]) -> None:
     for leftover in leftovers:
         if leftover.kept:
             continue
-        try:
+        with storing(f"remove {leftover.path}"):
             if leftover.path.is_dir() and not leftover.path.is_symlink():
                 shutil.rmtree(leftover.path)
             else:
                 leftover.path.unlink()
-        except OSError as error:
-            raise StorageError(f"cannot remove {leftover.path}: {error.strerror}") from error
 
 
 def size_of(path: Path) -> int:

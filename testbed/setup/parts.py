@@ -15,7 +15,7 @@ from testbed.base import places
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build
-from testbed.kernel.build.cache import BINARY_FILE, differences, read_identity
+from testbed.kernel.build.cache import differences, read_whole
 from testbed.kernel.build.native import NATIVE, ensure_native, native_folder
 from testbed.kernel.build.pin import pins, read_pin
 from testbed.root.assembly import digest_files
@@ -151,8 +151,8 @@ def _check_root(variant: str, folder: str, _files: Path, digest: str) -> Iterato
 
 
 def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Iterator[str]:
-    identity = read_identity(files)
-    if identity is None or file_sha256(files / BINARY_FILE) != identity.binary_sha256:
+    identity = read_whole(files)
+    if identity is None:
         yield "is not the binary that its build.json names"
     elif variant not in pins() or identity.version != variant:
         yield f"is none of this tree's, which are {', '.join(pins())}"

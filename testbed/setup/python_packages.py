@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.base import proc
-from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.errors import MissingError, caching
 from testbed.base.locks import locked
 from testbed.base.places import ROOT
 
@@ -67,13 +67,10 @@ def ensure_packages(lock: str, cache: Path, progress: Progress) -> Path:
     if found is not None:
         return found
     folder = packages_place(lock, cache)
-    try:
-        with locked(folder.parent / "lock", "waiting for another run's Python packages", progress):
-            if not (folder / _WHOLE).is_file():
-                _make(lock, folder, cache / "logs", progress)
-    except OSError as error:
-        room = "; make room, and try again" if error.errno in NO_ROOM else ""
-        raise StorageError(f"cannot write {folder}: {error}{room}") from error
+    waiting = "waiting for another run's Python packages"
+    with caching(f"write {folder}"), locked(folder.parent / "lock", waiting, progress):
+        if not (folder / _WHOLE).is_file():
+            _make(lock, folder, cache / "logs", progress)
     return folder
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.errors import MissingError, StorageError, caching
 from testbed.base.exits import exit_code_of
 from testbed.base.heartbeat import repeating
 from testbed.base.places import cache as cache_folder
@@ -218,12 +218,8 @@ def writing(file: Path, cache: Path, progress: Progress) -> Iterator[None]:
     Raises:
         StorageError: the cache cannot be written, as the block finds.
     """
-    try:
-        with roots_lock(cache, progress):
-            yield
-    except OSError as error:
-        room = "; make room, and try again" if error.errno in NO_ROOM else ""
-        raise StorageError(f"cannot import {file} to {cache}: {error}{room}") from error
+    with caching(f"import {file} to {cache}"), roots_lock(cache, progress):
+        yield
 
 
 def describe(done: Sequence[ImportedPart]) -> str:

@@ -141,7 +141,7 @@ def test_a_root_in_a_cache_of_others_is_looked_through(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(cache, "_write_note", refuse)
+    monkeypatch.setattr(cache, "note_root", refuse)
     assert find_root(spec, trial.folder.parent / "cache") == root
     number = errno.ENOSPC
     with pytest.raises(OSError, match="No space"):

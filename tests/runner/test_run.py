@@ -17,6 +17,7 @@ from testbed.base.errors import EXIT_INCOMPLETE, MissingError, StorageError
 from testbed.kernel.run.interface import Kernel, RawResult
 from testbed.model import Experiment, Outcome, PageLoad, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
+from testbed.results.progress import Display
 from testbed.results.records import read_records
 from testbed.results.tally import Tally, tally
 from testbed.runner.local import on_this_machine
@@ -26,7 +27,7 @@ from tests.hallway import ENVIRONMENT, make_means
 from tests.measured import load_of
 
 
-class Quiet:
+class Quiet(Display):
     """A display that remembers."""
 
     def __init__(self) -> None:

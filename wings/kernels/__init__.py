@@ -7,8 +7,8 @@ PROVIDES = {
         "netdev": "wings.kernels.formats.netdev:FORM",
         "kcidb": "wings.kernels.formats.kcidb:FORM",
     },
-    "kernel_verdicts": {"kernels": "wings.kernels.cli.compare:VERDICTS"},
-    "kernels": {"own": "wings.kernels.own.versions:OWN"},
+    "kernel_verdicts": {"kernels": "wings.kernels.cli.compare"},
+    "kernels": {"own": "wings.kernels.own.versions"},
     "result_documents": {"kernels.json": "wings.kernels.verdicts.document:AttributionDocument"},
     "verbs": {"kernel": "wings.kernels.cli.kernel:kernel"},
 }

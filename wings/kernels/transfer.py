@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import NEWER
 from testbed.base.errors import StorageError
 from testbed.base.heartbeat import Write, repeating
 from testbed.base.places import using_cache
@@ -25,11 +26,11 @@ from testbed.base.whole_file import refuse_existing
 from testbed.kernel.build.cache import (
     BINARY_FILE,
     IDENTITY_FILE,
-    NEWER,
     KernelBuild,
     KernelIdentity,
     read_build,
     read_identity,
+    read_whole,
 )
 from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.native import is_whole, native_folder
@@ -125,7 +126,7 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
         wanted = [(each, each.part.place(cache)) for each in taken]
         absent = [(each, place) for each, place in wanted if not is_there(each, place)]
         place = wanted[0][1]
-        before = read_identity(place) if _is_whole(place) else None
+        before = read_whole(place)
         notes = {path: path.read_bytes()
                  for pattern in (KINDS[kernel.part.kind].left_out if before else ())
                  for path in place.glob(pattern)}  # fmt: skip
@@ -177,24 +178,16 @@ def _list_foreign(programs: PackedPart, cache: Path) -> Iterator[str]:
 
 def _list_strange(files: Path, unpacked: Sequence[Path]) -> Iterator[str]:
     """Yield what no build of ours has in it, and a terminal or a reader might obey."""
-    identity = read_identity(files)
+    identity = read_whole(files)
     if any(path.is_symlink() for folder in unpacked for path in folder.rglob("*")):
         yield "holds links"
-    elif identity is None or not _is_whole(files):
+    elif identity is None:
         yield "holds no kernel, or another than the build that it names"
     else:
         fields = asdict(identity)
         words = [*fields.pop("patches").items(), fields.values()]
         if not all(isinstance(each, str) and each.isprintable() for some in words for each in some):
             yield f"its {IDENTITY_FILE} has characters that no kernel's has"
-
-
-def _is_whole(folder: Path) -> bool:
-    identity = read_identity(folder)
-    binary = folder / BINARY_FILE
-    return (identity is not None and binary.is_file()
-            and file_sha256(binary) == identity.binary_sha256
-            and isinstance(identity.patches, dict))  # fmt: skip
 
 
 def _list_other_bits(before: KernelIdentity, files: Path, place: Path) -> Iterator[str]:

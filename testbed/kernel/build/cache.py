@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
-from testbed.base.debian import only_locked
+from testbed.base.debian import list_places, newer_place
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
 from testbed.base.exits import exit_code_of
 from testbed.base.heartbeat import repeating
@@ -33,8 +33,6 @@ from testbed.model import digest
 IDENTITY_FILE = "build.json"
 BINARY_FILE = "linux"
 LOG_FILE = "build.log"
-NEWER = "-newer"
-"""How the folder ends of a build whose source has taken the place of one that was gone."""
 OBJECTS = "objects"
 """The folder of object trees, one for each base (``testbed.kernel.build.objects``)."""
 
@@ -76,35 +74,24 @@ def build_folder(pin: Pin, cache: Path) -> Path:
     return cache / "kernels" / f"{pin.version}-{build_key(pin)[:12]}"
 
 
-def newer_folder(pin: Pin, cache: Path) -> Path:
-    """Return where the build of what took the place of the pin's inputs is, or will be."""
-    folder = build_folder(pin, cache)
-    return folder.with_name(f"{folder.name}{NEWER}")
-
-
 def find_kernel(pin: Pin, cache: Path) -> KernelBuild | None:
     """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
     Where its source or the toolchain was gone, that of newer ones; not if FIRSTFLIGHT_LOCKED is
     set.
     """
-    builds = [
-        KernelBuild(folder / BINARY_FILE, identity, pin.boot)
-        for folder, identity in _read_builds(pin, cache)
-        if not differences(identity, pin, newer=_is_newer(folder, pin))
-        and _is_whole(folder, identity)
-    ]
-    builds.sort(key=lambda build: build.binary.parent.name.endswith(NEWER))
-    return builds[0] if builds else None
+    place = build_folder(pin, cache)
+    for folder in list_places(place):
+        build = read_build(folder, pin)
+        if build and (folder != place or not differences(build.identity, pin)):
+            return build
+    return None
 
 
-def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list[str]:
-    """Return one phrase for each input of a build that is not the pin's, or not this tree's.
-
-    A ``newer`` source or toolchain that took the place of what was gone is none.
-    """
+def differences(identity: KernelIdentity, pin: Pin) -> list[str]:
+    """Return one phrase for each input of a build that is not the pin's, or not this tree's."""
     mismatches = []
-    if identity.source_sha256 != pin.tarball_sha256 and not newer:
+    if identity.source_sha256 != pin.tarball_sha256:
         mismatches.append(
             f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
             f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
@@ -112,7 +99,7 @@ def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list
     wanted = {
         "configuration": pin.config_sha256[:12],
         **{name: sha256[:12] for name, sha256 in pin.patch_sha256.items()},
-        "compiler": identity.compiler if newer else read_name(),
+        "compiler": read_name(),
         "build recipe": RECIPE,
     }
     had = {"configuration": identity.config_sha256[:12],
@@ -144,8 +131,8 @@ def ensure_kernel(
         build = find_kernel(pin, cache)  # another run may have built it
         if build is not None:
             return build
-        if damaged := _damaged(pin, cache):
-            report(f"kernel {pin.version}: {damaged} is damaged; building it again")
+        if (folder := build_folder(pin, cache)).exists():
+            report(f"kernel {pin.version}: {folder} is damaged; building it again")
         toolchain = ensure_toolchain(cache, report)
         source = fetch_source(pin, cache, toolchain, report)
         return _build(pin, source, cache, jobs, report, keep_objects)
@@ -160,7 +147,7 @@ def _build(
     pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
 ) -> KernelBuild:
     as_locked = source.sha256 == pin.tarball_sha256 and source.toolchain.name == read_name()
-    folder = build_folder(pin, cache) if as_locked else newer_folder(pin, cache)
+    folder = build_folder(pin, cache) if as_locked else newer_place(build_folder(pin, cache))
     pin = source.take_place(pin)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
@@ -213,10 +200,16 @@ def write_identity(folder: Path, identity: KernelIdentity) -> None:
 
 def read_build(folder: Path, pin: Pin) -> KernelBuild | None:
     """Return the build in ``folder``; ``None`` when it is not there or not whole."""
-    identity = read_identity(folder)
-    if identity is None or not _is_whole(folder, identity):
+    identity = read_whole(folder)
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot) if identity else None
+
+
+def read_whole(folder: Path) -> KernelIdentity | None:
+    """Return what a build says of itself; ``None``: it is not there or not whole."""
+    identity, binary = read_identity(folder), folder / BINARY_FILE
+    if identity is None or not binary.is_file() or file_sha256(binary) != identity.binary_sha256:
         return None
-    return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+    return identity if isinstance(identity.patches, dict) else None
 
 
 def read_identity(folder: Path) -> KernelIdentity | None:
@@ -225,32 +218,6 @@ def read_identity(folder: Path) -> KernelIdentity | None:
         return KernelIdentity(**json.loads((folder / IDENTITY_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]:
-    """Yield the folder of each build of the pin's version, and what it says of itself."""
-    for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/")):
-        if identity := read_identity(folder):
-            yield folder, identity
-
-
-def _is_newer(folder: Path, pin: Pin) -> bool:
-    """Return whether a build may stand for ``pin`` that is of what took the place of its inputs."""
-    return folder.name == newer_folder(pin, folder.parent).name and not only_locked()
-
-
-def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
-    binary = folder / BINARY_FILE
-    return binary.is_file() and file_sha256(binary) == identity.binary_sha256
-
-
-def _damaged(pin: Pin, cache: Path) -> Path | None:
-    """Return the folder of a build that ``find_kernel`` would have returned, were it whole."""
-    refused = (
-        folder for folder, identity in _read_builds(pin, cache) if not differences(identity, pin)
-    )
-    own = build_folder(pin, cache)
-    return own if own.exists() else next(refused, None)
 
 
 @contextmanager

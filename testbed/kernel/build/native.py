@@ -11,15 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.base import proc
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
-from testbed.base.errors import NO_ROOM, StorageError
+from testbed.base.errors import caching
 from testbed.base.locks import locked
 from testbed.base.places import ROOT
+from testbed.kernel.build.cache import new_build
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 
@@ -75,30 +75,16 @@ def ensure_native(cache: Path, progress: Progress) -> Path:
     if is_whole(folder):
         return folder
     toolchain = ensure_toolchain(cache, progress)
-    try:
-        with locked(folder.parent / "lock", "waiting for another run's C programs", progress):
-            if not is_whole(folder):
-                again = f" again: {folder} is damaged" if folder.exists() else ""
-                progress(f"compiling the C programs{again}")
-                _build(folder, toolchain)
-    except OSError as error:
-        room = "; make room, and try again" if error.errno in NO_ROOM else ""
-        raise StorageError(f"cannot write {folder}: {error}{room}") from error
+    lock, waiting = folder.parent / "lock", "waiting for another run's C programs"
+    with caching(f"write {folder}"), locked(lock, waiting, progress):
+        if not is_whole(folder):
+            again = f" again: {folder} is damaged" if folder.exists() else ""
+            progress(f"compiling the C programs{again}")
+            with new_build(folder) as work:
+                for source in sorted(SOURCES.glob("*.c")):
+                    compile_program(source, work, toolchain)
+                write_checksums(work)
     return folder
-
-
-def _build(folder: Path, toolchain: Toolchain) -> None:
-    work = folder.with_name(f".{folder.name}")
-    shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
-    work.mkdir()
-    try:
-        for source in sorted(SOURCES.glob("*.c")):
-            compile_program(source, work, toolchain)
-        write_checksums(work)
-        shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
-        work.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def compile_program(source: Path, folder: Path, toolchain: Toolchain) -> Path:

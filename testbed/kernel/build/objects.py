@@ -174,7 +174,8 @@ def _hold(
 
     Return what it holds once its build has ended; until that is written it is not at rest.
     """
-    changed = _changed(state, recipe)
+    source = recipe.source
+    changed = frozenset() if source.id == state.source else source.changed_since(state.source)
     if changed is None:
         progress(f"kernel {recipe.name}: nothing tells this source from the last one")
         state, changed = _begin(folder, recipe, state.compiler, progress), frozenset()
@@ -203,12 +204,6 @@ def _hold(
         _remove(folder / _ORIGINALS)
         originals.rename(folder / _ORIGINALS)
     return replace(state, source=recipe.source.id, overlaid=tuple(sorted(touched)))
-
-
-def _changed(state: _State, recipe: KernelRecipe) -> frozenset[str] | None:
-    if recipe.source.id == state.source:
-        return frozenset()
-    return recipe.source.changed_since(state.source)
 
 
 def _touched(patches: Iterable[Patch]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from typing import IO
 from testbed.base import proc
 from testbed.base.checksums import file_sha256
 from testbed.base.debian import only_locked
-from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.errors import MissingError, StorageError, caching
 from testbed.kernel.build.objects import KernelRecipe, check_patches
 from testbed.kernel.build.patches import PatchError, read_patch
 from testbed.kernel.build.pin import Pin, pins
@@ -85,7 +85,7 @@ def fetch_source(pin: Pin, cache: Path, toolchain: Toolchain, progress: Progress
     kept = kept_tarball(pin, cache)
     if kept.is_file() and file_sha256(kept) == pin.tarball_sha256:
         return DebianSource(kept, pin.tarball_sha256, pin.package, pin.package_version, toolchain)
-    try:
+    with caching(f"keep kernel {pin.version}'s source"):
         kept.parent.mkdir(parents=True, exist_ok=True)
         try:
             return _fetch(pin, pin.file, cache, toolchain, progress)
@@ -93,9 +93,6 @@ def fetch_source(pin: Pin, cache: Path, toolchain: Toolchain, progress: Progress
             if only_locked():
                 raise MissingError(_describe_gone(pin, kept, str(gone))) from None
             return _fetch_newer(pin, cache, toolchain, progress, gone)
-    except OSError as error:
-        room = "; make room, and try again" if error.errno in NO_ROOM else ""
-        raise StorageError(f"cannot keep kernel {pin.version}'s source: {error}{room}") from error
 
 
 def _fetch(

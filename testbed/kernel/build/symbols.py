@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,10 +62,14 @@ def list_functions(system_map: str) -> str:
 def read_symbols(binary: Path) -> Symbols | None:
     """Return the functions of the kernel ``binary``; ``None`` where its build has not kept them."""
     try:
-        text = binary.with_name(SYMBOLS_FILE).read_text("utf-8")
-        return _parse(text.splitlines())
-    except (OSError, ValueError, IndexError):
+        found: dict[int, str] = {}  # of several at one address the first
+        for line in binary.with_name(SYMBOLS_FILE).read_text("utf-8").splitlines():
+            address, _, name = line.split(" ")
+            found.setdefault(int(address, 16), name)
+    except (OSError, ValueError):
         return None
+    starts = tuple(sorted(found))
+    return Symbols(starts, tuple(found[start] for start in starts))
 
 
 def name_in_file(console: Path, symbols: Symbols) -> None:
@@ -78,13 +81,3 @@ def name_in_file(console: Path, symbols: Symbols) -> None:
     named = symbols.name_addresses(text)
     if named != text:
         console.write_text(named, "latin-1")
-
-
-def _parse(lines: Iterable[str]) -> Symbols:
-    """Return the functions in ``lines``; of several at one address the first."""
-    found: dict[int, str] = {}
-    for line in lines:
-        address, _, name = line.split(" ")
-        found.setdefault(int(address, 16), name)
-    starts = tuple(sorted(found))
-    return Symbols(starts, tuple(found[start] for start in starts))

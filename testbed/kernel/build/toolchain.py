@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.base.debian import only_locked
-from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.debian import list_places, newer_place
+from testbed.base.errors import MissingError, caching
 from testbed.base.locks import locked
 from testbed.root.cache import Root, ensure_root, read_looks, root_key
 from testbed.root.relocation import FORMAT, relocate
@@ -74,24 +74,18 @@ def ensure_toolchain(cache: Path, progress: Progress) -> Toolchain:
     if platform.machine() != "x86_64":
         raise MissingError(f"the virtual kernel needs x86_64; this machine is {platform.machine()}")
     place = (cache / _FOLDER).resolve() / read_name().rpartition(" ")[2]
-    there = [place] if only_locked() else [place, _newer_place(place)]
-    place = next(filter(_is_whole, there), place)
+    place = next(filter(_is_whole, list_places(place)), place)
     if not _is_whole(place):
         root = ensure_root(read_spec(ROOT), cache, progress)
-        place = _newer_place(place) if root.newer else place
-        try:
-            with locked(place.parent / "lock", "waiting for another run's toolchain", progress):
-                if not _is_whole(place):
-                    _make(place, root)
-        except OSError as error:
-            room = "; make room, and try again" if error.errno in NO_ROOM else ""
-            raise StorageError(f"cannot make the toolchain {place}: {error}{room}") from error
+        place = newer_place(place) if root.newer else place
+        waiting = "waiting for another run's toolchain"
+        with (
+            caching(f"make the toolchain {place}"),
+            locked(place.parent / "lock", waiting, progress),
+        ):
+            if not _is_whole(place):
+                _make(place, root)
     return Toolchain(place, _read_note(place).get("name", read_name()))
-
-
-def _newer_place(place: Path) -> Path:
-    """Return where the toolchain is that takes the place of one whose packages were gone."""
-    return place.with_name(f"{place.name}-newer")
 
 
 def _make(place: Path, root: Root) -> None:

@@ -127,7 +127,7 @@ def confined(
     PR_SET_PDEATHSIG.  That does nothing before it is set; so the inner process then checks that
     this process still holds the other end of a pipe.
     """
-    with _open_pipe() as (info, info_writer), _open_pipe() as (alive, _held), ExitStack() as undo:
+    with open_pipe() as (info, info_writer), open_pipe() as (alive, _held), ExitStack() as undo:
         command = confined_argv(argv, info_writer.fileno(), alive.fileno())
         passed = (info_writer.fileno(), alive.fileno(), *pass_fds)
         with info_writer:
@@ -155,7 +155,8 @@ def confined_argv(argv: Sequence[str], info_fd: int, alive_fd: int) -> tuple[str
 
 
 @contextmanager
-def _open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Yield both ends of a pipe; the second is closed when this process ends, however it does."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb") as written:
         yield read, written

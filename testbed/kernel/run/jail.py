@@ -30,7 +30,7 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.places import cache as cache_folder
 from testbed.base.scratch import scratch_folder
-from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities
+from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities, open_pipe
 from testbed.kernel.run.seccomp import ADDR_NO_RANDOMIZE, filter_program
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  UML unlinks its file
@@ -164,8 +164,9 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         program = undo.enter_context(TemporaryFile())
         program.write(filter_program())
         program.flush()
-        harness = undo.enter_context(_open_pipe())
-        single = {"filter": program.fileno(), "harness": harness, "stage": _opened(undo, folder)}
+        harness, _held = undo.enter_context(open_pipe())
+        single = {"filter": program.fileno(), "harness": harness.fileno(),
+                  "stage": _opened(undo, folder)}  # fmt: skip
         given: dict[str, Collection[int]] = {
             **{name: (descriptor,) for name, descriptor in single.items()}, "kernel": (kernel,),
             "run": (kernel,), "read": read.values(), "write": write.values(),
@@ -362,14 +363,3 @@ def _scratch(undo: ExitStack, otherwise: Path) -> Path:
     folder = otherwise / "files"  # which is given to root's guest; what `clean` finds stays root's
     (folder / "guest").mkdir(parents=True)
     return folder
-
-
-@contextmanager
-def _open_pipe() -> Iterator[int]:
-    """Yield the end of a pipe that is closed when this process, which holds the other, ends."""
-    reader, writer = os.pipe()
-    try:
-        yield reader
-    finally:
-        os.close(reader)
-        os.close(writer)

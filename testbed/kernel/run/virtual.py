@@ -15,7 +15,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from testbed.kernel.run.jail import (
     NEWEST,
     NONE,
     GuestFiles,
+    Stage,
     has_fixed_addresses,
     jailed,
     open_stage,
@@ -121,6 +122,7 @@ class VirtualKernel:
         usr: the user land of its guests, that of a root.
         confinement: what holds its guests (``testbed.kernel.run.jail``).
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
+        lends: whether guests are lent memory and images; else each boots, in memory of its own.
         memories: what its guests are lent.
         images: what they go on from, by kernel's words: seed, jitter and the client's opening.
     """
@@ -133,6 +135,7 @@ class VirtualKernel:
     usr: Path
     confinement: str = JAIL
     traced: bool = False
+    lends: bool = True
     name: str = "virtual"
     memories: GuestMemories = field(
         default_factory=partial(GuestMemories, LENT_BYTES), compare=False, repr=False
@@ -157,8 +160,7 @@ class VirtualKernel:
             contents = GuestFiles(
                 self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
             )
-            landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
-            with open_stage(contents, slot, landlock=landlock) as stage:
+            with self.open_stage(contents, slot) as stage:
                 start = partial(jailed, stage, self._words(trial))
                 ended, console = run_trial(start, out, limit_s, cancel)
             # Else the jail was killed, and cannot say that it was the last process.
@@ -172,15 +174,20 @@ class VirtualKernel:
         name_in_file(out / CONSOLE_FILE, symbols)
         return replace(raw, console_tail=symbols.name_addresses(raw.console_tail))
 
+    def open_stage(self, contents: GuestFiles, slot: int) -> AbstractContextManager[Stage]:
+        """Prepare where a guest is started."""
+        landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
+        return open_stage(contents, slot, landlock=landlock)
+
     @contextmanager
     def _lent(self, trial: Trial) -> Iterator[_Lent]:
         """Lend a guest memory, and an image of its like to go on from or to make.
 
-        Where addresses are random it gets neither.  One that is traced gets no image, for what it
-        does before is of interest, too.
+        Where addresses are random, or nothing is to be lent, it gets neither.  One that is traced
+        gets no image, for what it does before is of interest, too.
         """
         lent = _Lent({})
-        if not has_fixed_addresses():
+        if not (self.lends and has_fixed_addresses()):
             yield lent
             return
         like = self._words(trial)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from analysis.records.metric import Metric
-from firstflight.cli.choice import Choice, sweep_options
+from firstflight.cli.choice import Choice, join_options, sweep_options
 from firstflight.cli.exits import EXIT_SKIP
 from firstflight.cli.means import no_store_option
 from firstflight.cli.metric import metric_option
@@ -50,8 +50,7 @@ CONFIG = places.CONFIGS / "kernel-try.toml"
 _log = log.logger(__name__)
 _VERDICTS = {"good": EXIT_OK, "bad": EXIT_OUT_OF_TOLERANCE, "skip": EXIT_SKIP}
 _file = click.Path(path_type=Path, dir_okay=False)
-Command = Callable[..., Any]
-_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+_bisect_options = join_options(
     click.argument("cells", metavar="[CELLS]", required=False),
     click.option("--git", type=click.Path(path_type=Path), default=Path(), metavar="DIR",
                  help="The git tree; default: where this is called."),
@@ -75,12 +74,6 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     no_store_option,
     metric_option,
 )  # fmt: skip
-
-
-def _bisect_options(command: Command) -> Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from wings.kernels.bisection import Judgement
 from wings.kernels.selftests.packetdrill import Packetdrill
 from wings.kernels.selftests.plan import Wish
 from wings.kernels.selftests.prepared import prepare_selftests, read_verdicts
-from wings.kernels.verdicts.table import FailRule, attribute
+from wings.kernels.verdicts.table import FailRule, attribute, came_to
 from wings.kernels.verdicts.terminal import name_row, summary
 from wings.scenarios.analysis.promises import SETTLED, read_promises
 from wings.scenarios.choice import plan_lanes
@@ -164,7 +164,7 @@ class SelftestMeasure:
 
 def _weight(cell: CellFinding) -> tuple[bool, float]:
     """Return what orders cells: those without draws, which one load decides, then the largest."""
-    change = cell.attribution.pct if cell.attribution else None
+    change = came_to(cell).pct
     if change is None:
         return True, 0.0
     return change.interval is not None, -abs(change.value)

@@ -1,4 +1,7 @@
-"""Verdicts on several virtual kernels for ``compare``, and for the reports of a run on them."""
+"""Verdicts on several virtual kernels for ``compare``, and for the reports of a run on them.
+
+It is what ``firstflight.cli.kernel_verdicts`` asks for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import click
 
 from analysis.records.metric import Metric
 from analysis.verdicts.compare.comparison import Comparison
+from firstflight.cli.choice import join_options
 from firstflight.cli.reports import read_width
 from testbed.base.whole_file import write_whole
 from wings.kernels.verdicts.document import describe_attribution
@@ -25,7 +29,7 @@ from wings.kernels.verdicts.table import (
 from wings.kernels.verdicts.terminal import render_markdown, render_text
 
 DOCUMENT, MAIL = "kernels.json", "kernels.md"
-_OPTIONS = (
+add_options = join_options(
     click.option("--fail-on", type=click.Choice(get_args(FailOn)),
                  help="Of virtual kernels: attribute each cell, and exit with 1 if one is slower "
                       "(by --min-effect) or has any other packet; default of a run: slower."),
@@ -33,45 +37,34 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-class AttributedCells:
-    """What became of each cell of the first kernel (``firstflight.cli.kernel_verdicts``)."""
+def compare(base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
+            as_json: bool, junit: Path | None, markdown: Path | None, fail_on: FailOn | None,
+            style: str | None) -> int:  # fmt: skip
+    """Print and write what became of each cell of ``base``, and return the exit code.
 
-    def add_options(self, command: Any) -> Any:
-        """Give ``compare`` the options ``--fail-on`` and ``--style``."""
-        for option in reversed(_OPTIONS):
-            command = option(command)
-        return command
-
-    def compare(self, base: Path, new: Path | None, metric: Metric, min_effect_pct: float | None, *,
-                as_json: bool, junit: Path | None, markdown: Path | None, fail_on: FailOn | None,
-                style: str | None) -> int:  # fmt: skip
-        """Print and write what became of each cell of ``base``, and return the exit code.
-
-        Raises:
-            As ``attribute_lanes`` and ``show_verdicts``.
-        """
-        attribution = (
-            attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
-        )
-        rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
-        show_verdicts(attribution, rule, style or STYLES[0], as_json, junit, markdown)
-        return attribution.exit_code(rule)
-
-    def write(
-        self, folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
-    ) -> tuple[Mapping[str, Any], str]:
-        """Write the ``comparisons`` by kernel; return that document, and ``shown`` as text.
-
-        Raises:
-            StorageError: a file cannot be written.
-        """
-        rule, table = FailRule(), attribution_of(comparisons)
-        document = describe_attribution(table, rule)
-        remedy = f"make room or check the permissions of {folder}, then compare again"
-        text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
-        write_whole(folder / DOCUMENT, text, remedy)
-        write_whole(folder / MAIL, render_markdown(table, rule), remedy)
-        return document, render_text(attribution_of(shown), FailRule("none"), read_width())
+    Raises:
+        As ``attribute_lanes`` and ``show_verdicts``.
+    """
+    attribution = (
+        attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
+    )
+    rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
+    show_verdicts(attribution, rule, style or STYLES[0], as_json, junit, markdown)
+    return attribution.exit_code(rule)
 
 
-VERDICTS = AttributedCells()
+def write(
+    folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
+) -> tuple[Mapping[str, Any], str]:
+    """Write the ``comparisons`` by kernel; return that document, and ``shown`` as text.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    rule, table = FailRule(), attribution_of(comparisons)
+    document = describe_attribution(table, rule)
+    remedy = f"make room or check the permissions of {folder}, then compare again"
+    text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    write_whole(folder / DOCUMENT, text, remedy)
+    write_whole(folder / MAIL, render_markdown(table, rule), remedy)
+    return document, render_text(attribution_of(shown), FailRule("none"), read_width())

@@ -16,14 +16,13 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
-from testbed.kernel.build.cache import KernelBuild, find_kernel
-from testbed.kernel.build.patches import read_patch
-from testbed.kernel.build.pin import pins, read_pin
+from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.pin import pins
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from wings.kernels.cli.source import KernelSource, keep_kernels, source_options
 from wings.kernels.own.build import find_own, remove_own
-from wings.kernels.own.definition import OwnKernel, own_kernels, read_own, what_is_lost
+from wings.kernels.own.definition import OwnKernel, own_kernels, read_kernel, read_own, what_is_lost
 
 _log = log.logger(__name__)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -63,10 +62,10 @@ def add(services: Services, /, name: str, more: tuple[Path, ...], patches: tuple
 @pass_services
 def list_command(services: Services, /, as_json: bool) -> int:
     """List every kernel: the pinned ones, and yours."""
-    rows, problems = [_pinned(version, services.cache()) for version in pins()], []
-    for name in own_kernels(places.data()):
+    rows, problems = [], []
+    for name in (*pins(), *own_kernels(places.data())):
         try:
-            rows.append(_facts(read_own(name, places.data()), services.cache()))
+            rows.append(_facts(name, services.cache()))
         except ConfigurationError as error:
             problems += error.problems
     if as_json:
@@ -91,10 +90,7 @@ def list_command(services: Services, /, as_json: bool) -> int:
 @pass_services
 def show(services: Services, /, name: str, as_json: bool) -> int:
     """Show what a kernel is made of: source, patches, options, build."""
-    if name in pins():
-        facts = _pinned(name, services.cache())
-    else:
-        facts = _facts(read_own(name, places.data()), services.cache())
+    facts = _facts(name, services.cache())
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return EXIT_OK
@@ -116,10 +112,8 @@ def show(services: Services, /, name: str, as_json: bool) -> int:
 @pass_services
 def build(services: Services, /, names: tuple[str, ...]) -> int:
     """Build kernels that are not in the cache, such as after the toolchain was renewed."""
-    home, known = places.data(), pins()
     for name in names:
-        if name not in known:
-            read_own(name, home)  # all names are right before the first is built
+        read_kernel(name, places.data())  # all names are right before the first is built
     with places.using_cache(services.cache()):
         usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
         for name in names:
@@ -157,24 +151,14 @@ def _describe(own: OwnKernel) -> str:
     return ", ".join(parts)
 
 
-def _pinned(version: str, cache: Path) -> dict[str, Any]:
-    pin = read_pin(version)
-    patches = map(read_patch, pin.patches)
-    return {"name": version, "base": None, "source": f"{pin.package} {pin.package_version}",
+def _facts(name: str, cache: Path) -> dict[str, Any]:
+    """Return what is listed of a kernel; of a pinned one the patches are those of the pin."""
+    own, pinned = read_kernel(name, places.data()), name in pins()
+    build = find_kernel(own.pin, cache) if pinned else find_own(own, cache)
+    patches = own.all_patches if pinned else own.patches
+    return {"name": name, "base": None if pinned else own.base, "source": own.source,
             "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in patches],
-            "options": {}, "omitted": [], **_built(find_kernel(pin, cache))}  # fmt: skip
-
-
-def _facts(own: OwnKernel, cache: Path) -> dict[str, Any]:
-    pin = own.pin
-    return {"name": own.name, "base": own.base,
-            "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
-            "patches": [{"file": patch.name, "touches": list(patch.touched)}
-                        for patch in own.patches], "options": dict(own.options),
-            "omitted": list(own.omitted), **_built(find_own(own, cache))}  # fmt: skip
-
-
-def _built(build: KernelBuild | None) -> dict[str, Any]:
-    return {"binary": str(build.binary) if build else None,
+            "options": dict(own.options), "omitted": list(own.omitted),
+            "binary": str(build.binary) if build else None,
             "bytes": build.binary.stat().st_size if build else 0,
             "sha256": build.identity.binary_sha256 if build else None}  # fmt: skip

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
+from firstflight.cli.choice import join_options
 from firstflight.cli.services import Services
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.build.patches import MOST_FUZZ
-from testbed.kernel.build.pin import pins
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
-from wings.kernels.own.definition import OwnKernel, define, own_kernels, read_own, write_own
+from wings.kernels.own.definition import OwnKernel, define, own_kernels, read_kernel, write_own
 from wings.kernels.own.versions import ensure_own_build
 
 _log = log.logger(__name__)
 _path = click.Path(path_type=Path)
-Command = Callable[..., Any]
-
-_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+source_options = join_options(
     click.option("--git", type=_path, metavar="DIR",
                  help="The source: a git tree, by default with its uncommitted changes."),
     click.option("--rev", "revision", metavar="REV", help="The revision of the git tree."),
@@ -42,6 +39,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--each", is_flag=True,
                  help="One kernel for each FILE, without the others: NAME-FILE."),
 )  # fmt: skip
+"""The options that make a KernelSource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,7 @@ class KernelSource:
         kernel = self._define(name, patches)
         if not self.series:
             return [kernel]
-        before = 0
-        if self.base and self.base not in pins():
-            before = len(read_own(self.base, places.data()).patches)
+        before = len(read_kernel(self.base, places.data()).patches) if self.base else 0
         return [replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
                 for end in range(before + 1, len(kernel.patches) + 1)]  # fmt: skip
 
@@ -86,13 +82,6 @@ class KernelSource:
         return define(name, places.data(), base=self.base, patches=patches,
                       fragments=self.fragments, git=self.git, revision=self.revision,
                       fuzz=self.fuzz, reverse=self.reverse)  # fmt: skip
-
-
-def source_options(command: Command) -> Command:
-    """Give ``command`` the options that make a KernelSource."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def keep_kernels(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base import log
 from testbed.base.checksums import file_sha256
-from testbed.base.debian import only_locked
+from testbed.base.debian import list_places, newer_place
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
@@ -24,7 +24,6 @@ from testbed.base.places import emptying_cache
 from testbed.kernel.build.cache import (
     BINARY_FILE,
     LOG_FILE,
-    NEWER,
     OBJECTS,
     KernelBuild,
     KernelIdentity,
@@ -76,21 +75,14 @@ def build_place(own: OwnKernel, cache: Path) -> Path:
     return cache / "kernels" / OWN / key_of(own)[:24]
 
 
-def newer_place(folder: Path) -> Path:
-    """Return where the build of a newer source is that takes the place of the one in ``folder``."""
-    return folder.with_name(f"{folder.name}{NEWER}")
-
-
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     """Return the build of ``own`` if the cache has it, whole.
 
     Where its source or the toolchain was gone, that of newer ones; not if FIRSTFLIGHT_LOCKED is
     set.
     """
-    place = build_place(own, cache)
-    build = read_build(place, own.pin)
-    if build is None and not only_locked():
-        build = read_build(newer_place(place), own.pin)
+    found = (read_build(place, own.pin) for place in list_places(build_place(own, cache)))
+    build = next(filter(None, found), None)
     return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
@@ -122,7 +114,7 @@ def _build(own: OwnKernel, cache: Path, jobs: int, progress: Progress,
         if cached := find_own(own, cache):  # another run may have built it
             return cached
         toolchain = ensure_toolchain(cache, report)
-        source, objects = _open_source(own, cache, toolchain, report)
+        source, objects = open_source(own, cache, toolchain, report)
         pin = source.take_place(own.pin) if isinstance(source, DebianSource) else own.pin
         if pin != own.pin or toolchain.name != read_name():
             folder = newer_place(folder)
@@ -153,7 +145,7 @@ def write_source(
         MissingError: the source or the toolchain is not to be had.
     """
     toolchain = ensure_toolchain(cache, progress)
-    source, _ = _open_source(own, cache, toolchain, progress)
+    source, _ = open_source(own, cache, toolchain, progress)
     write_patched(recipe_for(own, source, folder), names, folder, toolchain)
 
 
@@ -199,7 +191,7 @@ def _remove_builds(own: OwnKernel, cache: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _open_source(
+def open_source(
     own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
 ) -> tuple[Source, Path]:
     """Return the source of ``own``, fetched if need be, and the folder of its object tree.

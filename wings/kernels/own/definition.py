@@ -71,6 +71,12 @@ class OwnKernel:
         return read_pin(self.base)
 
     @property
+    def source(self) -> str:
+        """What its source is, for people."""
+        pin = self.pin
+        return self.git.describe() if self.git else f"{pin.package} {pin.package_version}"
+
+    @property
     def all_patches(self) -> tuple[Patch, ...]:
         """The base's patches, then the user's."""
         base = (read_patch(file) for file in self.pin.patches if file.name not in self.omitted)
@@ -140,6 +146,15 @@ def read_own(name: str, home: Path) -> OwnKernel:
         ) from None  # fmt: skip
 
 
+def read_kernel(name: str, home: Path) -> OwnKernel:
+    """Return the kernel ``name``: a pinned one as it is, or one in the data folder ``home``.
+
+    Raises:
+        ConfigurationError: as ``read_own``.
+    """
+    return OwnKernel(name, name) if name in pins() else read_own(name, home)
+
+
 def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
            fragments: Sequence[Path], git: Path | None, revision: str | None, fuzz: int = 0,
            reverse: bool = False) -> OwnKernel:  # fmt: skip
@@ -159,8 +174,7 @@ def define(name: str, home: Path, *, base: str | None, patches: Sequence[Path],
         problems.append("--rev names a revision of a git tree: give --git DIR, too")
     if base is not None:
         try:
-            known = OwnKernel(base, base) if base in pins() else read_own(base, home)
-            first = replace(known, name=name)
+            first = replace(read_kernel(base, home), name=name)
         except ConfigurationError as error:
             problems += error.problems
     if git is not None and first.git is not None:

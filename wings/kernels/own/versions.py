@@ -18,23 +18,18 @@ _log = log.logger(__name__)
 _DEFAULTS_FILE = "sysctls.json"
 
 
-class OwnKernels:
-    """Those of the user's data folder (``testbed.kernel.FurtherKernels``)."""
-
-    def names(self) -> tuple[str, ...]:
-        """Return their names."""
-        return own_kernels(places.data())
-
-    def ensure(self, name: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
-        """Return the build of one of them, made now unless the cache has it.
-
-        Raises:
-            As ``ensure_own_build``, and ConfigurationError: its folder is not whole.
-        """
-        return ensure_own_build(read_own(name, places.data()), cache, usr, progress)
+def names() -> tuple[str, ...]:
+    """Return the names of those in the user's data folder (``testbed.kernel.FurtherKernels``)."""
+    return own_kernels(places.data())
 
 
-OWN = OwnKernels()
+def ensure(name: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
+    """Return the build of one of them, made now unless the cache has it.
+
+    Raises:
+        As ``ensure_own_build``, and ConfigurationError: its folder is not whole.
+    """
+    return ensure_own_build(read_own(name, places.data()), cache, usr, progress)
 
 
 def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress) -> KernelBuild:

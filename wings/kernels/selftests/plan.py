@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -83,7 +83,6 @@ class Wish:
     names: Sequence[str] = ()
     pattern: str | None = None
     suite: Path | None = None
-    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan(tree: TestTree, wish: Wish, *, has_packetdrill: bool) -> list[Selftest]:
@@ -95,19 +94,13 @@ def plan(tree: TestTree, wish: Wish, *, has_packetdrill: bool) -> list[Selftest]
     Raises:
         ConfigurationError: nothing is of a name, matches the pattern, or is in the suite.
     """
-    if wish.suite is not None:
-        known = _suite(wish.suite)
-        default = known
-    else:
-        known = [*_scripts(tree), *_others(tree, tree.listed)]
-        default = [
-            test for test in known if not test.name.startswith("net/") or _base(test) in CHOSEN
-        ]
-    tests = _choose(known, default, wish)
-    if not has_packetdrill:
-        tests = [_left_out(test, "no packetdrill") if test.name.endswith(SUFFIX) else test
-                 for test in tests]  # fmt: skip
-    return tests
+    known = [*_scripts(tree), *_others(tree)] if wish.suite is None else _suite(wish.suite)
+    default = [test for test in known if not test.name.startswith("net/") or _base(test) in CHOSEN]
+    return [
+        replace(test, left_out="no packetdrill")
+        if test.name.endswith(SUFFIX) and not has_packetdrill else test
+        for test in _choose(known, default, wish)
+    ]  # fmt: skip
 
 
 def _choose(known: list[Selftest], default: list[Selftest], wish: Wish) -> list[Selftest]:
@@ -141,10 +134,6 @@ def _base(test: Selftest) -> str:
     return test.name.rpartition("/")[2]
 
 
-def _left_out(test: Selftest, why: str) -> Selftest:
-    return Selftest(test.name, test.root, test.folder, test.commands, why)
-
-
 def _scripts(tree: TestTree) -> list[Selftest]:
     folder = tree.packetdrill
     if folder is None:
@@ -154,11 +143,9 @@ def _scripts(tree: TestTree) -> list[Selftest]:
             for script in sorted(folder.glob(f"*{SUFFIX}"))]  # fmt: skip
 
 
-def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:
-    tests = []
-    for name in sorted(set(listed)):
+def _others(tree: TestTree) -> Iterator[Selftest]:
+    for name in sorted(set(tree.listed)):
         file = tree.folder / "net" / name
-        test = Selftest(f"net/{name}", tree.folder, "net", (TestCommand((f"./{name}",)),))
         why = tree.absent.get(name) or ""
         if not why and file.suffix == ".sh" and file.is_file():
             why = _missing_program(file, tree.absent)
@@ -167,8 +154,7 @@ def _others(tree: TestTree, listed: Sequence[str]) -> list[Selftest]:
         option = NEEDS.get(name)
         if not why and option and tree.options.get(option, "n") == "n":
             why = f"needs {option}, which this kernel has not: ./run.sh kernel add NAME --config"
-        tests.append(_left_out(test, why) if why else test)
-    return tests
+        yield Selftest(f"net/{name}", tree.folder, "net", (TestCommand((f"./{name}",)),), why)
 
 
 def _missing_program(script: Path, absent: Mapping[str, str]) -> str:

@@ -12,12 +12,11 @@ from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build, find_confinement
 from testbed.kernel.build.native import ensure_native
-from testbed.kernel.build.pin import pins
 from testbed.kernel.build.toolchain import ROOT as TOOLCHAIN_ROOT
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from wings.kernels.own.build import ensure_own
-from wings.kernels.own.definition import OwnKernel, define, read_own
+from wings.kernels.own.definition import OwnKernel, define, read_kernel
 from wings.kernels.selftests.packetdrill import Packetdrill
 from wings.kernels.selftests.plan import SUFFIX, Selftest, Wish, plan
 from wings.kernels.selftests.run import Bench, run_tests
@@ -89,7 +88,7 @@ def define_debug(version: str, home: Path, folder: Path = FRAGMENTS) -> OwnKerne
     Raises:
         ConfigurationError: there is no such kernel.
     """
-    base = version if version in pins() else read_own(version, home).base
+    base = read_kernel(version, home).base
     further = folder / f"{NAME}-{base}.config"
     fragments = [Path(LEAKS), folder / f"{NAME}.config", *([further] if further.is_file() else [])]
     own = define(f"{NAME}-{version}"[:40], home, base=version, patches=(), fragments=fragments,

@@ -11,20 +11,19 @@ import queue
 import resource
 import shutil
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from testbed.base.kernel_warning import LEAKS, parse_warnings
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.jail import CONTAINER, NEWEST, NONE, GuestFiles, jailed, open_stage
-from testbed.kernel.run.sandbox import CONSOLE_FILE, gather_result, run_trial
-from testbed.kernel.run.virtual import WARNINGS, VirtualKernel, command_line
+from testbed.kernel.run.jail import GuestFiles, Stage
+from testbed.kernel.run.sandbox import CONSOLE_FILE
+from testbed.kernel.run.virtual import VirtualKernel
 from testbed.model import Condition, LinkSpec, Trial
 from wings.kernels.selftests.packetdrill import PROGRAM, Packetdrill
 from wings.kernels.selftests.plan import Selftest
@@ -98,26 +97,16 @@ class Bench:
 
 
 class ShadowedKernel(VirtualKernel):
-    """A kernel that maps a shadow of all its addresses: each guest boots, in memory of its own."""
+    """A kernel that maps a shadow of all its addresses."""
 
-    def run(
-        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
-    ) -> RawResult:
-        """Run a guest whose data is bound by its addresses alone: hardly any is touched."""
-        started_s = time.monotonic()
-        options = (*self.boot_options, WARNINGS)
-        words = ("linux", *command_line(trial.seed, options, ip=trial.ip))
-        files = GuestFiles(self.binary, self.bundle, page, out, usr=self.usr)
-        landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
-        with open_stage(files, slot, landlock=landlock) as stage:
-            bound = f"limit={resource.RLIMIT_DATA}:"
+    @contextmanager
+    def open_stage(self, contents: GuestFiles, slot: int) -> Iterator[Stage]:
+        """Let a guest's data be bound by its addresses alone: hardly any is touched."""
+        bound = f"limit={resource.RLIMIT_DATA}:"
+        with super().open_stage(contents, slot) as stage:
             prefix = tuple(f"{bound}{SHADOW_BYTES}" if word.startswith(bound) else word
                            for word in stage.prefix)  # fmt: skip
-            start = partial(jailed, replace(stage, prefix=prefix), words)
-            ended, console = run_trial(start, out, trial.timeout_s, cancel)
-        return gather_result(trial, "the guest", out, ended, console, started_s=started_s,
-                             limit_s=trial.timeout_s, cancel=cancel,
-                             panicked="Kernel panic" in console)  # fmt: skip
+            yield replace(stage, prefix=prefix)
 
 
 def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) -> Iterator[Verdict]:
@@ -134,7 +123,8 @@ def run_tests(tests: Sequence[Selftest], bench: Bench, logs: Path, jobs: int) ->
     with scratch_folder("kernel") as scratch:
         bundle = _lay_bundle(scratch / "bundle", bench)
         kernel = (ShadowedKernel if bench.shadowed else VirtualKernel)(
-            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr, bench.confinement
+            bench.version, bench.build.binary, {}, bench.words, bundle, bench.usr,
+            bench.confinement, lends=not bench.shadowed,
         )  # fmt: skip
 
         def perform(test: Selftest) -> Verdict:

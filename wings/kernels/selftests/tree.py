@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +17,13 @@ from testbed.base import places, proc
 from testbed.base.errors import MissingError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
-from testbed.kernel.build.cache import build_lock, new_build
+from testbed.kernel.build.cache import new_build
 from testbed.kernel.build.compiler import parse_config
-from testbed.kernel.build.objects import Source
-from testbed.kernel.build.patches import Patch, apply_patch, read_patch
-from testbed.kernel.build.pin import Pin, pins, read_pin
-from testbed.kernel.build.source import fetch_source
+from testbed.kernel.build.patches import Patch, apply_patch
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 from testbed.model import digest
-from wings.kernels.own.definition import OwnKernel, read_own
+from wings.kernels.own.build import open_source
+from wings.kernels.own.definition import OwnKernel, read_kernel
 
 FOLDER = "selftests"
 """The folder of unpacked and compiled tests in the cache."""
@@ -71,24 +69,6 @@ class TestTree:
         return folder if folder.is_dir() else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where the tests of a kernel come from, with the patches that change them."""
-
-    pin: Pin
-    own: OwnKernel | None
-    patches: tuple[Patch, ...]
-
-    @property
-    def key(self) -> str:
-        """What decides the tests: kernels that differ elsewhere share them."""
-        git = self.own.git if self.own else None
-        document = {"source": git.ids_of(_PARTS) if git else self.pin.tarball_sha256,
-                    "patches": [patch.sha256 for patch in self.patches], "compiler": read_name(),
-                    "recipe": _RECIPE}  # fmt: skip
-        return digest(document)[:24]
-
-
 def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
     """Return the tests of the kernel ``version``, unpacked and compiled below ``cache`` if need be.
 
@@ -96,8 +76,8 @@ def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
         ConfigurationError: there is no such kernel.
         MissingError: its source or the toolchain is not to be had, or it has no tests.
     """
-    origin = _find_origin(version)
-    folder = cache / "kernels" / FOLDER / origin.key
+    own = read_kernel(version, places.data())
+    folder = cache / "kernels" / FOLDER / key_of_tests(own)
     if not (folder / LIST_FILE).is_file():
         waiting = f"tests of kernel {version}: waiting for another run that compiles them"
         with (repeating(progress) as report,
@@ -106,40 +86,24 @@ def ensure_tests(version: str, cache: Path, progress: Progress) -> TestTree:
                 toolchain = ensure_toolchain(cache, report)
                 with new_build(folder) as work:
                     report(f"tests of kernel {version}: unpacking and compiling them")
-                    _make(work, origin, cache, toolchain, report)
-    return _read(folder, origin)
+                    _make(work, own, cache, toolchain, report)
+    return TestTree(folder / FOLDER, own.source, tuple((folder / LIST_FILE).read_text().split()),
+                    _find_absent(folder), parse_config(own.render_config()))  # fmt: skip
 
 
-def key_of_tests(version: str) -> str:
-    """Return what names the tests of the kernel ``version`` in the cache.
-
-    Raises:
-        ConfigurationError: there is no such kernel.
-    """
-    return _find_origin(version).key
-
-
-def _find_origin(version: str) -> _Origin:
-    if version in pins():
-        pin = read_pin(version)
-        return _Origin(pin, None, _of_tests(map(read_patch, pin.patches)))
-    own = read_own(version, places.data())
-    return _Origin(own.pin, own, _of_tests(own.all_patches))
+def key_of_tests(own: OwnKernel) -> str:
+    """Return what decides the tests of a kernel: those that differ elsewhere share them."""
+    document = {"source": own.git.ids_of(_PARTS) if own.git else own.pin.tarball_sha256,
+                "patches": [patch.sha256 for patch in _patches_of(own)], "compiler": read_name(),
+                "recipe": _RECIPE}  # fmt: skip
+    return digest(document)[:24]
 
 
-def _of_tests(patches: Iterable[Patch]) -> tuple[Patch, ...]:
-    """Return those of ``patches`` that change a file which tests are made of."""
-    return tuple(patch for patch in patches
-                 if any(name == part or name.startswith(f"{part}/") for name in patch.touched
-                        for part in _PARTS))  # fmt: skip
-
-
-def _read(folder: Path, origin: _Origin) -> TestTree:
-    git = origin.own.git if origin.own else None
-    config = origin.own.render_config() if origin.own else origin.pin.config.read_text()
-    source = git.describe() if git else f"{origin.pin.package} {origin.pin.package_version}"
-    return TestTree(folder / FOLDER, source, tuple((folder / LIST_FILE).read_text().split()),
-                    _find_absent(folder), parse_config(config))  # fmt: skip
+def _patches_of(own: OwnKernel) -> list[Patch]:
+    """Return those of a kernel's patches that change a file which tests are made of."""
+    return [patch for patch in own.all_patches
+            if any(name == part or name.startswith(f"{part}/") for name in patch.touched
+                   for part in _PARTS)]  # fmt: skip
 
 
 def _find_absent(folder: Path) -> dict[str, str]:
@@ -165,16 +129,16 @@ def _programs(net: Path) -> list[str]:
 
 
 def _make(
-    work: Path, origin: _Origin, cache: Path, toolchain: Toolchain, progress: Progress
+    work: Path, own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
 ) -> None:
     tree = work / "source"
     tree.mkdir()
-    source = _open_source(origin, cache, toolchain, progress)
-    touched = {name for patch in origin.patches for name in patch.touched}
+    source, _ = open_source(own, cache, toolchain, progress)
+    touched = {name for patch in _patches_of(own) for name in patch.touched}
     source.extract({*_PARTS, *touched}, tree)
     if not (tree / TESTS / "net" / "Makefile").is_file():
         raise MissingError(f"{source.describe()} has no {TESTS}/net: name a whole source tree")
-    for patch in origin.patches:
+    for patch in _patches_of(own):
         apply_patch(patch, tree, source.describe(), toolchain)
     make = (toolchain.program("make"), "ARCH=x86", f"CC=gcc --sysroot={toolchain.folder}")
     log = _run((*make, f"HOSTCC=gcc --sysroot={toolchain.folder}", "HOSTLDFLAGS=-static",
@@ -199,13 +163,6 @@ def _make(
 
 def _is_name(word: str) -> bool:
     return bool(word) and not word.startswith((" ", "/")) and " " not in word
-
-
-def _open_source(origin: _Origin, cache: Path, toolchain: Toolchain, progress: Progress) -> Source:
-    if origin.own is not None and origin.own.git is not None:
-        return origin.own.git
-    with build_lock(origin.pin, cache, progress):
-        return fetch_source(origin.pin, cache, toolchain, progress)
 
 
 def _run(argv: Sequence[str], folder: Path, toolchain: Toolchain, *, may_fail: bool = False) -> str:

@@ -7,6 +7,7 @@ that does nothing included, so that its cells come in a sentence of their own.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.stats.estimates import Estimate
@@ -15,7 +16,7 @@ from analysis.verdicts.compare.attribution import LEAST_SEEDS, Attributed
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family, changes_pct
 from analysis.words import clean, count
-from wings.kernels.verdicts.table import LaneVerdicts
+from wings.kernels.verdicts.table import LaneVerdicts, came_to
 
 _MOVED: tuple[Attributed, ...] = ("slower", "faster")
 _OTHER: tuple[Attributed, ...] = ("other packets", "spread")
@@ -28,9 +29,9 @@ def answer(lane: LaneVerdicts) -> str:
             f"{warning.title} ({count(n, 'cell')})" for warning, n in lane.kernel_warnings.items()
         )
         return f"broken by {'; '.join(warnings)}"
-    cells = _alone(lane.cells) or lane.cells
+    cells = [cell for cell in lane.cells if came_to(cell).tcp_alone] or lane.cells
     counts, n = _counts(cells), len(cells)
-    if broken := counts.get("broken", 0):
+    if broken := counts["broken"]:
         return f"broken: {broken} of {count(n, 'cell')} cannot be proven any more"
     moved = [part for verdict in _MOVED if (part := _moved(cells, verdict))]
     if moved:
@@ -44,9 +45,9 @@ def answer(lane: LaneVerdicts) -> str:
         return f"no effect in {count(n, 'cell')}, equal to the bit"
     if set(counts) <= {"no effect", "phase only"}:
         return f"no effect but clock reads, in {counts['phase only']} of {count(n, 'cell')}"
-    if unclear := counts.get("inconclusive", 0):
+    if unclear := counts["inconclusive"]:
         return f"inconclusive in {unclear} of {count(n, 'cell')}{said}"
-    changed = sum(counts.get(verdict, 0) for verdict in _OTHER)
+    changed = sum(counts[verdict] for verdict in _OTHER)
     return f"no shift of load times{said}; other packets in {changed} of {count(n, 'cell')}"
 
 
@@ -63,7 +64,7 @@ def describe_family(family: Family) -> str:
 
 def others(lane: LaneVerdicts) -> Iterator[str]:
     """Yield a sentence on the cells of each client that does not show TCP alone."""
-    threaded = [c for c in lane.cells if c.attribution and not c.attribution.tcp_alone]
+    threaded = [cell for cell in lane.cells if not came_to(cell).tcp_alone]
     for client in dict.fromkeys(str(cell.axes.get("client") or "") for cell in threaded):
         cells = [cell for cell in threaded if str(cell.axes.get("client") or "") == client]
         counts = ", ".join(f"{n} {verdict}" for verdict, n in _counts(cells).items())
@@ -79,8 +80,8 @@ def mean_change(cells: Sequence[CellFinding]) -> Estimate | None:
     """
     exact, drawn = [], []
     for cell in cells:
-        attribution = cell.attribution
-        if attribution is None or attribution.pct is None:
+        attribution = came_to(cell)
+        if attribution.pct is None:
             continue
         if attribution.drawn and attribution.seeds >= LEAST_SEEDS:
             drawn.append(cell)
@@ -96,22 +97,13 @@ def mean_change(cells: Sequence[CellFinding]) -> Estimate | None:
     )
 
 
-def _alone(cells: Sequence[CellFinding]) -> tuple[CellFinding, ...]:
-    return tuple(cell for cell in cells if cell.attribution and cell.attribution.tcp_alone)
-
-
-def _counts(cells: Sequence[CellFinding]) -> dict[Attributed, int]:
-    counts: dict[Attributed, int] = {}
-    for cell in cells:
-        if cell.attribution is not None:
-            verdict = cell.attribution.verdict
-            counts[verdict] = counts.get(verdict, 0) + 1
-    return counts
+def _counts(cells: Sequence[CellFinding]) -> Counter[Attributed]:
+    return Counter(came_to(cell).verdict for cell in cells)
 
 
 def _moved(cells: Sequence[CellFinding], verdict: Attributed) -> str:
     """Return by how much those of ``cells`` moved that are of ``verdict``; empty without any."""
-    chosen = [c for c in cells if c.attribution is not None and c.attribution.verdict == verdict]
+    chosen = [cell for cell in cells if came_to(cell).verdict == verdict]
     mean = mean_change(chosen)
     return f"{verdict} by {_size(mean)} in {len(chosen)}" if mean is not None else ""
 

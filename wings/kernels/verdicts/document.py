@@ -11,7 +11,7 @@ from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family
 from wings.kernels.verdicts.answer import answer
-from wings.kernels.verdicts.table import Attribution, FailOn, FailRule, LaneVerdicts
+from wings.kernels.verdicts.table import Attribution, FailOn, FailRule, LaneVerdicts, came_to
 from wings.kernels.verdicts.terminal import evidence, name_row
 
 SCHEMA_VERSION = 1
@@ -106,11 +106,11 @@ def describe_attribution(attribution: Attribution, rule: FailRule) -> Attributio
 
 
 def _lane(attribution: Attribution, lane: LaneVerdicts, rule: FailRule) -> KernelDocument:
-    extreme = lane.extreme.attribution if lane.extreme is not None else None
+    extreme = came_to(lane.extreme).pct if lane.extreme is not None else None
     return {"name": lane.name, "folder": lane.comparison.new, "answer": answer(lane),
             "families": [asdict(family) for family in lane.families], "counts": lane.counts,
             "median_pct": lane.median_pct,
-            "extreme_pct": extreme.pct.value if extreme is not None and extreme.pct else None,
+            "extreme_pct": extreme.value if extreme else None,
             "misses": lane.comparison.misses,
             "broken_by": [asdict(warning) for warning in lane.kernel_warnings],
             "base_says": [asdict(warning) for warning in lane.base_kernel_warnings],
@@ -121,7 +121,7 @@ def _cell(attribution: Attribution, cell: CellFinding, rule: FailRule) -> Kernel
     return {"name": name_row(attribution, cell), "condition": cell.axes,
             "base": cell.base.median_ms if cell.base else None,
             "new": cell.new.median_ms if cell.new else None, "flagged": rule.flags(cell),
-            "attribution": asdict(cell.attribution) if cell.attribution else None,
+            "attribution": asdict(came_to(cell)),
             "packets": cell.change.packets if cell.change else None,
             "retransmits": cell.change.retransmits if cell.change else None,
             "evidence": evidence(cell)}  # fmt: skip

@@ -16,7 +16,7 @@ from analysis.stats.estimates import Estimate
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.family import Family
 from wings.kernels.verdicts.answer import describe_family
-from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts
+from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, came_to
 from wings.kernels.verdicts.terminal import describe, evidence, name_row, summary
 
 JUNIT_CLASS = "firstflight.kernels"
@@ -50,8 +50,7 @@ def suites_of(attribution: Attribution, rule: FailRule) -> list[Suite]:
 
 def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule: FailRule) -> Case:
     says = describe(attribution, lane, cell)
-    verdict = cell.attribution.verdict if cell.attribution else "inconclusive"
-    words = cell.attribution.words if cell.attribution else verdict
+    verdict, words = came_to(cell).verdict, came_to(cell).words
     state: State = "passed"
     if rule.flags(cell):
         state = "failed"
@@ -63,7 +62,7 @@ def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule:
                 "SKIP inconclusive" if state == "skipped" else words,
                 (says, *shown) if verdict != "no effect" else (),
                 value=None if new is None else (new, attribution.metric.unit or "1"),
-                facts=_facts(cell, verdict))  # fmt: skip
+                facts=_facts(cell))  # fmt: skip
 
 
 def _case_of_family(family: Family, rule: FailRule) -> Case:
@@ -76,11 +75,11 @@ def _case_of_family(family: Family, rule: FailRule) -> Case:
                        **_change(family.pct)})  # fmt: skip
 
 
-def _facts(cell: CellFinding, verdict: str) -> Mapping[str, Any]:
-    facts: dict[str, Any] = {"verdict": verdict}
+def _facts(cell: CellFinding) -> Mapping[str, Any]:
+    facts: dict[str, Any] = {"verdict": came_to(cell).verdict}
     if cell.base is not None and cell.base.median_ms is not None:
         facts["base"] = cell.base.median_ms
-    pct = cell.attribution.pct if cell.attribution else None
+    pct = came_to(cell).pct
     return facts | (_change(pct) if pct is not None else {})
 
 

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from analysis.records.cells import Axes, key_of
 from analysis.records.kernel_warnings import KernelWarning, merge_warnings
 from analysis.records.metric import PLT, Metric
-from analysis.verdicts.compare.attribution import Attributed
+from analysis.verdicts.compare.attribution import Attributed, CellAttribution
 from analysis.verdicts.compare.comparison import (
     VIRTUAL,
     CellFinding,
@@ -35,6 +35,12 @@ FailOn = Literal["slower", "any", "none"]
 _MOVED: tuple[Attributed, ...] = ("slower", "faster")
 
 
+def came_to(cell: CellFinding) -> CellAttribution:
+    """Return what a cell came to on a later kernel; ``attribution_of`` refuses others."""
+    assert cell.attribution is not None  # noqa: S101
+    return cell.attribution
+
+
 @dataclass(frozen=True, slots=True)
 class FailRule:
     """What counts as a failure.
@@ -49,8 +55,8 @@ class FailRule:
 
     def flags(self, cell: CellFinding) -> bool:
         """Return whether ``cell`` fails."""
-        attribution = cell.attribution
-        if attribution is None or self.on == "none":
+        attribution = came_to(cell)
+        if self.on == "none":
             return False
         if attribution.verdict == "broken":
             return True
@@ -74,8 +80,8 @@ class LaneVerdicts:
 
     @property
     def cells(self) -> tuple[CellFinding, ...]:
-        """The cells that were attributed."""
-        return tuple(cell for cell in self.comparison.cells if cell.attribution is not None)
+        """The cells, each of which was attributed."""
+        return self.comparison.cells
 
     @property
     def families(self) -> tuple[Family, ...]:
@@ -85,28 +91,24 @@ class LaneVerdicts:
     @property
     def counts(self) -> dict[Attributed, int]:
         """How many cells came to what, the gravest first; without those that no cell came to."""
-        verdicts = [cell.attribution.verdict for cell in self.cells if cell.attribution]
+        verdicts = [came_to(cell).verdict for cell in self.cells]
         return {verdict: verdicts.count(verdict) for verdict in get_args(Attributed)
                 if verdict in verdicts}  # fmt: skip
 
     @property
     def kernel_warnings(self) -> dict[KernelWarning, int]:
         """What this kernel complained of and the base did not: in how many cells each."""
-        return _count_warnings(
-            cell.attribution.kernel_warnings for cell in self.cells if cell.attribution
-        )
+        return _count_warnings(came_to(cell).kernel_warnings for cell in self.cells)
 
     @property
     def base_kernel_warnings(self) -> dict[KernelWarning, int]:
         """The same of the base."""
-        return _count_warnings(
-            cell.attribution.base_kernel_warnings for cell in self.cells if cell.attribution
-        )
+        return _count_warnings(came_to(cell).base_kernel_warnings for cell in self.cells)
 
     @property
     def changes_pct(self) -> tuple[float, ...]:
         """By how many percent the metric of each cell grew, where that is known."""
-        changes = (cell.attribution.pct for cell in self.cells if cell.attribution)
+        changes = (came_to(cell).pct for cell in self.cells)
         return tuple(pct.value for pct in changes if pct is not None)
 
     @property
@@ -117,7 +119,7 @@ class LaneVerdicts:
     @property
     def extreme(self) -> CellFinding | None:
         """The cell that changed most; ``None`` where none has a number."""
-        known = [cell for cell in self.cells if cell.attribution and cell.attribution.pct]
+        known = [cell for cell in self.cells if came_to(cell).pct]
         return max(known, key=size_of, default=None)
 
 
@@ -245,5 +247,5 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
 
 def size_of(cell: CellFinding) -> float:
     """Return by how many percent a cell is another, either way; 0 where that is not known."""
-    pct = cell.attribution.pct if cell.attribution is not None else None
+    pct = came_to(cell).pct
     return abs(pct.value) if pct is not None else 0.0

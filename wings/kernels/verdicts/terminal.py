@@ -22,7 +22,7 @@ from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.compare.sentences import label_cell, moved_of, packet_lines
 from analysis.words import capitalised, clean, count
 from wings.kernels.verdicts.answer import answer, describe_family, others
-from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, size_of
+from wings.kernels.verdicts.table import Attribution, FailRule, LaneVerdicts, came_to, size_of
 
 MAIL_WIDTH = 76
 """Columns of a line in a mail, as lists of the kernel have them."""
@@ -97,9 +97,11 @@ def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
     head = (f"Firstflight, {label} in virtual time, {attribution.base_name} before and "
             f"{lane.name} after: {answer(lane)}.")  # fmt: skip
     yield from textwrap.wrap(head, COMMIT_WIDTH, break_on_hyphens=False)
-    moved = sorted((c for c in lane.cells if c.attribution
-                    and c.attribution.verdict in ("slower", "faster")), key=size_of,
-                   reverse=True)  # fmt: skip
+    moved = sorted(
+        (cell for cell in lane.cells if came_to(cell).verdict in ("slower", "faster")),
+        key=size_of,
+        reverse=True,
+    )
     if not moved:
         return
     yield ""
@@ -107,10 +109,9 @@ def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
         yield from _commit_row(name_row(attribution, cell), cell, attribution.metric)
     if len(moved) > COMMIT_CELLS:
         yield f"{COMMIT_INDENT}and {len(moved) - COMMIT_CELLS} more"
-    first = next((c for c in moved if c.attribution and c.attribution.counters), None)
-    if first is not None and first.attribution is not None:
-        counters = [f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
-                    for each in first.attribution.counters[:MAX_COUNTERS]]  # fmt: skip
+    first = next((cell for cell in moved if came_to(cell).counters), None)
+    if first is not None:
+        counters = _counters(first)[:MAX_COUNTERS]
         yield ""
         where = f"Counters of one load ({name_row(attribution, first)}): "
         yield from textwrap.wrap(where + ", ".join(counters), COMMIT_WIDTH)
@@ -119,7 +120,7 @@ def _paragraph(attribution: Attribution, lane: LaneVerdicts) -> Iterator[str]:
 def _commit_row(name: str, cell: CellFinding, metric: Metric) -> list[str]:
     before, after = (f"{side.median_ms:.{metric.places}f}" if side and side.median_ms is not None
                      else "-" for side in (cell.base, cell.new))  # fmt: skip
-    pct = cell.attribution.pct if cell.attribution else None
+    pct = came_to(cell).pct
     size = f" ({pct.value:+.2f}%)" if pct is not None else ""
     spent = moved_of(cell).partition(": ")[2]
     text = f"{name}: {before} -> {metric.with_unit(after)}{size}{': ' if spent else ''}{spent}"
@@ -149,22 +150,19 @@ def name_row(attribution: Attribution, cell: CellFinding) -> str:
 
 def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) -> str:
     """Return everything about a cell on a kernel but its packets and counters."""
-    cell_attribution = cell.attribution
-    if cell_attribution is None:
-        return ""
-    size = ""
-    if cell_attribution.pct is not None:
-        inside = cell_attribution.pct.interval
-        level = f"{inside.level * 100:.0f} % interval" if inside else ""
-        size = f", {cell_attribution.pct.value:+.3f} %"
-        size += f" ({level} {inside.low:+.2f}..{inside.high:+.2f} %)" if inside else ""
+    came, size = came_to(cell), ""
+    if came.pct is not None:
+        size = f", {came.pct.value:+.3f} %"
+        if inside := came.pct.interval:
+            level = f"{inside.level * 100:.0f} % interval"
+            size += f" ({level} {inside.low:+.2f}..{inside.high:+.2f} %)"
     name = f"{lane.name}: {name_row(attribution, cell)}"
-    return f"{name}: {cell_attribution.verdict}{size}; {clean(cell_attribution.reason)}."
+    return f"{name}: {came.verdict}{size}; {clean(came.reason)}."
 
 
 def evidence(cell: CellFinding) -> list[str]:
     """Return the first packet that differs, retransmissions, and the counters that part."""
-    warnings = cell.attribution.kernel_warnings if cell.attribution is not None else ()
+    warnings = came_to(cell).kernel_warnings
     lines = [line for warning in warnings[:MAX_WARNINGS] for line in warning.lines]
     if len(warnings) > MAX_WARNINGS:
         lines.append(f"and {len(warnings) - MAX_WARNINGS} more on its console")
@@ -173,13 +171,16 @@ def evidence(cell: CellFinding) -> list[str]:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
     if spent := moved_of(cell):
         lines.append(f"Spent: {spent}.")
-    counters = cell.attribution.counters if cell.attribution is not None else ()
-    if counters:
-        named = [f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
-                 for counter in counters]  # fmt: skip
+    if named := _counters(cell):
         more = f" and {len(named) - MAX_COUNTERS} more" if len(named) > MAX_COUNTERS else ""
         lines.append(f"Counters: {', '.join(named[:MAX_COUNTERS])}{more}.")
     return lines
+
+
+def _counters(cell: CellFinding) -> list[str]:
+    """Return the counters that part in the first load that differs."""
+    return [f"{each.end} {clean(each.name)} {each.base} -> {each.new}"
+            for each in came_to(cell).counters]  # fmt: skip
 
 
 def _table(attribution: Attribution, room: int) -> list[str]:
@@ -200,7 +201,7 @@ def _blocks(attribution: Attribution, room: int) -> Iterator[list[Column]]:
     block: list[Column] = []
     for place, lane in enumerate(attribution.lanes):
         cells = [row.cells[place] for row in attribution.rows]
-        words = [c.attribution.words if c and c.attribution else MISSING for c in cells]
+        words = [came_to(cell).words if cell else MISSING for cell in cells]
         column = Column(lane.name, words, left=True)
         used = sum(each.width + len(GAP) for each in (*block, column)) - len(GAP)
         if block and used > room:
@@ -213,26 +214,20 @@ def _blocks(attribution: Attribution, room: int) -> Iterator[list[Column]]:
 def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
     """Return the cells with other packets, what failed first, then by the size of the change."""
     order = list(lane.counts)
-    cells = [cell for cell in lane.cells if cell.attribution
-             and cell.attribution.verdict not in ("no effect", "phase only")]  # fmt: skip
-
-    def gravity(cell: CellFinding) -> tuple[int, float]:
-        attribution = cell.attribution
-        if attribution is None:
-            return len(order), 0.0
-        return order.index(attribution.verdict), -size_of(cell)
-
-    return sorted(cells, key=gravity)
+    cells = [
+        cell for cell in lane.cells if came_to(cell).verdict not in ("no effect", "phase only")
+    ]
+    return sorted(cells, key=lambda cell: (order.index(came_to(cell).verdict), -size_of(cell)))
 
 
 def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     head = f"{lane.name} against {attribution.base_name}: {answer(lane)}."
     text = " ".join([head, *others(lane), describe_lane(lane)])
-    extreme = lane.extreme.attribution if lane.extreme is not None else None
-    if (lane.extreme is None or extreme is None or extreme.pct is None
-        or not round(extreme.pct.value, 2)):  # fmt: skip
+    extreme = lane.extreme
+    pct = came_to(extreme).pct if extreme is not None else None
+    if extreme is None or pct is None or not round(pct.value, 2):
         return f"{text}."
-    return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
+    return f"{text}, most {pct.value:+.2f} % in {name_row(attribution, extreme)}."
 
 
 def _of_base(attribution: Attribution) -> list[str]:
