@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from testbed.capture.lookups import DNS_PORT, parse_question, read_lookups
 from testbed.capture.packets import Packet
-from testbed.mechanisms.sending.tcp import NEAR_NS
+from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 

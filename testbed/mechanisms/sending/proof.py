@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.mechanisms.sending import quic, tcp
-from testbed.mechanisms.sending.tcp import NEAR_NS, Silence
+from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
 KNOWN = ("cubic", "reno")
-"""Congestion controls whose window only losses shrink."""
+"""Congestion controls whose window only losses shrink, in kernels of ours with their settings."""
 TIMER_MS = 1.0
 """The grain of nginx's timers, by which it thinks."""
 OWN_PACE_ROUNDS = 2
@@ -29,26 +29,17 @@ def check_sending(seen: Evidence) -> Iterator[str]:
     think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
     most_ms = NEAR_NS / 1e6 + (think_ms + TIMER_MS if think_ms else 0.0)
     own_ms = most_ms + OWN_PACE_ROUNDS * seen.link.rtt_ms
-    of_tcp = tcp.find_silences(seen.at_server.packets, seen.clients, seen.tcp.initcwnd_segments)
-    most_of_tcp_ms = most_ms if _is_known(seen) else own_ms
-    late = [each for each in of_tcp if each.ms > most_of_tcp_ms]
+    ours = seen.trial.kernel_version[:1].isdigit()
+    plain = not seen.tcp.sysctl and not seen.tcp.route
+    known = ours and plain and seen.tcp.congestion_control in KNOWN
+    of_tcp = tcp.find_silences(seen.flows_at_server, seen.tcp.initcwnd_segments)
+    late = [each for each in of_tcp if each.ms > (most_ms if known else own_ms)]
     paced = seen.condition.web_server == "aioquic"
-    late += [each for each in _of_quic(seen) if each.ms > (own_ms if paced else most_ms)]
+    of_quic = quic.find_silences(seen.quic, seen.transits, seen.capture.packets)
+    late += [each for each in of_quic if each.ms > (own_ms if paced else most_ms)]
     if late:
         worst = max(late, key=lambda each: each.ms)
         yield (
             f"servers were silent {len(late)} times with bytes to send and room for them, the one "
             f"of {worst.connection} for {worst.ms:.3f} ms, when {worst.why}"
         )
-
-
-def _of_quic(seen: Evidence) -> Iterator[Silence]:
-    for connection, there in quic.at_server(seen.quic, seen.transits, seen.capture.packets):
-        yield from quic.find_silences(connection, there)
-
-
-def _is_known(seen: Evidence) -> bool:
-    """Whether the server's kernel is one of ours, with a known control and its own settings."""
-    ours = seen.trial.kernel_version[:1].isdigit()
-    plain = not seen.tcp.sysctl and not seen.tcp.route
-    return ours and plain and seen.tcp.congestion_control in KNOWN
