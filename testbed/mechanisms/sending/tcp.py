@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from testbed.capture.flows import Flow, Flows
+from testbed.capture.flows import Flows
 from testbed.capture.packets import (
     ACK,
     ECE,
@@ -158,37 +158,34 @@ def find_silences(flows: Flows, segments: int) -> Iterator[Silence]:
     ``flows`` are those of the capture at the servers' end, ``segments`` is the first window.
     """
     for flow in flows.flows:
-        if flow.synack is not None:
-            yield from _silences_of(flow, flow.synack, segments)
-
-
-def _silences_of(flow: Flow, synack: Packet, segments: int) -> Iterator[Silence]:
-    sender = _Sender(
-        f"{flow.syn.sender} to {flow.syn.receiver}",
-        segments,
-        "segments",
-        mss=min(_segment_bytes(flow.syn), _segment_bytes(synack)),
-        shift=flow.window_shift,
-        next_seq=(synack.seq + 1) & 0xFFFFFFFF,
-        acked=synack.seq,
-        first_window=segments,
-    )
-    last: list[Silence] = []
-    for by_client, packet in flow.packets:
-        if by_client:
-            sender.take(packet)
+        if flow.synack is None:
             continue
-        small = packet.payload_bytes <= FAREWELL_BYTES
-        if not (small and last and packet.at_ns - last[0].until_ns <= NEAR_NS):
-            yield from last
-            last = []
-        if packet.flags & SYN and packet is not synack:
-            sender.window = 1  # it was sent again
-        found = sender.send(packet) if packet.payload_bytes else None
-        if found is not None and not small:
-            yield found
-        elif small and packet.flags & FIN:
-            last = []  # these were its last words
-        elif found is not None:
-            last.append(found)
-    yield from last
+        sender = _Sender(
+            f"{flow.syn.sender} to {flow.syn.receiver}",
+            segments,
+            "segments",
+            mss=min(_segment_bytes(flow.syn), _segment_bytes(flow.synack)),
+            shift=flow.window_shift,
+            next_seq=(flow.synack.seq + 1) & 0xFFFFFFFF,
+            acked=flow.synack.seq,
+            first_window=segments,
+        )
+        last: list[Silence] = []
+        for by_client, packet in flow.packets:
+            if by_client:
+                sender.take(packet)
+                continue
+            small = packet.payload_bytes <= FAREWELL_BYTES
+            if not (small and last and packet.at_ns - last[0].until_ns <= NEAR_NS):
+                yield from last
+                last = []
+            if packet.flags & SYN and packet is not flow.synack:
+                sender.window = 1  # it was sent again
+            found = sender.send(packet) if packet.payload_bytes else None
+            if found is not None and not small:
+                yield found
+            elif small and packet.flags & FIN:
+                last = []  # these were its last words
+            elif found is not None:
+                last.append(found)
+        yield from last
