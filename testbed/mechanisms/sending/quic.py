@@ -38,10 +38,6 @@ class _Stream:
     reached: int = 0
     acked: Coverage = field(default_factory=Coverage)
 
-    def is_kept(self) -> bool:
-        """Whether as much of it is kept as can be."""
-        return self.reached - self.acked.seen > STREAM_BYTES - 2 * PACKET_BYTES
-
 
 @dataclass(slots=True)
 class _Sender(Sender):
@@ -97,24 +93,24 @@ class _Sender(Sender):
 
     def _acknowledge(self, space: str, ranges: Sequence[tuple[int, int]], at_ns: int) -> None:
         filled, before = self.under_way > self.window - 2 * PACKET_BYTES, self.under_way
-        largest = ranges[0][1]
         for key in [
             key for key in self.sent
             if key[0] == space and any(first <= key[1] <= last for first, last in ranges)
         ]:  # fmt: skip
             for number, start, end in self._forget(key):
                 stream = self.streams[number]
-                if stream.is_kept():
-                    stream.ready_ns = at_ns
+                if stream.reached - stream.acked.seen > STREAM_BYTES - 2 * PACKET_BYTES:
+                    stream.ready_ns = at_ns  # as much of it was kept as can be
                 stream.acked.add(start, end)
         if not self.shrunk:
             self.window += filled * (before - self.under_way)
         if space == ONE_RTT:
             for key in [key for key in self.sent if key[0] != space]:
                 self._forget(key)  # with the keys of the handshake (RFC 9001 section 4.9)
+        largest = ranges[0][1]
         left = [number for name, number in self.sent if name == space]
-        oldest = min(left, default=0)
-        later = max(LATER_PACKETS, (self.numbers.get(space, 0) + 1 - oldest) / 2)
+        since = self.numbers.get(space, 0) + 1 - min(left, default=0)
+        later = max(LATER_PACKETS, since / 2)
         for number in left:
             if number < largest:
                 self._doubt((space, number))
