@@ -40,7 +40,7 @@ _SPACES = {INITIAL: INITIAL, HANDSHAKES: HANDSHAKES, ZERO_RTT: ONE_RTT, ONE_RTT:
 """Packets of a space are numbered together (RFC 9000 section 12.3)."""
 _LABELS = {ZERO_RTT: EARLY, HANDSHAKES: HANDSHAKE, ONE_RTT: APPLICATION}
 _IS_LONG, _KEY_PHASE = 0x80, 0x04
-_OTHER = 0x03
+OTHER = 0x03
 """Bits of a stream's number that a request's does not have (RFC 9000 section 2.1)."""
 
 
@@ -67,7 +67,7 @@ class QuicPacket(NamedTuple):
     def requests(self) -> Iterator[Frame]:
         """The frames of requests' streams (RFC 9114 section 6.1) in it."""
         frames = self.frames or ()
-        return (f for f in frames if f.kind == STREAM and not f.stream & _OTHER)
+        return (f for f in frames if f.kind == STREAM and not f.stream & OTHER)
 
     @property
     def text(self) -> str:
@@ -146,15 +146,15 @@ class QuicConnection:
 
     def asked_ns(self) -> Iterator[int]:
         """Yield when new bytes of requests left (RFC 9114 section 6.1)."""
-        return (at for at, stream in self.stream_bytes(by_client=True) if not stream & _OTHER)
+        return (at for at, stream in self.stream_bytes(by_client=True) if not stream & OTHER)
 
     def answered_ns(self) -> Iterator[int]:
         """Yield when new bytes of responses came."""
-        return (at for at, stream in self.stream_bytes(by_client=False) if not stream & _OTHER)
+        return (at for at, stream in self.stream_bytes(by_client=False) if not stream & OTHER)
 
     def told_ns(self) -> Iterator[int]:
         """Yield when new bytes came that headers of responses may wait for (RFC 9204, 2.1.2)."""
-        return (at for at, stream in self.stream_bytes(by_client=False) if stream & _OTHER)
+        return (at for at, stream in self.stream_bytes(by_client=False) if stream & OTHER)
 
     def stream_bytes(self, *, by_client: bool) -> Iterator[tuple[int, int]]:
         """Yield time and stream of each packet that brought new bytes of one, or its new end."""

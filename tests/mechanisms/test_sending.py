@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from testbed.capture.packets import ACK, FIN, SYN, Packet
-from testbed.mechanisms.sending.tcp import NEAR_NS, Silence, find_silences
+from testbed.capture.flows import read_flows
+from testbed.capture.packets import ACK, FIN, SYN, Capture, Packet
+from testbed.capture.quic import HANDSHAKES, ONE_RTT, QuicConnection, QuicPacket
+from testbed.capture.quic_frames import ACK as ACKS
+from testbed.capture.quic_frames import CRYPTO, STREAM, Frame
+from testbed.capture.transits import Transit
+from testbed.mechanisms.sending import quic
+from testbed.mechanisms.sending.sender import NEAR_NS, Silence
+from testbed.mechanisms.sending.tcp import find_silences
 
 CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x0a\x00\x01"
 MSS, RTT_NS, REQUEST = 1460, 100_000_000, b"GET / HTTP/1.1\r\n\r\n"
@@ -43,7 +51,8 @@ class Server:
         self._up(ACK, 1 + len(REQUEST), self.sent - segments * MSS, options=options)
 
     def silences(self, window: int = 10) -> list[Silence]:
-        found = find_silences(self.packets, (CLIENT,), window)
+        capture = Capture(Path(), tuple(self.packets))
+        found = find_silences(read_flows(capture, (CLIENT,)), window)
         return [each for each in found if each.until_ns - each.since_ns > NEAR_NS]
 
     def _up(
@@ -174,3 +183,115 @@ def test_what_ends_a_recovery_may_begin_another() -> None:
     server.take(4)
     server.send(1, after_ns=6_000_000)
     assert server.silences() == []
+
+
+@dataclass
+class QuicServer:
+    """The same of QUIC: packets of 1200 bytes of streams, by their numbers, and what is lost."""
+
+    connection: QuicConnection = field(default_factory=lambda: QuicConnection("c", "s", 0))
+    number: int = 0
+    now: int = 0
+    reached: dict[int, int] = field(default_factory=dict)
+
+    def ask(self, stream: int = 0) -> None:
+        self._add(ONE_RTT, Frame(STREAM, stream, 0, REQUEST), by_client=True)
+
+    def send(self, packets: int, *, stream: int = 0, lost: bool = False) -> None:
+        for _ in range(packets):
+            start = self.reached.get(stream, 0)
+            self.reached[stream] = start + 1170
+            if lost:
+                self.number += 1
+            else:
+                self.send_bytes(start, stream=stream)
+
+    def send_bytes(self, start: int, *, stream: int = 0) -> None:
+        self._add(ONE_RTT, Frame(STREAM, stream, start, bytes(1170)), number=self.number)
+        self.number += 1
+
+    def take(self, *ranges: tuple[int, int], after_ns: int = RTT_NS) -> None:
+        self.now += after_ns
+        self._add(ONE_RTT, Frame(ACKS, acked=ranges), by_client=True)
+
+    def shake(self, number: int) -> None:
+        self._add(HANDSHAKES, Frame(CRYPTO, 0, 0, bytes(1000)), number=number)
+
+    def silences(self) -> list[int]:
+        at = [packet.at_ns for packet in self.connection.packets]
+        packets = [Packet(at_ns, b"", 0, "UDP") for at_ns in at]
+        crossed = [Transit(p.at_ns, p.at_ns, 0, False, 0, p, p) for p in packets]
+        found = quic.find_silences([self.connection], {"up": crossed, "down": crossed}, packets)
+        return [round(each.ms) for each in found if each.until_ns - each.since_ns > NEAR_NS]
+
+    def _add(
+        self, kind: str, frame: Frame, *, by_client: bool = False, number: int | None = None
+    ) -> None:
+        place = len(self.connection.packets) + 1
+        packet = QuicPacket(self.now, by_client, kind, 1200, number, (frame,), place)
+        self.connection.packets.append(packet)
+
+
+def test_of_quic_who_fills_its_window_is_not_silent() -> None:
+    server = QuicServer()
+    server.ask()
+    server.send(10)
+    server.take((0, 9))
+    server.send(20)
+    assert server.silences() == []
+    server.now += RTT_NS
+    server.take((0, 29))
+    server.send(1)
+    server.now += RTT_NS
+    server.send(1)
+    assert server.silences() == [100]
+
+
+def test_of_quic_a_loss_leaves_no_room_until_the_server_surely_knows() -> None:
+    server = QuicServer()
+    server.ask()
+    server.send(1)
+    server.send(1, lost=True)
+    server.send(2)
+    server.take((2, 3), (0, 0))
+    server.now += 30_000_000
+    server.send_bytes(1170)
+    server.send(3)
+    assert server.silences() == []
+    server.take((2, 7), (0, 0))
+    server.now += 50_000_000
+    server.send(1)
+    assert server.silences() == [50]
+
+
+def test_of_quic_what_is_sent_again_was_lost_at_the_end() -> None:
+    server = QuicServer()
+    server.ask()
+    server.send(3)
+    server.send(1, lost=True)
+    server.take((0, 2))
+    server.now += 3 * RTT_NS
+    server.send_bytes(3 * 1170)
+    assert server.silences() == []
+
+
+def test_of_quic_a_handshake_that_is_asked_for_again_may_take_the_window_down() -> None:
+    server = QuicServer()
+    server.shake(0)
+    server.shake(1)
+    server.ask()
+    server.send(2)
+    server.now += RTT_NS
+    server.send(1)
+    assert server.silences() == []
+
+
+def test_of_quic_one_stream_may_wait_while_another_is_sent() -> None:
+    server = QuicServer()
+    server.ask(0)
+    server.ask(4)
+    for _ in range(4):
+        server.send(1)
+        server.take((0, server.number - 1), after_ns=200_000)
+    server.send(1, stream=4)
+    assert server.silences() == [1]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from testbed.capture.lookups import DNS_PORT, is_lookup, parse_question, read_lookups
-from testbed.mechanisms.sending.tcp import NEAR_NS
+from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 

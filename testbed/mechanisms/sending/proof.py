@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.mechanisms.sending import quic, tcp
-from testbed.mechanisms.sending.tcp import NEAR_NS, Silence
+from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
 KNOWN = ("cubic", "reno")
-"""Congestion controls whose window only losses shrink."""
+"""Congestion controls whose window only losses shrink, in kernels of ours with their settings."""
 TIMER_MS = 1.0
 """The grain of nginx's timers, by which it thinks."""
 OWN_PACE_ROUNDS = 2
@@ -26,9 +26,10 @@ kernel of one's own, one whose settings were changed."""
 @check("sending", "virtual_time", "load", "condition", "at_server", "transits", source="RFC 5681")
 def check_sending(seen: Evidence) -> Iterator[str]:
     """No server was silent while it had bytes to send and room for them, but for its think time."""
-    of_tcp = tcp.find_silences(seen.at_server.packets, seen.clients, seen.tcp.initcwnd_segments)
+    of_tcp = tcp.find_silences(seen.flows_at_server, seen.tcp.initcwnd_segments)
     late = [each for each in of_tcp if each.ms > silence_ms(seen, over_quic=False)]
-    late += [each for each in _of_quic(seen) if each.ms > silence_ms(seen, over_quic=True)]
+    of_quic = quic.find_silences(seen.quic, seen.transits, seen.capture.packets)
+    late += [each for each in of_quic if each.ms > silence_ms(seen, over_quic=True)]
     if late:
         worst = max(late, key=lambda each: each.ms)
         yield (
@@ -40,18 +41,9 @@ def check_sending(seen: Evidence) -> Iterator[str]:
 def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
     """Return for how long a server may be silent: its think time, and its own pace."""
     think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
-    paced = seen.condition.web_server == "aioquic" if over_quic else not _is_known(seen)
-    pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
-    return NEAR_NS / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
-
-
-def _of_quic(seen: Evidence) -> Iterator[Silence]:
-    for connection, there in quic.at_server(seen.quic, seen.transits, seen.capture.packets):
-        yield from quic.find_silences(connection, there)
-
-
-def _is_known(seen: Evidence) -> bool:
-    """Whether the server's kernel is one of ours, with a known control and its own settings."""
     ours = seen.trial.kernel_version[:1].isdigit()
     plain = not seen.tcp.sysctl and not seen.tcp.route
-    return ours and plain and seen.tcp.congestion_control in KNOWN
+    known = ours and plain and seen.tcp.congestion_control in KNOWN
+    paced = seen.condition.web_server == "aioquic" if over_quic else not known
+    pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
+    return NEAR_NS / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
