@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from testbed.capture.handshakes import Handshake
 from testbed.capture.http2 import Http2Connection, Http2Frame
+from testbed.capture.tls import Hello
 from testbed.mechanisms.sending.packing import check_data
 from testbed.mechanisms.web_server.settings import check_settings
-from testbed.model import Condition
+from testbed.model import Condition, ServedConnection
 from tests.capture.quic import (
     CHOSEN,
     TLS13,
@@ -66,7 +68,7 @@ USUAL = (settings(), grows(0, GROWN), ACK, grows(1, 5))
     ],
 )
 def test_settings_of_http_2(answered: tuple[Http2Frame, ...], says: str | None) -> None:
-    told = found(check_settings, condition=H2, http2=(http2(*answered),))
+    told = found(check_settings, condition=H2, http2=(http2(*answered),), handshakes=())
     assert told == ([] if says is None else told)
     assert says is None or [says in each for each in told] == [True], told
 
@@ -108,7 +110,7 @@ def test_settings_of_http_3_and_quic(
         frame = stream(b"\0\4" + number(len(pairs)) + pairs, 3)
         made.add(short(0, frame, by_client=False), by_client=False)
     asked = Condition("page", "chromium", protocol="h3", web_server=server)  # type: ignore[arg-type]
-    said = found(check_settings, condition=asked, http2=(), quic=made.read(tmp_path))
+    said = found(check_settings, condition=asked, http2=(), handshakes=(), quic=made.read(tmp_path))
     assert [says in each if says else each for each in said] == ([True] if says else []), said
 
 
@@ -139,3 +141,18 @@ def test_frames_are_as_full_as_can_be(
 ) -> None:
     told = found(check_data, condition=H2, http2=(http2(*sent, asked=asked),))
     assert bool(told) != fits, told
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize(("opened", "answered"), [(True, True), (False, True), (False, False)])
+def test_what_was_answered_is_opened(version: str, opened: bool, answered: bool) -> None:
+    alpn = ("h2",) if version == "1.2" else ()
+    hello = Hello(False, 90, b"", version, (), False, False, alpn, False, True)
+    ends = "10.0.0.2:5000", "10.10.0.1:443"
+    told = None if alpn else "h2"
+    shown = Handshake(*ends, False, 10, (), hello, None, told, None, 0, 0, None)
+    said = found(
+        check_settings, condition=H2, handshakes=(shown,), http2=(http2(*USUAL),) * opened,
+        served=(ServedConnection(*ends, 1),) * answered,
+    )  # fmt: skip
+    assert bool(said) == (answered and not opened), said

@@ -68,9 +68,28 @@ QUIC: Mapping[str, Values] = {
 """Of HTTP/3 and of QUIC, by the program."""
 
 
-@check("settings", "http2", "quic", "condition", source="RFC 9113, RFC 9114, RFC 9000 section 18.2")
+@check(
+    "settings",
+    "http2",
+    "handshakes",
+    "quic",
+    "condition",
+    source="RFC 9113, RFC 9114, RFC 9000 section 18.2",
+)
 def check_settings(seen: Evidence) -> Iterator[str]:
     """Servers advertise the HTTP/2, HTTP/3 and QUIC settings that they were configured with."""
+    opened = {(each.client, each.server) for each in seen.http2 if each.answered}
+    answered = {(each.client, each.server) for each in (seen.served if seen.has("served") else ())}
+    closed = [
+        each for each in seen.handshakes
+        if each.answer and "h2" in (each.alpn, *each.answer.alpn)
+        and (each.client, each.server) in answered - opened
+    ]  # fmt: skip
+    if closed:
+        yield (
+            f"the secrets that the client wrote down do not open what {len(closed)} connections "
+            f"carry, the first {closed[0].name}"
+        )
     program = "aioquic" if seen.condition.web_server == "aioquic" else "nginx"
     other: dict[str, list[str]] = {}
     told = [(each.name, "HTTP/2", _read_http2(each), HTTP2) for each in seen.http2]
