@@ -90,7 +90,7 @@ TRIAL_FILES = {
     PEER_FILE: "Standard output and error of what ran at the other end.",
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
-    KEYS_FILE: "Where TLS is under test: the secrets of the client's sessions, by which "
+    KEYS_FILE: "Of a page over TLS: the secrets of the client's sessions, by which "
     "Wireshark opens the captures.",
 }
 OF_KINDS: dict[type, tuple[str, Callable[[TableKind], type | None]]] = {

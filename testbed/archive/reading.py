@@ -19,6 +19,7 @@ from typing import Any
 from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
+TLS_FOLDER = "tls"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 NOT_REPLAYED = frozenset({
     # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
@@ -166,6 +167,12 @@ def read_archive(folder: Path) -> Archive:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
         ) from None
+
+
+def tls_of(page: Path) -> Path | None:
+    """Return the built page's certificates; a page without an https origin has none."""
+    folder = page / TLS_FOLDER
+    return folder if folder.is_dir() else None
 
 
 def split_url(url: str) -> tuple[str, str, int, str]:

@@ -15,7 +15,16 @@ from typing import NamedTuple
 from testbed.capture.flows import Flow, Flows, payloads
 from testbed.capture.quic import ZERO_RTT, QuicConnection
 from testbed.capture.quic_frames import join_start
-from testbed.capture.quic_keys import APPLICATION, EARLY, HANDSHAKE, candidates
+from testbed.capture.quic_keys import (
+    APPLICATION,
+    EARLY,
+    HANDSHAKE,
+    MASTER,
+    Keys,
+    OldKeys,
+    candidates,
+    old_candidates,
+)
 from testbed.capture.tls import (
     APPLICATION_DATA,
     CERTIFICATE,
@@ -23,6 +32,7 @@ from testbed.capture.tls import (
     EARLY_DATA,
     ENCRYPTED_EXTENSIONS,
     NEW_TICKET,
+    RANDOM_BYTES,
     RECORD_HEADER_BYTES,
     Hello,
     count_certificates,
@@ -175,7 +185,7 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
     received = start_of(flow, by_client=False)
     known = secrets.get(hello.random, {})
     answer = read_hello_record(received)
-    told = _open_records(received, known.get(f"SERVER_{HANDSHAKE}"))
+    told = [record.content for record in _open_records(received, known.get(f"SERVER_{HANDSHAKE}"))]
     sealed = _open_records(sent, known.get(f"CLIENT_{EARLY}")) if hello.early_data else ()
     # EndOfEarlyData is a message of the handshake.
     early = list(takewhile(lambda record: record.kind == APPLICATION_DATA, sealed))
@@ -185,7 +195,7 @@ def _of_flow(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> Handsh
     records = _told_behind(flow, known.get(f"SERVER_{APPLICATION}"), whole=bool(early))
     return Handshake(
         *(*flow.ends, False, flow.syn.at_ns, (hello,), answer),
-        *_told(read_messages(b"".join(record.content for record in told))),
+        *_told(read_messages(b"".join(told)) if told else _read_clear(received)),
         early_bytes=sum(record.end - record.begin for record in early),
         early_requests=0,
         asked_ns=None if asked is None else _sent_ns(flow, asked),
@@ -209,15 +219,7 @@ def read_sent(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> int |
         sent = payloads(flow, by_client=True)
         size = max((offset + packet.payload_bytes for offset, packet in sent), default=0)
         return None if _UPGRADE in begin else size
-    known = secrets.get(hello.random, {})
-    stream = start_of(flow, by_client=True, most=sys.maxsize)
-    labels = (f"CLIENT_{EARLY}", f"CLIENT_{APPLICATION}")
-    texts = [
-        record.content
-        for label in labels
-        for record in _open_records(stream, known.get(label))
-        if record.kind == APPLICATION_DATA
-    ]
+    texts = list(read_data(flow, secrets, by_client=True))
     if not texts or texts[0].startswith(b"PRI * HTTP/2") or _UPGRADE in texts[0]:
         return None
     return sum(map(len, texts))
@@ -225,12 +227,18 @@ def read_sent(flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]]) -> int |
 
 def _told(messages: Mapping[int, bytes]) -> tuple[bool | None, str | None, int | None]:
     """Whether the server took early data, its protocol and certificates, if messages are open."""
-    block = messages.get(ENCRYPTED_EXTENSIONS)
+    block, chain = messages.get(ENCRYPTED_EXTENSIONS), messages.get(CERTIFICATE, b"")
     if block is None:
-        return None, None, None
+        return None, None, count_certificates(chain, old=True) if chain else None
     extensions = dict(read_extensions(block))
     alpn = next(iter(read_alpn(extensions)), "")
-    return EARLY_DATA in extensions, alpn, count_certificates(messages.get(CERTIFICATE, b""))
+    return EARLY_DATA in extensions, alpn, count_certificates(chain)
+
+
+def _read_clear(stream: bytes) -> dict[int, bytes]:
+    """The messages of a handshake that TLS 1.2 does not hide, or TLS 1.3."""
+    clear = takewhile(lambda each: each[0] == HANDSHAKE_RECORD, read_records(stream))
+    return read_messages(b"".join(content for _, _, content in clear))
 
 
 def start_of(flow: Flow, *, by_client: bool, most: int = _START_BYTES) -> bytes:
@@ -248,13 +256,34 @@ class _Record(NamedTuple):
     content: bytes
 
 
-def _open_records(stream: bytes, secret: bytes | None) -> Iterator[_Record]:
-    """Yield the records of ``stream`` that ``secret`` opens: one run of them."""
-    ways = candidates(secret, prefix="") if secret else []
+def read_data(
+    flow: Flow, secrets: Mapping[bytes, Mapping[str, bytes]], *, by_client: bool
+) -> Iterator[bytes]:
+    """Yield what one end's records with application data hide, up to the first hole."""
+    stream = start_of(flow, by_client=by_client, most=sys.maxsize)
+    hellos = [read_hello_record(start_of(flow, by_client=of)) for of in (False, True)]
+    randoms = b"".join(hello.random for hello in hellos if hello is not None)
+    known = secrets.get(randoms[-RANDOM_BYTES:], {})
+    labels = (
+        [f"CLIENT_{EARLY}", f"CLIENT_{APPLICATION}"] if by_client else [f"SERVER_{APPLICATION}"]
+    )
+    for label in (*labels, MASTER):
+        if secret := known.get(label):
+            old = label == MASTER
+            ways = old_candidates(secret, randoms, by_client=by_client) if old else []
+            records = _open_records(stream, secret, ways)
+            yield from (each.content for each in records if each.kind == APPLICATION_DATA)
+
+
+def _open_records(
+    stream: bytes, secret: bytes | None, old: Sequence[OldKeys] = ()
+) -> Iterator[_Record]:
+    """Yield the records of ``stream`` that ``secret`` or ``old`` keys open: one run of them."""
+    ways: Sequence[Keys | OldKeys] = old or (candidates(secret, prefix="") if secret else ())
     number = position = 0
     for kind, size, content in read_records(stream):
         begin, position = position, position + RECORD_HEADER_BYTES + size
-        if kind != APPLICATION_DATA or len(content) != size:
+        if kind == CHANGE_CIPHER_SPEC or len(content) != size:
             continue
         header = stream[begin : begin + RECORD_HEADER_BYTES]
         opened = [(keys, plain) for keys in ways

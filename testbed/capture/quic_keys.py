@@ -20,9 +20,11 @@ EARLY, HANDSHAKE, APPLICATION = (
     "TRAFFIC_SECRET_0",
 )
 """Labels of secrets behind the name of an end, ``CLIENT`` or ``SERVER``."""
+MASTER = "CLIENT_RANDOM"
+"""The label of the master secret of TLS 1.2."""
 SAMPLE_BYTES = 16
 _INITIAL_SALT = bytes.fromhex("38762cf7f55934b34d179ae6a4c80cadccbb7f0a")
-_IV_BYTES = 12
+_IV_BYTES, _EXPLICIT_BYTES, _TAG_BYTES = 12, 8, 16
 
 Secrets = dict[bytes, dict[str, bytes]]
 """Secrets by label, by the random of the ClientHello."""
@@ -96,6 +98,45 @@ def candidates(secret: bytes, *, prefix: str = "quic ") -> list[Keys]:
     """Return the keys that may follow from ``secret``, by its length one or two."""
     ways = (False,) if len(secret) == 48 else (False, True)
     return [Keys(secret, prefix=prefix, chacha=chacha) for chacha in ways]
+
+
+class OldKeys:
+    """What opens records of one end over TLS 1.2, under one cipher (RFC 5288, RFC 7905)."""
+
+    def __init__(self, key: bytes, iv: bytes) -> None:
+        """Take the key, and what nonces begin with, or, if that is all, are drawn from."""
+        self._iv, self._chacha = iv, len(iv) == _IV_BYTES
+        self._aead = getattr(_ciphers(".aead"), "ChaCha20Poly1305" if self._chacha else "AESGCM")(
+            key
+        )
+
+    def open(self, number: int, content: bytes, header: bytes) -> bytes | None:
+        """Return what record ``number`` hides, then its type; ``None``: it is not of these."""
+        if self._chacha:
+            nonce = (int.from_bytes(self._iv) ^ number).to_bytes(_IV_BYTES)
+        else:
+            nonce, content = self._iv + content[:_EXPLICIT_BYTES], content[_EXPLICIT_BYTES:]
+        told = number.to_bytes(8) + header[:3] + max(0, len(content) - _TAG_BYTES).to_bytes(2)
+        try:
+            return bytes(self._aead.decrypt(nonce, content, told)) + header[:1]
+        except (_invalid(), ValueError):
+            return None
+
+
+def old_candidates(master: bytes, randoms: bytes, *, by_client: bool) -> list[OldKeys]:
+    """Return the keys of one end that may follow from a ``master`` secret, by their cipher.
+
+    ``randoms`` are the server's and the client's (RFC 5246 section 6.3).
+    """
+    found, seed = [], b"key expansion" + randoms
+    for digest, size, iv_bytes in (("sha384", 32, 4), ("sha256", 16, 4), ("sha256", 32, _IV_BYTES)):
+        chained, block = seed, b""
+        while len(block) < 2 * (size + iv_bytes):
+            chained = hmac.digest(master, chained, digest)
+            block += hmac.digest(master, chained + seed, digest)
+        key_at, iv_at = (0, 2 * size) if by_client else (size, 2 * size + iv_bytes)
+        found.append(OldKeys(block[key_at : key_at + size], block[iv_at : iv_at + iv_bytes]))
+    return found
 
 
 def expand(secret: bytes, label: str, size: int) -> bytes:

@@ -15,7 +15,6 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.model import Linked
-from testbed.model.opening import opening_of
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
@@ -30,11 +29,9 @@ COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILIN
 def snap_bytes(condition: Linked, *, tls: bool = False) -> int:
     """Return how much of each packet a proof needs.
 
-    That is all, if checksums tell which are damaged, if there are keys to read it with, or if it
-    may hold the beginning of a record of TLS.
+    That is all, if checksums tell which are damaged, or if TLS is spoken, which is read with keys.
     """
-    whole = tls or condition.link.corrupt_pct or opening_of(condition).keys
-    return WHOLE_BYTES if whole else SNAP_BYTES
+    return WHOLE_BYTES if tls or condition.link.corrupt_pct else SNAP_BYTES
 
 
 def capture_argv(

@@ -21,12 +21,13 @@ CLIENT_HELLO, SERVER_HELLO, NEW_TICKET, ENCRYPTED_EXTENSIONS, CERTIFICATE = 1, 2
 ALPN, SESSION_TICKET, PRE_SHARED_KEY, EARLY_DATA, SUPPORTED_VERSIONS, KEY_SHARE = (
     *(16, 35, 41, 42, 43, 51),
 )
+QUIC_PARAMETERS = 57
 VERSIONS: dict[bytes, TlsVersion] = {b"\x03\x04": "1.3", b"\x03\x03": "1.2"}
 GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x1D: "x25519", 0x11EC: "x25519mlkem768"}
 """Names of groups as the knob ``key_share`` has them; another is named by its number."""
-_RANDOM_BYTES = 32
+RANDOM_BYTES = 32
 # In a ServerHello: message header, version, random; the session id comes next.
-_SESSION_ID_AT = MESSAGE_HEADER_BYTES + 2 + _RANDOM_BYTES
+_SESSION_ID_AT = MESSAGE_HEADER_BYTES + 2 + RANDOM_BYTES
 # Section 4.1.3: the random of a HelloRetryRequest.
 _RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 
@@ -196,13 +197,13 @@ def read_tickets(messages: bytes) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def count_certificates(body: bytes) -> int:
-    """Return how many certificates a message of them has (section 4.4.2)."""
-    position = 1 + body[0] + 3 if body else 0
+def count_certificates(body: bytes, *, old: bool = False) -> int:
+    """Return how many certificates a message of them has (section 4.4.2, ``old``: TLS 1.2)."""
+    position = 3 if old else 1 + body[0] + 3 if body else 0
     count = 0
     while position < len(body):
         position += 3 + int.from_bytes(body[position : position + 3])
-        position += 2 + int.from_bytes(body[position : position + 2])
+        position += 0 if old else 2 + int.from_bytes(body[position : position + 2])
         count += 1
     return count
 

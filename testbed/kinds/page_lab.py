@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from testbed.archive.reading import Archive
+from testbed.archive.reading import Archive, tls_of
 from testbed.client import CLIENTS
 from testbed.client.interface import ClientPlace, EarlyClient, LoadOrder
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
@@ -160,7 +160,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
             condition.early_data_at,
             condition.certificates,
         ),
-        _tls_of(site.page),
+        tls_of(site.page),
         think=_think_of(trial),
         program=PROGRAMS[condition.web_server],
     )
@@ -169,7 +169,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
     """Return the order of what runs in ``namespace`` as ``user``; its folders are made."""
     scratch, out = make_folders(site.scratch)
-    condition = trial.condition_as(Condition)
+    condition, tls = trial.condition_as(Condition), tls_of(site.page)
     launched_ns = None if site.early is None else site.early.launched_ns
     neighbours = parse_traffic(condition.traffic)
     lead = lead_s(neighbours) if neighbours else None
@@ -187,7 +187,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         timeout_s=trial.timeout_s,
         user=user,
         wait_until_ns=None if moments is None else moments.load_ns,
-        tls=_tls_of(site.page),
+        tls=tls,
         tls_version=condition.tls_version,
         protocol=condition.protocol,
         pinned=_pins(condition.randomness, archive.pinned),
@@ -196,7 +196,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         command=condition.command,
         began=began,
         restart=forget if site.aligned else None,
-        opening=trial.opening,
+        opening=replace(trial.opening, keys=tls is not None),
         resumption=condition.tls_resumption,
         visits=condition.visits,
         keep_cache=condition.between == "keep",
@@ -276,12 +276,6 @@ def _think_of(trial: Trial) -> Think | None:
     if not condition.server_think_ms:
         return None
     return Think(condition.server_think_ms, condition.think_spread_pct, trial.seed)
-
-
-def _tls_of(page: Path) -> Path | None:
-    """Return the built page's certificates; a page without an https origin has none."""
-    folder = page / "tls"
-    return folder if folder.is_dir() else None
 
 
 def _keep_complaints(log: Path, kept: Path) -> None:

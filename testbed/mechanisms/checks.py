@@ -20,10 +20,9 @@ from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
 from testbed.mechanisms.sending.account import check_account
-from testbed.mechanisms.sending.packing import check_records, check_segments
+from testbed.mechanisms.sending.packing import check_data, check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
-from testbed.mechanisms.tls.certificates import check_certificates
 from testbed.mechanisms.tls.proof import (
     check_handshakes,
     check_protocol,
@@ -32,6 +31,7 @@ from testbed.mechanisms.tls.proof import (
 )
 from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_visits
 from testbed.mechanisms.web_server.proof import check_program, check_stack
+from testbed.mechanisms.web_server.settings import check_settings
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
@@ -80,9 +80,9 @@ CHECKS = (
     check_sessions,
     check_handshakes,
     check_protocol,
-    check_certificates,
     check_program,
     check_stack,
+    check_settings,
     check_lookups,
     check_questions,
     check_answers,
@@ -91,6 +91,7 @@ CHECKS = (
     check_sending,
     check_segments,
     check_records,
+    check_data,
     # The load is the one that its client tells of.
     check_start,
     check_computing,

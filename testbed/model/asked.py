@@ -495,7 +495,7 @@ class Condition:
         "How many certificates a server sends, each of 1,280 bytes: its own, its issuer's, and "
         "copies of that.",
         label="Certificates", low=2, high=16, since=3,
-        shown="certificates",
+        shown="tls handshakes",
     )] = 2  # fmt: skip
     key_share: Annotated[KeyShare, Knob(
         "Key shares: the client's own choice, of which servers take X25519; or that one group "

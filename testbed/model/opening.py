@@ -30,7 +30,9 @@ class Opening:
     key_share: KeyShare = "browser"
     """What the hello is to have as key shares."""
     keys: bool = False
-    """Whether the sessions' secrets are written down, beside the capture that they open."""
+    """Whether the sessions' secrets are written down, beside the capture that they open.
+
+    They are for pages over TLS; a browser that loads another would draw other times by it."""
 
     @property
     def text(self) -> str:
@@ -48,23 +50,18 @@ NO_OPENING = Opening()
 
 
 def opening_of(condition: object) -> Opening:
-    """Return what a client of ``condition`` has to know; only page loads have one.
+    """Return what a client of ``condition`` has to know, but for its page's keys.
 
-    Secrets are kept where TLS is under test, and nowhere else: to write them costs system calls.
+    Only page loads have one.
     """
     if not isinstance(condition, Condition):
         return NO_OPENING
-    tested = (
-        *(condition.protocol == "h3", condition.tls_resumption, condition.early_data),
-        *(condition.key_share != "browser", condition.web_server != "nginx"),
-    )
     return Opening(
         client=condition.client,
         ip=condition.link.ip,
         quic=condition.protocol == "h3",
         early_data=condition.early_data,
         key_share=condition.key_share,
-        keys=any(tested),
     )
 
 

@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-TLS_FOLDER = "tls"
 ROOT_NAME = "authority.pem"
 SPKI_NAME = "authority.spki"
 KEY_NAME = "key.pem"

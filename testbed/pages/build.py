@@ -12,14 +12,14 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from testbed.archive.reading import HAR_NAME, Entry, read_archive
+from testbed.archive.reading import HAR_NAME, TLS_FOLDER, Entry, read_archive
 from testbed.base import log
 from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.base.whole_folder import new_folder
 from testbed.base.wings import provided
-from testbed.pages.authority import TLS_FOLDER, make_authority
+from testbed.pages.authority import make_authority
 from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, list_sources, read_kind
 
 Tell = Callable[[str], None]

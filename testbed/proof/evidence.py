@@ -19,6 +19,7 @@ from testbed.capture.damage import split_damaged
 from testbed.capture.ecn import Marks, read_marks
 from testbed.capture.flows import Flows, first_packet_ns, read_flows
 from testbed.capture.handshakes import Handshake, read_handshakes
+from testbed.capture.http2 import Http2Connection, read_http2
 from testbed.capture.packets import Capture, Packet, read_capture
 from testbed.capture.quic import QuicConnection, read_quic
 from testbed.capture.quic_keys import Secrets, read_secrets
@@ -50,6 +51,7 @@ from testbed.model import (
     Trial,
     in_real_time,
 )
+from testbed.model.command import CLIENT as COMMAND
 from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
@@ -276,10 +278,11 @@ class Evidence:
 
     @cached_property
     def keys(self) -> Secrets:
-        """The secrets of the client's sessions."""
-        if not self.trial.opening.keys:
+        """The secrets of the client's sessions, of a program of the user's if it writes them."""
+        secrets = read_secrets(self.out / KEYS_FILE)
+        if self.condition.client == COMMAND and not secrets:
             raise LackingError("no keys were kept")
-        return read_secrets(self.out / KEYS_FILE)
+        return secrets
 
     @cached_property
     def quic(self) -> tuple[QuicConnection, ...]:
@@ -290,6 +293,11 @@ class Evidence:
     def handshakes(self) -> tuple[Handshake, ...]:
         """The handshakes of TLS, where there are keys to read them by."""
         return read_handshakes(self.flows, self.quic, self.keys)
+
+    @cached_property
+    def http2(self) -> tuple[Http2Connection, ...]:
+        """The client's connections over HTTP/2, where there are keys to read them by."""
+        return tuple(read_http2(self.flows.flows, self.keys))
 
     @cached_property
     def visits(self) -> tuple[VisitWindow, ...]:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.archive.reading import Archive, read_archive
+from testbed.archive.reading import TLS_FOLDER, Archive, read_archive
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
@@ -22,7 +22,6 @@ from testbed.server.nginx import ERROR_LOG, NGINX, ServerOptions, serve
 from testbed.server.replay_log import read_replay
 
 ADDRESS = "127.0.0.1"
-TLS_FOLDER = "tls"
 AUTHORITY_HASH = "authority.spki"
 FIRST_PORT = 1024
 LAST_PORT = 65535

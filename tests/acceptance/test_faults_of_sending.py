@@ -12,6 +12,7 @@ PAGE, OVER_TLS = "wikipedia", "wikipedia-h2"
 GRAPH = {"page": PAGE, "client": "graph", "rtt_ms": 100}
 BROWSER = {"page": OVER_TLS, "client": "chromium", "rtt_ms": 100}
 H3 = BROWSER | {"protocol": "h3", "web_server": "nginx-quic"}
+OLD = BROWSER | {"tls_version": "1.2"}
 FILES, SEGMENTS = "  sendfile on;", "  tcp_nopush on;"
 NO_BODIES = '("Network.enable", NO_BODIES),'
 THROTTLED = """("Network.emulateNetworkConditions", {"offline": False, "latency": 60,
@@ -21,6 +22,7 @@ SILENT, SHORT, RECORDS = (
     "more short segments",
     " in records of no more than ",
 )
+STREAMS, UNFILLED = "max_concurrent_streams = 2 instead of 128", "that are not as full as can be"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,6 +51,29 @@ def test_what_holds_responses_back(
     house: House, plant: Plant, knobs: dict[str, object], old: str, new: str, told: str
 ) -> None:
     plant("server/nginx.py", old, new)
+    assert_refused(house.run(**knobs), "unproven", told)
+
+
+@pytest.mark.nightly(but="^streams$")
+@pytest.mark.parametrize(
+    ("knobs", "new", "told"),
+    [
+        pytest.param(BROWSER, "http2_max_concurrent_streams 2", STREAMS, id="streams"),
+        pytest.param(OLD, "http2_max_concurrent_streams 2", STREAMS, id="streams 1.2"),
+        pytest.param(BROWSER, "http2_chunk_size 1k", UNFILLED, id="frames"),
+        pytest.param(OLD, "http2_chunk_size 16k", UNFILLED, id="frames 1.2"),
+        pytest.param(
+            H3, "http3_max_concurrent_streams 2", "initial_max_streams_bidi = 2 ", id="streams h3"
+        ),
+        pytest.param(
+            H3, "http3_stream_buffer_size 256k", "initial_max_stream_data_uni = 262144 ", id="h3"
+        ),
+    ],
+)
+def test_what_a_server_takes_and_how_it_fills_frames(
+    house: House, plant: Plant, knobs: dict[str, object], new: str, told: str
+) -> None:
+    plant("server/nginx.py", FILES, f"{FILES} {new};")
     assert_refused(house.run(**knobs), "unproven", told)
 
 

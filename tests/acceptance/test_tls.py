@@ -180,10 +180,10 @@ def test_secrets_are_kept_beside_the_capture_they_open(shares: Ran, client: str)
     kept = {
         share: shares.folder / "trials" / of(shares, client, share).trial_id for share in SHARES
     }
-    assert not (kept["browser"] / KEYS_FILE).exists()
-    known = (kept["x25519"] / KEYS_FILE).read_text("ascii").splitlines()
-    randoms = {line.split()[1] for line in known if line.startswith("CLIENT_TRAFFIC_SECRET_0 ")}
-    capture = Path(kept["x25519"] / CAPTURE_FILE).read_bytes()
-    assert len(randoms) == proof_of(of(shares, client, "x25519")).tls_connections
-    assert all(bytes.fromhex(random) in capture for random in randoms)
-    assert KEYS_FILE in of(shares, client, "x25519").artefacts
+    for share, folder in kept.items():
+        known = (folder / KEYS_FILE).read_text("ascii").splitlines()
+        randoms = {line.split()[1] for line in known if line.startswith("CLIENT_TRAFFIC_SECRET_0 ")}
+        capture = (folder / CAPTURE_FILE).read_bytes()
+        assert len(randoms) == proof_of(of(shares, client, share)).tls_connections
+        assert all(bytes.fromhex(random) in capture for random in randoms)
+        assert KEYS_FILE in of(shares, client, share).artefacts

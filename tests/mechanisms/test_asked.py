@@ -14,18 +14,15 @@ from testbed.base.seeding import think_factor
 from testbed.capture.flows import Flows
 from testbed.capture.packets import ACK
 from testbed.mechanisms.think.proof import check_pace, check_thought
-from testbed.mechanisms.tls.certificates import check_certificates
 from testbed.mechanisms.visits.proof import check_cache, check_pinned
 from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.model import Condition, PageLoad, QuicSpec, Replay, RequestTiming
-from tests.capture.packets import CLIENT, REQUEST, SERVER, Capture, Visit, server_hello
+from tests.capture.packets import CLIENT, REQUEST, SERVER, Capture, Visit
 from tests.evidence import evidence, found
 
 ENDS = [socket.inet_aton(CLIENT)]
 TIMED = RequestTiming("http://www.page.test/", 200, 0.0, 1.0)
 LOAD = PageLoad("chromium", "1", 1.0, (TIMED,))
-CHANGES_CIPHERS = b"\x14\x03\x03\x00\x01\x01"
-RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 
 
 def asked(client: str = "chromium", **knobs: Any) -> Condition:
@@ -80,36 +77,6 @@ def test_the_pace_of_graph(
         capture=visit.capture.read(tmp_path),
     )  # fmt: skip
     assert [str(words) in each for each in said] == ([True] if words else []), said
-
-
-@pytest.mark.parametrize("asked_for", [2, 4])
-@pytest.mark.parametrize("sent", [1, 2, 4])
-@pytest.mark.parametrize("way", ["plain", "ciphers", "retry"])
-def test_certificates_by_their_bytes(tmp_path: Path, asked_for: int, sent: int, way: str) -> None:
-    visit = Visit(Capture(), 2000, server_port=443)
-    visit.open()
-    visit.send(0, bytes(300))
-    hello, flight = server_hello(), bytes(1280 * sent + 200)
-    ends, at = ((SERVER, 443), (CLIENT, 2000)), 5001
-    if way == "retry":
-        retry = hello[:11] + RETRY + hello[43:] + CHANGES_CIPHERS
-        visit.capture.add(*ends, ACK, at, 0, retry, b"")
-        visit.send(300, bytes(400))
-        at += len(retry)
-    visit.capture.add(*ends, ACK, at, 0, hello + flight[:900], b"")
-    if way == "ciphers":
-        visit.send(300, CHANGES_CIPHERS)
-    visit.capture.add(*ends, ACK, at + len(hello) + 900, 0, flight[900:], b"")
-    visit.send(700, bytes(80))
-    said = found(check_certificates, condition=asked(certificates=asked_for), load=LOAD,
-                 flows=visit.capture.flows(tmp_path))  # fmt: skip
-    assert bool(said) == (sent != asked_for), said
-
-
-def test_certificates_that_nothing_shows() -> None:
-    nothing = Flows((), 0, 0, ())
-    assert found(check_certificates, condition=asked(), load=LOAD, flows=nothing) == []
-    assert found(check_certificates, condition=asked(certificates=3), load=LOAD, flows=nothing)
 
 
 @pytest.mark.parametrize(("server", "program", "words"), [

@@ -147,6 +147,21 @@ def test_certificates_are_counted() -> None:
     assert any(
         "certificates = 4" in each for each in complain(FIRST, asked=replace(ASKED, certificates=4))
     )
+    old = replace(FIRST, answer=replace(ANSWER, version="1.2"), certificates=3)
+    assert any("certificates = 2" in each for each in complain(old))
+
+
+def test_certificates_that_nothing_shows() -> None:
+    asked = replace(ASKED, certificates=4)
+    assert complain(asked=asked) == ["nothing shows that certificates = 4 was performed"]
+
+
+def test_a_client_of_http_1_1_alone_need_not_offer_it() -> None:
+    asked = replace(ASKED, protocol="h1")
+    plain = replace(FIRST, hellos=(replace(HELLO, alpn=()),), alpn="")
+    assert complain(plain, asked=asked) == []
+    assert any("agreed on none" in each for each in complain(replace(FIRST, alpn=""), asked=asked))
+    assert any("agreed on h2" in each for each in complain(replace(plain, alpn="h2"), asked=asked))
 
 
 @pytest.mark.parametrize(

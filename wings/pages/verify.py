@@ -11,10 +11,10 @@ from pathlib import Path
 
 from testbed.archive import head
 from testbed.archive.head import BODILESS, REASONS, natural_size, reachable_size
-from testbed.archive.reading import HAR_NAME, Archive, Entry, read_archive
+from testbed.archive.reading import HAR_NAME, TLS_FOLDER, Archive, Entry, read_archive
 from testbed.base.checksums import CHECKSUMS_FILE
 from testbed.base.errors import ConfigurationError
-from testbed.pages.authority import TLS_FOLDER, make_authority
+from testbed.pages.authority import make_authority
 from testbed.pages.catalogue import FACTS_NAME, read_facts
 from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import find_circles, redirect_circles, redirect_target

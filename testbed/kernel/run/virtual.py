@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
+from testbed.archive.reading import tls_of
 from testbed.base.scratch import scratch_folder
 from testbed.base.seeding import system_call_ns
 from testbed.kernel.build.symbols import name_in_file, read_symbols
@@ -156,12 +157,13 @@ class VirtualKernel:
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         started_s = time.monotonic()
         limit_s = trial.visits * trial.timeout_s + trial.rest_s * REST
-        with self._lent(trial) as lent:
+        words = self._words(trial, page)
+        with self._lent(words) as lent:
             contents = GuestFiles(
                 self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
             )
             with self.open_stage(contents, slot) as stage:
-                start = partial(jailed, stage, self._words(trial))
+                start = partial(jailed, stage, words)
                 ended, console = run_trial(start, out, limit_s, cancel)
             # Else the jail was killed, and cannot say that it was the last process.
             lent.ended = ended is not None and ended.status >= 0
@@ -180,7 +182,7 @@ class VirtualKernel:
         return open_stage(contents, slot, landlock=landlock)
 
     @contextmanager
-    def _lent(self, trial: Trial) -> Iterator[_Lent]:
+    def _lent(self, like: tuple[str, ...]) -> Iterator[_Lent]:
         """Lend a guest memory, and an image of its like to go on from or to make.
 
         Where addresses are random, or nothing is to be lent, it gets neither.  One that is traced
@@ -190,7 +192,6 @@ class VirtualKernel:
         if not (self.lends and has_fixed_addresses()):
             yield lent
             return
-        like = self._words(trial)
         image = None if self.traced else self.images.take(like)
         if image is not None and image.whole:
             memory = self.memories.lend(image.written)
@@ -209,11 +210,12 @@ class VirtualKernel:
         if lent.ended:
             self.memories.give_back(memory)
 
-    def _words(self, trial: Trial) -> tuple[str, ...]:
+    def _words(self, trial: Trial, page: Path | None) -> tuple[str, ...]:
         """Return the kernel's name and arguments."""
+        opening = replace(trial.opening, keys=page is not None and tls_of(page) is not None)
         return ("linux", *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
                 WARNINGS, *((TRACE_OPTION,) if self.traced else ()),
-                *(("--", trial.opening.text) if trial.client else ()))  # fmt: skip
+                *(("--", opening.text) if trial.client else ()))  # fmt: skip
 
 
 _symbols_of = cache(read_symbols)

@@ -99,7 +99,7 @@ def _execute(
                 pcap,
                 site.scratch / "tcpdump.log",
                 CAPTURED_MOST,
-                snap_bytes(spec),
+                snap_bytes(spec, tls=order.opening.keys),
             ),
             _peer(site.bundle, there, order, peer_words) if peer_words else nullcontext() as peer,
         ):

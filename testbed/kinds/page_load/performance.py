@@ -155,7 +155,7 @@ def _load(
             recorded(ends["server"], "s0", crossed),
             capture(
                 ends["client"], "c0", pcap, site.scratch / "tcpdump.log", None,
-                snap_bytes(condition, tls=any(e.scheme == "https" for e in archive.entries)),
+                snap_bytes(condition, tls=order.opening.keys),
             ),
         ):  # fmt: skip
             # Within the capture: what the counters grow by, it must show.

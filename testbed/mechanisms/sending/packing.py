@@ -2,13 +2,15 @@
 
 nginx gathers the head of a response and the first bytes of its file in one segment (tcp_nopush), so
 in clear text only the last segment of a response is short.  Over TLS it fills records of 16 KiB
-(ssl_buffer_size).  What the servers of the lab are told beside that would change both.
+(ssl_buffer_size), and frames of HTTP/2 of 8 KiB (http2_chunk_size).  What the servers of the lab
+are told beside that would change them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
 from sys import maxsize
 from urllib.parse import urlsplit
 
@@ -16,6 +18,14 @@ from testbed.base.addresses import format_address
 from testbed.capture.application import METHODS
 from testbed.capture.flows import Flow, payloads
 from testbed.capture.handshakes import start_of
+from testbed.capture.http2 import (
+    DATA,
+    END_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    Http2Connection,
+    read_settings,
+)
 from testbed.capture.packets import HTTPS_PORT
 from testbed.capture.tls import APPLICATION_DATA, read_records
 from testbed.proof.check import check
@@ -23,6 +33,11 @@ from testbed.proof.evidence import Evidence
 
 RECORD_BYTES = 16_384
 """nginx's ssl_buffer_size, and the most that a record may hold (RFC 8446 section 5.1)."""
+FRAME_BYTES = 8192
+"""nginx's http2_chunk_size."""
+_FIRST_WINDOW, _INITIAL_WINDOW_SIZE = 65_535, 4
+FILE_BYTES = 32_768
+"""So much of a file nginx reads at a time (output_buffers)."""
 SURE_BYTES = 3 * RECORD_BYTES
 """A response of that many bytes fills a record, wherever it begins."""
 
@@ -82,3 +97,43 @@ def check_records(seen: Evidence) -> Iterator[str]:
                 f"{longest[host]} bytes; they hold {RECORD_BYTES}"
             )
             return
+
+
+@check("frames of HTTP/2", "http2", "condition", source="nginx: http2_chunk_size; RFC 9113, 6.9")
+def check_data(seen: Evidence) -> Iterator[str]:
+    """Over HTTP/2 DATA frames are as full as they can be."""
+    other = [(each.name, *frame) for each in seen.http2 for frame in _other_frames(each)]
+    if other:
+        name, stream, size = other[0]
+        yield (
+            f"servers sent {len(other)} DATA frames that are not as full as can be, the first on "
+            f"stream {stream} of {name} with {size} bytes; they hold {FRAME_BYTES}"
+        )
+
+
+def _other_frames(connection: Http2Connection) -> Iterator[tuple[int, int]]:
+    """Yield stream and size of each frame that neither is full nor ends with its response.
+
+    A frame may also end where a window does, of its stream or of the connection, or what was read
+    of a file.
+    """
+    firsts, more = {_FIRST_WINDOW}, defaultdict[int, list[int]](list)
+    for frame in connection.asked:
+        if frame.kind == SETTINGS:
+            firsts |= {read_settings(frame.payload).get(_INITIAL_WINDOW_SIZE, _FIRST_WINDOW)}
+        elif frame.kind == WINDOW_UPDATE:
+            more[frame.stream].append(int.from_bytes(frame.payload) & 0x7FFF_FFFF)
+    sent = defaultdict[int, int](int)
+    for frame in (each for each in connection.answered if each.kind == DATA):
+        size = len(frame.payload)
+        sent[frame.stream] += size
+        sent[0] += size
+        windows = (
+            (sent[of], accumulate((first, *more[of])))
+            for of, begin in ((frame.stream, firsts), (0, {_FIRST_WINDOW}))
+            for first in begin
+        )
+        full = size == FRAME_BYTES or not sent[frame.stream] % FILE_BYTES
+        ends = frame.flags & END_STREAM or any(reached in grown for reached, grown in windows)
+        if size > FRAME_BYTES or not (full or ends):
+            yield frame.stream, size

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from testbed.capture.handshakes import Handshake, OldSession, read_old_sessions
 from testbed.model import Condition, ServedConnection
-from testbed.proof.check import check
+from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 from testbed.proof.visits import VisitWindow
+from testbed.server.nginx import CHAIN
 
 _Opened = TypeVar("_Opened", Handshake, OldSession)
 ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
@@ -75,7 +76,9 @@ def check_handshakes(seen: Evidence) -> Iterator[str]:
     yield from _check_groups(condition, answered)
     yield from _check_tickets(condition, windows, answered)
     yield from _check_early(condition, windows, answered, seen.hosts)
-    full = [each for each in answered if each.certificates and not each.resumed]
+    full = [each for each in handshakes if each.certificates and not each.resumed]
+    if condition.certificates != CHAIN and not full:
+        yield say_unshown("certificates", condition.certificates)
     other = [each for each in full if each.certificates != condition.certificates]
     yield from _say(
         f"certificates = {condition.certificates}, the server sent others on {{}}", other
@@ -91,7 +94,13 @@ def check_protocol(seen: Evidence) -> Iterator[str]:
         return
     handshakes = seen.handshakes if seen.has("handshakes") else ()
     answered = [e for e in handshakes if e.answer is not None and e.answer.version == "1.3"]
-    other = [each for each in answered if each.alpn is not None and each.alpn != ALPN[asked]]
+    # A client of HTTP/1.1 alone, such as wget2, need not offer anything.
+    silent = [e for e in answered if asked == "h1" and not any(h.alpn for h in e.hellos)]
+    other = [
+        each
+        for each in answered
+        if each.alpn is not None and each.alpn != ("" if each in silent else ALPN[asked])
+    ]
     spoken = sorted({each.alpn or "none" for each in other})
     yield from _say(f"protocol = {asked}, but {{}} agreed on {', '.join(spoken)}", other)
     fallen = {
