@@ -1,7 +1,7 @@
 """Damage on the way: frames of a capture that no kernel takes, for their checksums are wrong.
 
-Only what came down the link is looked at: it was damaged before the client's capture, and what the
-client sends behind it (RFC 791, RFC 768, RFC 9293: the checksum of RFC 1071).  Within a machine a
+Only what came over the link is looked at: it was damaged before it was captured, and what an end
+sends behind that (RFC 791, RFC 768, RFC 9293: the checksum of RFC 1071).  Within a machine a
 kernel leaves the checksum of a payload out: only that of the pseudo-header is there.  Before netem
 damages a packet it completes it.
 """
@@ -9,7 +9,6 @@ damages a packet it completes it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
 from dataclasses import replace
 
 from testbed.capture.packets import ETHERNET_BYTES, Capture, Packet, checksum
@@ -19,24 +18,20 @@ _LEAST_HEADER = 20
 _CHECKSUM_AT = {_TCP: 16, _UDP: 6}
 
 
-def split_damaged(
-    capture: Capture, clients: Collection[bytes], mac: bytes
-) -> tuple[Capture, tuple[Packet, ...]]:
+def split_damaged(capture: Capture, mac: bytes) -> tuple[Capture, tuple[Packet, ...]]:
     """Return ``capture`` without the damaged frames, and those.
 
-    ``clients`` are the client's addresses, ``mac`` that of its device.  Damage is asked of IPv4
-    alone.
+    ``mac`` is the address of the device that was captured at.  Damage is asked of IPv4 alone.
     """
     sorted_out: dict[bool, list[Packet]] = {False: [], True: []}
     for packet in capture.packets:
-        sorted_out[_is_damaged(packet, clients, mac)].append(packet)
+        sorted_out[_is_damaged(packet.frame, mac)].append(packet)
     return replace(capture, packets=tuple(sorted_out[False])), tuple(sorted_out[True])
 
 
-def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
-    if packet.source in clients:
+def _is_damaged(frame: bytes, mac: bytes) -> bool:
+    if frame[6:12] == mac:
         return False
-    frame = packet.frame
     if frame[:6] != mac or frame[12:14] != b"\x08\x00":
         return True
     head = frame[ETHERNET_BYTES:]
@@ -48,7 +43,7 @@ def _is_damaged(packet: Packet, clients: Collection[bytes], mac: bytes) -> bool:
         return True
     carried, body = head[9], head[header_bytes:ip_bytes]
     if carried not in (_TCP, _UDP):
-        return True  # nothing else comes down
+        return True  # nothing else comes over it
     pseudo = head[12:20] + struct.pack("!BBH", 0, carried, len(body))
     place = _CHECKSUM_AT[carried]
     is_left_out = body[place : place + 2] == struct.pack("!H", checksum(pseudo) ^ 0xFFFF)

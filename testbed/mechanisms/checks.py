@@ -19,7 +19,6 @@ from testbed.mechanisms.path_mtu.proof import check_path_mtu
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
-from testbed.mechanisms.sending.account import check_account
 from testbed.mechanisms.sending.packing import check_data, check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
 from testbed.mechanisms.think.proof import check_pace, check_thought
@@ -35,6 +34,7 @@ from testbed.mechanisms.web_server.settings import check_settings
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
+from testbed.proof.client_time import check_client_time
 from testbed.proof.conduct import (
     check_connections,
     check_graph,
@@ -110,5 +110,5 @@ CHECKS = (
     check_requests_sent,
     check_connections,
     check_scanner,
-    check_account,
+    check_client_time,
 )

@@ -94,7 +94,9 @@ def _check_end(
         came, left = (own.get(f"Udp{which}Datagrams", 0) for which in ("In", "Out"))
         counts += [("took", "datagrams", came, udp.count(False), refused)]
         counts += [("sent", "datagrams", left, udp.count(True), 0)]
-        counts += [("refused", "datagrams", own.get("UdpInErrors", 0), 0, 0)]
+        damaged = () if seen.undamaged else seen.damaged
+        broken = sum(packet.protocol == "UDP" for packet in damaged)
+        counts += [("refused", "datagrams", own.get("UdpInErrors", 0), broken, 0)]
     for did, what, counted, captured, less in counts:
         if not (captured - less if exact else 0) <= counted <= captured:
             yield f"the {end}'s kernel {did} {counted} {what}, the capture shows {captured}"

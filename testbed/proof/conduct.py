@@ -354,8 +354,9 @@ def _by_server(seen: Evidence) -> dict[Server, list[Flow]]:
 
 
 def _ended_ns(flow: Flow) -> float:
-    """When the first packet was there with which one of the ends ends it; infinity: none was."""
-    return next((p.at_ns for _, p in flow.packets if p.flags & (FIN | RST)), inf)
+    """When the client, which had read all by then, ended it, or either broke it off; else inf."""
+    ends = (p for up, p in flow.packets if p.flags & RST or (up and p.flags & FIN))
+    return next((packet.at_ns for packet in ends), inf)
 
 
 def _most_at_once(spans: Sequence[tuple[float, float]]) -> int:

@@ -218,8 +218,9 @@ class Evidence:
 
     @cached_property
     def flows_at_server(self) -> Flows:
-        """The client's connections, as their servers saw them."""
-        return read_flows(self.at_server, self.clients)
+        """The client's connections, as their servers saw them, and what came damaged."""
+        readable = tuple(p for p in self.at_server.packets if self.undamaged or p.protocol != "IP")
+        return read_flows(replace(self.at_server, packets=readable), self.clients)
 
     @cached_property
     def flows(self) -> Flows:
@@ -255,6 +256,11 @@ class Evidence:
             *((self.own_crossings,) if self.has("own_crossings") else ()),
             *(() if account is None else (account.crossings,)),
         )
+
+    @property
+    def undamaged(self) -> bool:
+        """Whether servers took all that came: beginnings of frames do not tell what is damaged."""
+        return not self.link.corrupt_pct
 
     @property
     def routers(self) -> int:
@@ -410,7 +416,7 @@ class Evidence:
             raise LackingError("nothing was captured")
         capture = read_capture(self.out / CAPTURE_FILE)
         if isinstance(self.trial.condition, Linked) and self.link.corrupt_pct:
-            return split_damaged(capture, self.clients, CLIENT_MAC)
+            return split_damaged(capture, CLIENT_MAC)
         return capture, ()
 
 

@@ -42,7 +42,15 @@ SURE_BYTES = 3 * RECORD_BYTES
 """A response of that many bytes fills a record, wherever it begins."""
 
 
-@check("segments", "virtual_time", "load", "condition", "at_server", source="nginx: tcp_nopush")
+@check(
+    "segments",
+    "virtual_time",
+    "load",
+    "condition",
+    "at_server",
+    "undamaged",
+    source="nginx: tcp_nopush",
+)
 def check_segments(seen: Evidence) -> Iterator[str]:
     """In clear text no more segments are short than there are responses, as servers sent them.
 

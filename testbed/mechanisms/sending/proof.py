@@ -23,7 +23,10 @@ OWN_PACE_ROUNDS = 2
 kernel of one's own, one whose settings were changed."""
 
 
-@check("sending", "virtual_time", "load", "condition", "at_server", "transits", source="RFC 5681")
+@check(
+    *("sending", "virtual_time", "load", "condition", "at_server", "undamaged", "transits"),
+    source="RFC 5681",
+)
 def check_sending(seen: Evidence) -> Iterator[str]:
     """No server was silent while it had bytes to send and room for them, but for its think time."""
     of_tcp = tcp.find_silences(seen.flows_at_server, seen.tcp.initcwnd_segments)

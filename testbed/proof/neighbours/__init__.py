@@ -74,9 +74,8 @@ def read_account(
     damaged: tuple[Packet, ...] = ()
     second = second_page(neighbours) is not None
     if link.corrupt_pct:
-        served = {p.source for p in there.packets if second and p.source.startswith(REMOTE_PREFIX)}
-        there, _ = split_damaged(there, {ADDRESSES[1], *served}, MACS[1])
-        here, damaged = split_damaged(here, ADDRESSES[:1], MACS[0])
+        there, _ = split_damaged(there, MACS[1])
+        here, damaged = split_damaged(here, MACS[0])
     flows = {flow.port: (flow, SeenFlow()) for flow in list_flows(neighbours)}
     strangers, apart = _sort(here, there, flows, second=second)
     problems = []
