@@ -36,7 +36,7 @@ def check_arm(seen: Evidence) -> Iterator[str]:
     first none takes.  An
     overloaded server may leave a SYN without an answer, and refuse the data of as many as its
     kernel counted.  Of two IPs the one that is broken answers nothing.  As many SYNs may have gone
-    again, without their request, as the link lost packets.
+    again, without their request, or have got no answer, as the link lost packets.
     """
     connections = seen.connections
     if seen.overloaded or seen.link.ip == "dual-broken":
@@ -58,7 +58,7 @@ def check_arm(seen: Evidence) -> Iterator[str]:
     refused = [c for c in connections if c.payload and not c.syn_data_acked]
     # A SYN that is sent again carries no data (RFC 7413 section 4.2.1): what came of the first one
     # is the link's doing, for no more connections than it lost packets.
-    resent = [c for c in refused if c.sent_again][: seen.lost]
+    resent = [c for c in refused if c.sent_again or c.synack_time_ns is None][: seen.lost]
     for what, wrong in (
         ("carry no request", [c for c in connections if not c.carries_request]),
         ("had their data refused", [c for c in refused if c not in resent]),
