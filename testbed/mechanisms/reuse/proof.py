@@ -7,6 +7,7 @@ was first, also where TLS hides the requests, which the server's log counts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from testbed.base.addresses import format_address
@@ -52,11 +53,16 @@ def check_replay(seen: Evidence) -> Iterator[str]:
         yield f"most_per_connection is {replay.most_per_connection}, the log has {counts}"
     limit = seen.tcp.requests_per_connection
     if limit is None and not (is_lossy(seen.link) or seen.link.changes or seen.lost):
-        logged = {(each.client, each.server): each.requests for each in seen.served}
-        for (source, port, target, far_port), asked in seen.application.requests.items():
-            ends = f"{format_address(source)}:{port}", f"{format_address(target)}:{far_port}"
-            if logged.get(ends, 0) != asked:
-                yield f"{ends[0]} asked {ends[1]} {asked} times, logged are {logged.get(ends, 0)}"
+        logged, asked = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for each in seen.served:
+            logged[each.client, each.server] += each.requests
+        for ((source, port, target, far_port), _), times in seen.application.requests.items():
+            asked[f"{format_address(source)}:{port}", f"{format_address(target)}:{far_port}"] += (
+                times
+            )
+        for ends, times in asked.items():
+            if logged[ends] != times:
+                yield f"{ends[0]} asked {ends[1]} {times} times, logged are {logged[ends]}"
     if seen.has("archive") and replay.page is not None:
         page = measure_coverage(seen.archive, seen.load, replay)
         if page != replay.page:
