@@ -260,6 +260,7 @@ NIGHTLY = {
     "test_user_data_is_of_cloud_inits_schema": "test_the_script_of_the_cloud_machine_is_clean",
     "test_the_same_holds_for_invented_loads":
         "test_recorded_loads_are_hardly_ever_called_different_from_themselves",
+    "test_a_browser_that_throttles_itself": "test_a_browser_asks_when_it_can",
     "test_names_that_are_searched_for": "test_what_holds_responses_back",
     "test_each_number_of_an_observation": "test_what_a_client_says",
 }  # fmt: skip

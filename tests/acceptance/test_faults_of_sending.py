@@ -15,7 +15,7 @@ H3 = BROWSER | {"protocol": "h3", "web_server": "nginx-quic"}
 OLD = BROWSER | {"tls_version": "1.2"}
 FILES, SEGMENTS = "  sendfile on;", "  tcp_nopush on;"
 NO_BODIES = '("Network.enable", NO_BODIES),'
-THROTTLED = """("Network.emulateNetworkConditions", {"offline": False, "latency": 60,
+THROTTLED = """("Network.emulateNetworkConditions", {"offline": False, "latency": 400,
             "downloadThroughput": -1, "uploadThroughput": -1}),"""
 SILENT, SHORT, RECORDS = (
     "servers were silent ",
@@ -84,6 +84,7 @@ def test_names_that_are_searched_for(house: House, plant: Plant) -> None:
     assert_refused(ran, "unproven", "which is no host of the page")
 
 
+@pytest.mark.nightly
 def test_a_browser_that_throttles_itself(house: House, plant: Plant) -> None:
     plant("client/chromium/visit.py", NO_BODIES, f"{NO_BODIES} {THROTTLED}")
     ran = house.run(**GRAPH | {"client": "chromium"})
