@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from testbed.mechanisms.sending import quic, tcp
 from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
+from testbed.proof.draws import busy_ns
 from testbed.proof.evidence import Evidence
 
 KNOWN = ("cubic", "reno")
@@ -49,4 +50,4 @@ def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
     known = ours and plain and seen.tcp.congestion_control in KNOWN
     paced = seen.condition.web_server == "aioquic" if over_quic else not known
     pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
-    return NEAR_NS / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
+    return (NEAR_NS + busy_ns(seen)) / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
