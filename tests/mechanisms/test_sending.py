@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,11 @@ from testbed.capture.quic_frames import ACK as ACKS
 from testbed.capture.quic_frames import CRYPTO, STREAM, Frame
 from testbed.capture.transits import Transit
 from testbed.mechanisms.sending import quic
+from testbed.mechanisms.sending.proof import silence_ms
 from testbed.mechanisms.sending.sender import NEAR_NS, Silence
 from testbed.mechanisms.sending.tcp import find_silences
+from testbed.model import Condition, LinkSpec, TcpSpec
+from tests.evidence import evidence
 
 CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x0a\x00\x01"
 MSS, RTT_NS, REQUEST = 1460, 100_000_000, b"GET / HTTP/1.1\r\n\r\n"
@@ -295,3 +299,13 @@ def test_of_quic_one_stream_may_wait_while_another_is_sent() -> None:
         server.take((0, server.number - 1), after_ns=200_000)
     server.send(1, stream=4)
     assert server.silences() == [1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "most_ms"),
+    [({}, 0.25), ({"jitter": "computing"}, 2.25), ({"server_think_ms": 20.0}, 21.25),
+     ({"tcp": TcpSpec(congestion_control="bbr")}, 200.25)],
+)  # fmt: skip
+def test_how_long_a_server_may_be_silent(asked: dict[str, Any], most_ms: float) -> None:
+    condition = Condition("p", "graph", LinkSpec(rtt_ms=100), **asked)
+    assert silence_ms(evidence(condition=condition), over_quic=False) == pytest.approx(most_ms)

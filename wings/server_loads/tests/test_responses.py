@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -89,3 +90,19 @@ def test_as_many_start_as_the_seed_says(spacing: Literal["fixed", "poisson"]) ->
         observed = ServedObservation(served=told)
         wrong = [*check_starts(ServedEvidence(trial, observed, Path(), shown=shown))]
         assert len(wrong) == abs(more) + abs(of_warm_up)
+
+
+@pytest.mark.parametrize(("captured", "late_ns", "wrong"), [(150, 0, 0), (150, 5, 0), (150, -5, 0),
+                                                            (148, 0, 1), (152, 0, 1)])  # fmt: skip
+def test_where_a_bounded_capture_ends_one_may_be_due(
+    captured: int, late_ns: int, wrong: int
+) -> None:
+    trial = Trial(LOAD, 0, 0, "virtual", "7.3")
+    flows = [
+        SimpleNamespace(syn=SimpleNamespace(at_ns=BEGAN_NS + at))
+        for at in (0, 149 * 10_000_000 + late_ns)
+    ]
+    shown = {"flows": SimpleNamespace(flows=flows), "whole_capture": False,
+             "first_and_retries": (range(captured), [])}  # fmt: skip
+    observed = ServedObservation(served=replace(TRUE, started=200, all_started=300))
+    assert len([*check_starts(ServedEvidence(trial, observed, Path(), shown=shown))]) == wrong
