@@ -6,7 +6,7 @@ in both arms.  And the client's kernel must not have taken or sent more than the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.capture.flows import Flow, payloads
 from testbed.capture.lookups import is_lookup
@@ -56,7 +56,7 @@ def check_counted(seen: Evidence) -> Iterator[str]:
     """No kernel took or sent more than was captured at its end, nor less in a load in virtual time.
 
     What is sent again is counted apart, but for SYN-ACKs (net/ipv4/tcp_output.c), IPv6's datagrams
-    are as well, and what came for a socket that was closed is refused.
+    are as well, and what comes for a socket that is closed, or about to be, nobody takes.
     """
     recorded = seen.has("transits") and bool(seen.transits)
     # Of what was damaged, and cut again for a narrow path, the captures tell otherwise.
@@ -90,9 +90,9 @@ def _check_end(
     counts = [("took", "segments", own.get("TcpInSegs", 0), taken, 0)]
     counts += [("sent", "segments", sent, tcp.count(True), 0)]
     if exact or seen.quic:
-        refused = sum(read_unreachable(packet) == PORT_UNREACHABLE for packet in packets)
+        unread = _unread(packets, [(p.source in seen.clients) == by_client for p in packets])
         came, left = (own.get(f"Udp{which}Datagrams", 0) for which in ("In", "Out"))
-        counts += [("took", "datagrams", came, udp.count(False), refused)]
+        counts += [("took", "datagrams", came, udp.count(False), unread)]
         counts += [("sent", "datagrams", left, udp.count(True), 0)]
         damaged = () if seen.undamaged else seen.damaged
         broken = sum(packet.protocol == "UDP" for packet in damaged)
@@ -100,6 +100,18 @@ def _check_end(
     for did, what, counted, captured, less in counts:
         if not (captured - less if exact else 0) <= counted <= captured:
             yield f"the {end}'s kernel {did} {counted} {what}, the capture shows {captured}"
+
+
+def _unread(packets: Sequence[Packet], own: Sequence[bool]) -> int:
+    """Return how many datagrams came when their end had sent its last: its socket may be closed."""
+    speaking, unread = set[frozenset[str]](), 0
+    for packet, sent in zip(reversed(packets), reversed(own), strict=True):
+        ends = frozenset((packet.sender, packet.receiver))
+        if sent:
+            speaking.add(ends)
+        else:
+            unread += is_quic(packet) and ends not in speaking
+    return unread
 
 
 @check("strange packets", "virtual_time", "capture", "flows", "link", "whole_capture")
