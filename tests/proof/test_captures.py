@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.capture.connections import read_connection
 from testbed.capture.flows import Flows
+from testbed.capture.packets import Packet
 from testbed.proof.captures import check_both_ways, check_counted, check_whole
 from tests.capture.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 from tests.evidence import found
@@ -116,14 +119,22 @@ COUNTED = {
 }  # fmt: skip
 
 
-def of_kernels(tmp_path: Path, end: str = "client", **other: int) -> list[str]:
+def datagram(up: bool) -> Packet:
+    client, server = (socket.inet_aton(each) for each in (CLIENT, SERVER))
+    ends = (client, server) if up else (server, client)
+    ports = (40000, 443) if up else (443, 40000)
+    return Packet(0, b"", 0, "UDP", *ends, 60, 0, *ports, b"", 32)
+
+
+def of_kernels(tmp_path: Path, end: str = "client", *ways: bool, **other: int) -> list[str]:
     capture = exchange().read(tmp_path)
+    capture = replace(capture, packets=(*capture.packets, *map(datagram, ways)))
     flows = exchange().flows(tmp_path)
     counters = COUNTED | {end: COUNTED[end] | other}
     connections = tuple(map(read_connection, flows.flows))
     return found(
         check_counted, logs=(), counters=counters, flows=flows, capture=capture,
-        at_server=capture, connections=connections, transits={"up": []},
+        at_server=exchange().read(tmp_path), connections=connections, transits={"up": []},
     )  # fmt: skip
 
 
@@ -133,3 +144,11 @@ def test_kernels_count_what_was_captured(tmp_path: Path, end: str, name: str, mo
     assert of_kernels(tmp_path) == []
     assert len(of_kernels(tmp_path, end, **{name: COUNTED[end][name] + more})) == 1
     assert len(of_kernels(tmp_path, end, UdpInDatagrams=1)) == 1
+
+
+@pytest.mark.parametrize(("taken", "wrong"), [(0, 1), (1, 0), (3, 0), (4, 1)])
+def test_what_comes_behind_an_end_s_last_word_may_be_taken(
+    tmp_path: Path, taken: int, wrong: int
+) -> None:
+    counted = {"UdpInDatagrams": taken, "UdpOutDatagrams": 2}
+    assert len(of_kernels(tmp_path, "client", True, False, True, False, False, **counted)) == wrong
