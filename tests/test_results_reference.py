@@ -14,8 +14,10 @@ import pytest
 from analysis.kinds.page_load.tables import (
     CELL_COLUMNS,
     CELL_MILESTONES,
+    CELL_PATHS,
     PAIR_COLUMNS,
     PAIR_MILESTONES,
+    PAIR_PATHS,
 )
 from analysis.records.cells import Cell, cells_of
 from analysis.records.results import read_results
@@ -119,10 +121,12 @@ def test_every_column_of_the_table_is_described_in_its_order(folder: str, browse
     cells = cells_of(read_results(ROOT / "analysis" / "baselines" / folder))
     table, found = columns(cells)
     assert table.paired
-    assert found == [*PAIR_COLUMNS, *(of_one_visit(PAIR_MILESTONES) if browser else ())]
+    further = of_one_visit(PAIR_MILESTONES) if browser else ()
+    assert found == [*PAIR_COLUMNS, *further, *PAIR_PATHS]
     table, found = columns(tuple(cell for cell in cells if cell.axes["tfo"]))
     assert not table.paired
-    assert found == [*CELL_COLUMNS, *(of_one_visit(CELL_MILESTONES) if browser else ())]
+    further = of_one_visit(CELL_MILESTONES) if browser else ()
+    assert found == [*CELL_COLUMNS, *further, *CELL_PATHS]
 
 
 def test_what_a_machine_and_a_link_report_is_described() -> None:

@@ -485,8 +485,8 @@ class Proof:
     waits: Waits | None = None
     """Of a page load: what it waited for timers; null in older records."""
     account: dict[str, float] = field(default_factory=dict)
-    """Of a page load in virtual time: the load time in ms by what it was spent on, on the critical
-    path (`testbed.model.owners.OWNERS`); empty in older records."""
+    """Of a page load in virtual time: the load time in ms by the name of what it was spent on, on
+    the critical path (`testbed.model.owners.OWNERS`); empty in older records."""
     awaited: tuple[str, ...] = ()
     """The hosts whose TCP handshakes the load waited for, in their order."""
     ecn: dict[str, int] = field(default_factory=dict)
