@@ -90,7 +90,10 @@ def _check_end(
     counts = [("took", "segments", own.get("TcpInSegs", 0), taken, 0)]
     counts += [("sent", "segments", sent, tcp.count(True), 0)]
     if exact or seen.quic:
-        unread = _unread(packets, [(p.source in seen.clients) == by_client for p in packets])
+        refused = sum(read_unreachable(packet) == PORT_UNREACHABLE for packet in packets)
+        unread = refused + _unread(
+            packets, [(p.source in seen.clients) == by_client for p in packets]
+        )
         came, left = (own.get(f"Udp{which}Datagrams", 0) for which in ("In", "Out"))
         counts += [("took", "datagrams", came, udp.count(False), unread)]
         counts += [("sent", "datagrams", left, udp.count(True), 0)]
