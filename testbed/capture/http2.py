@@ -48,7 +48,7 @@ def read_http2(
         if asked.startswith(_PREFACE):
             answered = b"".join(read_data(flow, secrets, by_client=False))
             yield Http2Connection(
-                *(flow.syn.sender, flow.syn.receiver),
+                *flow.ends,
                 tuple(_read_frames(asked[len(_PREFACE) :])),
                 tuple(_read_frames(answered)),
             )

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -167,6 +168,7 @@ class _Way:
         return packet.protocol == "TCP" and bool(carries)
 
 
+@lru_cache(maxsize=1)
 def read_account(seen: Evidence) -> LoadAccount | None:
     """Return the account of the load that counts; ``None``: there is none.
 

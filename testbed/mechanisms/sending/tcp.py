@@ -10,18 +10,19 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from testbed.capture.connections import TIMESTAMP_BYTES
 from testbed.capture.flows import Flows
 from testbed.capture.packets import (
     ACK,
     ECE,
     FIN,
-    MSS,
     SACK,
     SYN,
     TIMESTAMPS,
     Packet,
     behind,
     find_option,
+    mss_of,
 )
 from testbed.mechanisms.sending.sender import FULL, LOST_PACKETS, NEAR_NS, Sender, Silence
 
@@ -33,8 +34,6 @@ IDLE_NS = 200_000_000
 shrunk to the first one (RFC 5681 section 4.1, RFC 7661)."""
 FAREWELL_BYTES = 128
 """TLS's last words, and HTTP/2's, before a server ends a connection that was idle."""
-_OPTION_BYTES = 12
-"""Timestamps, and what pads them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,9 +147,8 @@ class _Sender(Sender):
 
 def _segment_bytes(packet: Packet) -> int:
     """Return the most data of a segment that the sender of a SYN takes."""
-    option, timestamps = find_option(packet, MSS), find_option(packet, TIMESTAMPS)
-    size = int.from_bytes(option) if option else 536
-    return size - (0 if timestamps is None else _OPTION_BYTES)
+    timestamps = find_option(packet, TIMESTAMPS)
+    return (mss_of(packet) or 536) - (0 if timestamps is None else TIMESTAMP_BYTES)
 
 
 def find_silences(flows: Flows, segments: int) -> Iterator[Silence]:

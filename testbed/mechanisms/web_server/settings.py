@@ -48,7 +48,7 @@ HTTP3: Mapping[str, Values] = {
         "qpack_blocked_streams": 16,
         "enable_connect_protocol": 1,
         "0x21": 1,
-    },  # fmt: skip,
+    },
 }
 
 
