@@ -22,7 +22,7 @@ from testbed.model import Condition, LinkSpec, TcpSpec
 from tests.evidence import evidence
 
 CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x0a\x00\x01"
-MSS, RTT_NS, REQUEST = 1460, 100_000_000, b"GET / HTTP/1.1\r\n\r\n"
+MSS, SHORT, RTT_NS, REQUEST = 1460, 400, 100_000_000, b"GET / HTTP/1.1\r\n\r\n"
 OPTIONS = b"\x02\x04\x05\xb4\x03\x03\x07\x01"
 SACK = b"\x01\x01\x05\x0a" + bytes(8)
 
@@ -32,6 +32,7 @@ class Server:
     """The server's end of one connection, which sends as it is told."""
 
     window: int = 500
+    port: int = 80
     packets: list[Packet] = field(default_factory=list)
     sent: int = 1
     now: int = 0
@@ -50,6 +51,11 @@ class Server:
             self._down(ACK, bytes(MSS), seq=self.sent)
             self.sent += MSS
 
+    def send_short(self, after_ns: int = 1_000) -> None:
+        self.now += after_ns
+        self._down(ACK, bytes(SHORT), seq=self.sent)
+        self.sent += SHORT
+
     def take(self, segments: int, *, options: bytes = b"") -> None:
         """Take an acknowledgement of all but the last ``segments``."""
         self._up(ACK, 1 + len(REQUEST), self.sent - segments * MSS, options=options)
@@ -63,13 +69,13 @@ class Server:
         self, flags: int, seq: int, ack: int = 0, payload: bytes = b"", *, options: bytes = b"",
     ) -> None:  # fmt: skip
         self.packets.append(Packet(
-            self.now, b"", 0, "TCP", CLIENT, SERVER, 40 + len(payload), 0, 1024, 80, payload,
+            self.now, b"", 0, "TCP", CLIENT, SERVER, 40 + len(payload), 0, 1024, self.port, payload,
             len(payload), seq, ack, flags, self.window, options,
         ))  # fmt: skip
 
     def _down(self, flags: int, payload: bytes, seq: int, options: bytes = b"") -> None:
         self.packets.append(Packet(
-            self.now, b"", 0, "TCP", SERVER, CLIENT, 40 + len(payload), 0, 80, 1024, payload,
+            self.now, b"", 0, "TCP", SERVER, CLIENT, 40 + len(payload), 0, self.port, 1024, payload,
             len(payload), seq, 1, flags, 500, options,
         ))  # fmt: skip
 
@@ -93,6 +99,17 @@ def test_a_first_flight_that_stops_short() -> None:
     (silence,) = server.silences()
     assert silence.ms == pytest.approx(100.001)
     assert silence.why == "0 of at least 17 segments were under way"
+
+
+@pytest.mark.parametrize(("port", "ms"), [(80, 5.0), (443, 105.0)])
+def test_a_short_segment_behind_another(port: int, ms: float) -> None:
+    """In clear text nginx holds it back until the other is acknowledged; over TLS it does not."""
+    server = Server(port=port)
+    server.send_short()
+    server.now += RTT_NS
+    server.take(0)
+    server.send_short(5_000_000)
+    assert [each.ms for each in server.silences()] == pytest.approx([ms])
 
 
 def test_a_small_send_buffer() -> None:

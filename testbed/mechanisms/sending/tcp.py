@@ -16,6 +16,7 @@ from testbed.capture.packets import (
     ACK,
     ECE,
     FIN,
+    HTTPS_PORT,
     SACK,
     SYN,
     TIMESTAMPS,
@@ -44,6 +45,9 @@ class _Sender(Sender):
     next_seq: int
     acked: int
     first_window: float
+    corks: bool
+    """Whether it holds a short segment back until the one before is acknowledged (RFC 896), as nginx
+    on Linux does where it gathered a response (tcp_nopush): tcp_nodelay does not follow there."""
     segments: deque[tuple[int, int, int]] = field(default_factory=deque)
     """The end, the count and the sending time of what is not acknowledged."""
     edge: int | None = None
@@ -53,6 +57,9 @@ class _Sender(Sender):
     sent_ns: int = 0
     most: int = 0
     """The most segments under way since none was."""
+    short_end: int | None = None
+    """The end of the last short segment, until that is acknowledged."""
+    short_ns: int = 0
     least_rtt_ns: int | None = None
     ack_ns: int = 0
     train_ns: int = 0
@@ -77,7 +84,12 @@ class _Sender(Sender):
             self._lose()
             self._look(packet.at_ns)
             return None
-        silence = self.silence(self.asked_ns, packet.at_ns)
+        since_ns = self.asked_ns
+        if packet.payload_bytes < self.mss:
+            if self.corks and since_ns is not None:
+                since_ns = max(since_ns, self.short_ns)
+            self.short_end = end
+        silence = self.silence(since_ns, packet.at_ns)
         fresh = self.asked_ns is not None and self.asked_ns > self.sent_ns
         if fresh and packet.at_ns - self.filled_ns > IDLE_NS:
             self.window = min(self.window, max(self.first_window, self.under_way))
@@ -100,6 +112,8 @@ class _Sender(Sender):
         if behind(packet.ack, self.acked) <= 0:
             return
         self.acked, sent_ns = packet.ack, 0
+        if self.short_end is not None and behind(self.short_end, packet.ack) <= 0:
+            self.short_end, self.short_ns = None, packet.at_ns
         while self.segments and behind(self.segments[0][0], packet.ack) <= 0:
             _, segments, sent_ns = self.segments.popleft()
             count, self.under_way, self.answered = count + segments, self.under_way - segments, True
@@ -168,6 +182,7 @@ def find_silences(flows: Flows, segments: int) -> Iterator[Silence]:
             next_seq=(flow.synack.seq + 1) & 0xFFFFFFFF,
             acked=flow.synack.seq,
             first_window=segments,
+            corks=flow.syn.target_port != HTTPS_PORT,
         )
         last: list[Silence] = []
         for by_client, packet in flow.packets:
