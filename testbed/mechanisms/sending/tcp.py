@@ -46,8 +46,8 @@ class _Sender(Sender):
     acked: int
     first_window: float
     corks: bool
-    """Whether it holds a short segment back until the one before is acknowledged (RFC 896), as nginx
-    on Linux does where it gathered a response (tcp_nopush): tcp_nodelay does not follow there."""
+    """Whether it holds a short segment back until the one before is acknowledged (RFC 896), as
+    nginx on Linux does where it gathered a response (tcp_nopush): there it sets no TCP_NODELAY."""
     segments: deque[tuple[int, int, int]] = field(default_factory=deque)
     """The end, the count and the sending time of what is not acknowledged."""
     edge: int | None = None
