@@ -21,6 +21,7 @@ from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
 from testbed.mechanisms.sending.packing import check_data, check_records, check_segments
 from testbed.mechanisms.sending.proof import check_sending
+from testbed.mechanisms.sending.timers import check_timers
 from testbed.mechanisms.think.proof import check_pace, check_thought
 from testbed.mechanisms.tls.proof import (
     check_handshakes,
@@ -89,6 +90,7 @@ CHECKS = (
     check_thought,
     check_pace,
     check_sending,
+    check_timers,
     check_segments,
     check_records,
     check_data,

@@ -77,6 +77,14 @@ def test_what_a_server_takes_and_how_it_fills_frames(
     assert_refused(house.run(**knobs), "unproven", told)
 
 
+@pytest.mark.nightly(but="^1000000$")
+@pytest.mark.parametrize("least_us", ["400000", "1000000"])
+def test_timers_of_lost_packets(house: House, plant: Plant, least_us: str) -> None:
+    plant("lab/sysctls.py", '"rto_min_us": "200000"', f'"rto_min_us": "{least_us}"')
+    ran = house.run(**GRAPH | {"loss_pct": 3})
+    assert_refused(ran, "unproven", "retransmission timers were late ")
+
+
 @pytest.mark.nightly
 def test_names_that_are_searched_for(house: House, plant: Plant) -> None:
     plant("server/resolver.py", "timeout:30", "timeout:30 ndots:9\\nsearch example.test")

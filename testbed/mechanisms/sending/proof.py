@@ -45,9 +45,13 @@ def check_sending(seen: Evidence) -> Iterator[str]:
 def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
     """Return for how long a server may be silent: its think time, and its own pace."""
     think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
-    ours = seen.trial.kernel_version[:1].isdigit()
-    plain = not seen.tcp.sysctl and not seen.tcp.route
-    known = ours and plain and seen.tcp.congestion_control in KNOWN
+    known = is_ours(seen) and seen.tcp.congestion_control in KNOWN
     paced = seen.condition.web_server == "aioquic" if over_quic else not known
     pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
     return (NEAR_NS + busy_ns(seen)) / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
+
+
+def is_ours(seen: Evidence) -> bool:
+    """Whether TCP is that of a kernel of ours, with its settings."""
+    plain = not seen.tcp.sysctl and not seen.tcp.route
+    return plain and seen.trial.kernel_version[:1].isdigit()
