@@ -24,6 +24,7 @@ from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.model import DEFAULT_ROOT
 from testbed.setup import root_pack
 from testbed.setup.parts import find_starter, gather_parts
+from tests.docker.context import copy_context
 from tests.docker.engine import Container, Engine
 
 pytestmark = [
@@ -34,7 +35,6 @@ pytestmark = [
     pytest.mark.nightly,
 ]
 
-ROOT = places.ROOT
 SUITE = "trixie"
 REVISION = "0123456789abcdef"
 LARGEST_BYTES = 1_100_000_000
@@ -77,19 +77,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
         engine.buildah("rm", "--all", check=False)
         engine.buildah("rmi", "--all", "--force", check=False)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def copy_context(folder: Path) -> None:
-    """Copy what .dockerignore lets through of the work tree."""
-    lines = (ROOT / ".dockerignore").read_text().splitlines()
-    unwanted = shutil.ignore_patterns("__pycache__", "node_modules", "dist", "*.tar.xz")
-    folder.mkdir()
-    shutil.copy(ROOT / ".dockerignore", folder)
-    for name in (line[1:] for line in lines if line.startswith("!")):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
-        else:
-            shutil.copy(ROOT / name, folder / name)
 
 
 def export_quickly(pack: Path) -> None:
