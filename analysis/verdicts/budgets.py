@@ -26,7 +26,7 @@ _ALLOWED = "write it as METRIC <= NUMBER, such as `plt_ms <= 4000` or `fcp_ms <=
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class MetricBudget:
     """A bound of a metric: the most, or the least, and the cells that it is of by axis."""
 
     text: str
@@ -43,13 +43,13 @@ class Budget:
         return all(knob_text(cell.axes.get(axis)) in values for axis, values in wanted.items())
 
 
-def parse_budgets(texts: Sequence[str]) -> tuple[Budget, ...]:
+def parse_budgets(texts: Sequence[str]) -> tuple[MetricBudget, ...]:
     """Return the budgets that ``texts`` are.
 
     Raises:
         ConfigurationError: with a sentence for each text that is none.
     """
-    budgets: list[Budget] = []
+    budgets: list[MetricBudget] = []
     problems = [] if texts else [f"there is no budget; {_ALLOWED}"]
     for text in texts:
         found = _FORM.fullmatch(text)
@@ -64,13 +64,13 @@ def parse_budgets(texts: Sequence[str]) -> tuple[Budget, ...]:
             problems += [f"budget {text!r}: {_bare(each)}" for each in error.problems]
             continue
         words = " ".join(text.split())
-        budgets.append(Budget(words, metric, float(found[3]), found[2] == ">=", only))
+        budgets.append(MetricBudget(words, metric, float(found[3]), found[2] == ">=", only))
     if problems:
         raise ConfigurationError(problems)
     return tuple(budgets)
 
 
-def judge_budgets(results: Results, budgets: Iterable[Budget]) -> list[Case]:
+def judge_budgets(results: Results, budgets: Iterable[MetricBudget]) -> list[Case]:
     """Return a case for each budget and each cell that it is of.
 
     Raises:
@@ -106,7 +106,7 @@ def _bare(problem: str) -> str:
     return re.sub(r"^--metric \S+: ", "", problem)
 
 
-def _judge(cell: Cell, budget: Budget, name: str) -> Case:
+def _judge(cell: Cell, budget: MetricBudget, name: str) -> Case:
     title = f"{name}: {budget.text}"
     if cell.status != "proven" or cell.spread is None:
         lacks = cell.status if cell.status != "proven" else f"its loads have no {cell.metric.label}"

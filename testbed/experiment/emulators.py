@@ -54,6 +54,8 @@ _OF_PLACES = {"cls", "intf", "use_htb", "port1", "port2", "intfName1", "intfName
 """Parameters that say where the link is, or what it is anyway."""
 _LOST = "A lost packet has been on the line here, and takes its time; there it is lost before that."
 
+_BFIFO = "bfifo, the queue up, counts Ethernet's header with each packet, as buffer_bytes does not."
+
 
 @dataclass(slots=True)
 class Pipe:
@@ -126,18 +128,17 @@ def _translate(
     _, errors = validate({"link": values}, {})
     if wrong := describe(errors, {"link": values}, lambda _: "this link"):
         raise ConfigurationError(wrong)
-    return Translation(values, (*differs, _LOST) if down.loss_pct or up.loss_pct else (*differs,))
+    if down.loss_pct or up.loss_pct:
+        differs.append(_LOST)
+    if "bfifo" in values.get("qdisc_up", ""):
+        differs.append(_BFIFO)
+    return Translation(values, tuple(differs))
 
 
 def _unequal(down: Pipe, up: Pipe) -> Iterator[str]:
     for each in (down,) if down == up else (down, up):
         if each.kbit % 1:
             yield f"bw: {each.kbit:g} kbit/s: a link's rate is a whole number of kbit/s"
-    if down.in_bytes and up.in_bytes and down.queue != up.queue:
-        yield (
-            f"queue: {down.queue} and {up.queue} bytes: a link's buffer_bytes is of both "
-            "directions; make them alike, or count one in packets"
-        )
     if down.jitter_ms != up.jitter_ms:
         yield "jitter: a link's delay_jitter_ms is of both directions; make them alike"
 
@@ -147,10 +148,12 @@ def _join(down: Pipe, up: Pipe) -> dict[str, Any]:
     if down.delay_ms != up.delay_ms:
         values["delay_up_ms"] = up.delay_ms
     values |= {"down_kbit": int(down.kbit), "up_kbit": int(up.kbit)}
-    if down.in_bytes or up.in_bytes:
-        values["buffer_bytes"] = down.queue if down.in_bytes else up.queue
-    queues = {way: f"pfifo limit {each.queue}" for way, each in (("down", down), ("up", up))
-              if not each.in_bytes}  # fmt: skip
+    buffers = [each.queue for each in (down, up) if each.in_bytes]
+    if buffers:
+        values["buffer_bytes"] = buffers[0]
+    queues = {way: f"{'b' if each.in_bytes else 'p'}fifo limit {each.queue}"
+              for way, each in (("down", down), ("up", up))
+              if not (each.in_bytes and each.queue == buffers[0])}  # fmt: skip
     if len(queues) == 2 and queues["down"] == queues["up"]:
         values["qdisc"] = queues["down"]
     else:

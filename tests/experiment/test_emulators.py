@@ -51,6 +51,9 @@ def test_queues_of_a_pipe() -> None:
     assert link_of(from_dummynet("bw 1Mbit/s delay 1 queue 3000B")).buffer_bytes == 3000
     mixed = link_of(from_dummynet("bw 1M delay 1 queue 4K", "bw 1M delay 1 queue 7"))
     assert (mixed.buffer_bytes, mixed.qdisc, mixed.qdisc_up) == (4096, "fifo", "pfifo limit 7")
+    found = from_dummynet("bw 1M delay 1 queue 4K", "bw 1M delay 1 queue 8K")
+    assert (link_of(found).buffer_bytes, link_of(found).qdisc_up) == (4096, "bfifo limit 8192")
+    assert any("bfifo" in sentence for sentence in found.differs)
     two = link_of(from_dummynet("bw 1M delay 1 queue 5", "bw 1M delay 1 queue 7"))
     assert (two.qdisc_down, two.qdisc_up) == ("pfifo limit 5", "pfifo limit 7")
 
@@ -92,11 +95,6 @@ def test_all_that_a_pipe_has_and_a_link_has_not_is_named_at_once() -> None:
 )
 def test_pipes_that_are_no_link(text: str, problem: str) -> None:
     assert any(problem in each for each in problems_of(text))
-
-
-def test_buffers_of_two_sizes_in_bytes_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="make them alike"):
-        from_dummynet("bw 1M delay 1 queue 4K", "bw 1M delay 1 queue 8K")
 
 
 def test_parameters_of_a_tclink() -> None:
