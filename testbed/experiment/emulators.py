@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
@@ -19,21 +20,20 @@ from testbed.base.suggest import did_you_mean
 from testbed.experiment.validation import describe, validate
 from testbed.model.trace import ETHERNET_BYTES
 
-_KILO = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 _BANDWIDTH = re.compile(
     r"(\d+)([KkMmGg]?)(?:(B|B/s|Bps|[Bb]ytes?(?:/s|ps)?)|b|bps|[Bb]its?(?:/s|ps)?)?"
 )
-_QUEUE = re.compile(r"(\d+)(?:(slots?)?|([Kk])(?:B|[Bb]ytes?)?|B|[Bb]ytes?)")
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(s|secs?|ms|msecs?|us|usecs?)")
-_TIME_MS = {"s": 1000.0, "m": 1.0, "u": 0.001}
-DEFAULT_SLOTS = 50
-"""Slots of a pipe's queue that is not told (ipfw(8))."""
-DEFAULT_PACKETS = 1000
-"""Packets that a TCLink's netem holds, or the queue of its device where it has none."""
+_KILO = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+_QUEUE = re.compile(r"(\d+)(?:(?:slots?)?|(([Kk])(?:B|[Bb]ytes?)?|B|[Bb]ytes?))")
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(?:(s|secs?)|(ms|msecs?)|us|usecs?)")
+SLOTS, PACKETS = ("pfifo", 50), ("pfifo", 1000)
+"""The queue of a pipe that tells none (ipfw(8)), and of a TCLink's netem or device."""
 FASTEST_MBIT = 1000
 """Mininet ignores a higher rate (``bwParamMax``)."""
 _A_QUEUE = 'a queue of its own: write it in tc\'s words, such as link.qdisc = "fq_codel"'
 _FLOWS = "several queues by flow, and a link has one"
+_OFFLOAD = "an offload: see link.gso and link.gro"
+_UNLIMITED = "no bw, and without one it is as fast as it can be: give it a rate"
 PIPE_REFUSED = {
     "burst": "what passes at once after a pause, and a link lets nothing pass sooner",
     "profile": "delays from a file; take a trace (link.trace_down) or link.delay_jitter_ms",
@@ -45,28 +45,25 @@ PIPE_REFUSED = {
 TCLINK_REFUSED = {
     **dict.fromkeys(("use_hfsc", "use_tbf", "latency_ms", "speedup"), "another shaper than HTB"),
     **dict.fromkeys(("enable_ecn", "enable_red"), _A_QUEUE),
-    **dict.fromkeys(("gro", "disable_gro", "txo", "rxo"), "an offload: see link.gso and link.gro"),
+    **dict.fromkeys(("gro", "disable_gro", "txo", "rxo"), _OFFLOAD),
     **dict.fromkeys(("params1", "params2"), "one direction: give each as a text of its own"),
 }  # fmt: skip
 """Parameters of a TCLink that no link has, and why; one that asks for nothing is no problem."""
-_OF_PLACES = {"cls", "intf", "use_htb", "port1", "port2", "intfName1", "intfName2", "addr1",
-              "addr2"}  # fmt: skip
+_PLACES = {"cls", "intf", "use_htb", "port1", "port2", "intfName1", "intfName2", "addr1", "addr2"}
 """Parameters that say where the link is, or what it is anyway."""
 _LOST = "A lost packet has been on the line here, and takes its time; there it is lost before that."
-
 _BFIFO = "bfifo, the queue up, counts Ethernet's header with each packet, as buffer_bytes does not."
 
 
 @dataclass(slots=True)
 class Pipe:
-    """One direction of a link; ``queue`` is its size, in bytes or in packets."""
+    """One direction of a link; its queue is one of tc(8)'s, which counts bytes or packets."""
 
+    queue: tuple[str, int]
     kbit: float = 0.0
     delay_ms: float = 0.0
     jitter_ms: float = 0.0
     loss_pct: float = 0.0
-    queue: int = DEFAULT_SLOTS
-    in_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +71,11 @@ class Translation:
     """A link in our words: its knobs, and sentences on what differs."""
 
     values: dict[str, Any]
-    differs: tuple[str, ...] = field(default=())
+    differs: tuple[str, ...]
 
 
-Parse = Callable[[str, Pipe], Iterator[str]]
+Readers = Mapping[str, tuple[str, Callable[[Any], Any]]]
+"""By word: the field of a pipe, and what reads its value or raises a ValueError."""
 
 
 def from_dummynet(down: str, up: str | None = None) -> Translation:
@@ -90,7 +88,7 @@ def from_dummynet(down: str, up: str | None = None) -> Translation:
     if not all("noerror" in text.split() for text in (down, up or down)):
         differs.append("A sender on dummynet's own machine is told of a full queue, without "
                        "noerror; here nobody is.")  # fmt: skip
-    return _translate(_parse_pipe, (down, up), {"framing_bytes": 0}, differs)
+    return _translate(_parse_pipe, SLOTS, (down, up), 0, differs)
 
 
 def from_mininet(down: str, up: str | None = None) -> Translation:
@@ -105,42 +103,31 @@ def from_mininet(down: str, up: str | None = None) -> Translation:
         "max_queue_size also counts packets in the delay; here only those that wait.",
         "HTB counts Ethernet's header with each packet, and so does this link (framing_bytes).",
     ]
-    link = _translate(_parse_tclink, (down, up), {"framing_bytes": ETHERNET_BYTES}, differs)
-    if link.values.get("delay_jitter_ms"):
-        return Translation(link.values, (*link.differs, "Jitter reorders packets there, not here."))
-    return link
+    return _translate(_parse_tclink, PACKETS, (down, up), ETHERNET_BYTES, differs)
 
 
 def _translate(
-    parse: Parse, texts: tuple[str, str | None], fixed: dict[str, int], differs: list[str]
-) -> Translation:
-    down, up = Pipe(), Pipe()
-    problems = list(parse(texts[0], down))
-    if texts[1] is None:
-        up = down
-    else:
-        problems += parse(texts[1], up)
+    parse: Callable[[str, Pipe], Iterator[str]], queue: tuple[str, int],
+    texts: tuple[str, str | None], framing_bytes: int, differs: list[str],
+) -> Translation:  # fmt: skip
+    pipes = [Pipe(queue) for text in texts if text is not None]
+    problems = [problem for text, pipe in zip(texts, pipes, strict=False)
+                for problem in parse(text or "", pipe)]  # fmt: skip
+    down, up = pipes[0], pipes[-1]
     if not problems:
-        problems += _unequal(down, up)
+        problems += [f"bw: {each.kbit:g} kbit/s: a link's rate is a whole number of kbit/s"
+                     for each in pipes if each.kbit % 1]  # fmt: skip
+        if down.jitter_ms != up.jitter_ms:
+            problems.append("jitter: a link's delay_jitter_ms is of both directions")
     if problems:
         raise ConfigurationError(problems)
-    values = _join(down, up) | fixed
+    values = _join(down, up) | {"framing_bytes": framing_bytes}
     _, errors = validate({"link": values}, {})
     if wrong := describe(errors, {"link": values}, lambda _: "this link"):
         raise ConfigurationError(wrong)
-    if down.loss_pct or up.loss_pct:
-        differs.append(_LOST)
-    if "bfifo" in values.get("qdisc_up", ""):
-        differs.append(_BFIFO)
-    return Translation(values, tuple(differs))
-
-
-def _unequal(down: Pipe, up: Pipe) -> Iterator[str]:
-    for each in (down,) if down == up else (down, up):
-        if each.kbit % 1:
-            yield f"bw: {each.kbit:g} kbit/s: a link's rate is a whole number of kbit/s"
-    if down.jitter_ms != up.jitter_ms:
-        yield "jitter: a link's delay_jitter_ms is of both directions; make them alike"
+    also = {_LOST: down.loss_pct or up.loss_pct, _BFIFO: "bfifo" in values.get("qdisc_up", ""),
+            "Jitter reorders packets there, not here.": up.jitter_ms}  # fmt: skip
+    return Translation(values, (*differs, *(sentence for sentence, is_so in also.items() if is_so)))
 
 
 def _join(down: Pipe, up: Pipe) -> dict[str, Any]:
@@ -148,21 +135,26 @@ def _join(down: Pipe, up: Pipe) -> dict[str, Any]:
     if down.delay_ms != up.delay_ms:
         values["delay_up_ms"] = up.delay_ms
     values |= {"down_kbit": int(down.kbit), "up_kbit": int(up.kbit)}
-    buffers = [each.queue for each in (down, up) if each.in_bytes]
-    if buffers:
-        values["buffer_bytes"] = buffers[0]
-    queues = {way: f"{'b' if each.in_bytes else 'p'}fifo limit {each.queue}"
-              for way, each in (("down", down), ("up", up))
-              if not (each.in_bytes and each.queue == buffers[0])}  # fmt: skip
-    if len(queues) == 2 and queues["down"] == queues["up"]:
-        values["qdisc"] = queues["down"]
-    else:
-        values |= {f"qdisc_{way}": queue for way, queue in queues.items()}
+    in_bytes = [each.queue for each in (down, up) if each.queue[0] == "bfifo"][:1]
+    if in_bytes:
+        values["buffer_bytes"] = in_bytes[0][1]
+    ways = (("qdisc_down", down.queue), ("qdisc_up", up.queue))
+    queues = {way: " limit ".join(map(str, queue)) for way, queue in ways if queue not in in_bytes}
+    alike = len(queues) == 2 and down.queue == up.queue
+    values |= {"qdisc": queues["qdisc_down"]} if alike else queues
     if down.loss_pct != up.loss_pct:
         values |= {"loss_down_pct": down.loss_pct, "loss_up_pct": up.loss_pct}
     elif down.loss_pct:
         values["loss_pct"] = down.loss_pct
     return values | ({"delay_jitter_ms": down.jitter_ms} if down.jitter_ms else {})
+
+
+def _take(pipe: Pipe, readers: Readers, word: str, value: Any, shown: str) -> Iterator[str]:
+    name, read = readers[word]
+    try:
+        setattr(pipe, name, read(value))
+    except ValueError as error:
+        yield f"{shown}: {error}"
 
 
 def _parse_pipe(text: str, pipe: Pipe) -> Iterator[str]:
@@ -174,98 +166,84 @@ def _parse_pipe(text: str, pipe: Pipe) -> Iterator[str]:
         return
     start = re.match(r"((sudo )?(\S*/)?ipfw )?pipe \d+ config( |$)", " ".join(words))
     words = words[len(start[0].split()) :] if start else words
-    read = {"bw": _read_bw, "bandwidth": _read_bw, "delay": _read_delay, "queue": _read_queue,
-            "plr": _read_plr}  # fmt: skip
     plain = ("droptail", "noerror")
-    known = {*read, *plain, *PIPE_REFUSED}
     seen: set[str] = set()
     while words:
         word = words.pop(0)
         if word in seen:
             yield f"{word}: named twice; keep one"
         seen.add(word)
-        if word in read:
+        if word in PIPE_WORDS:
             value = words.pop(0) if words else ""
-            try:
-                read[word](value, pipe)
-            except ValueError as error:
-                yield f"{word} {value}: {error}"
+            yield from _take(pipe, PIPE_WORDS, word, value, f"{word} {value}")
         elif word not in plain:
-            near = did_you_mean(word, [*read, *plain])
+            near = did_you_mean(word, [*PIPE_WORDS, *plain])
             why = PIPE_REFUSED.get(word, f"not a word of `pipe N config`{near}")
-            while words and words[0] not in known:
+            while words and words[0] not in {*PIPE_WORDS, *plain, *PIPE_REFUSED}:
                 word += f" {words.pop(0)}"
             yield f"{word}: {why}"
     if not seen & {"bw", "bandwidth"}:
-        yield f"{text}: no bw, and a pipe without one is as fast as it can be: give it a rate"
+        yield f"{text}: {_UNLIMITED}"
 
 
-def _read_bw(value: str, pipe: Pipe) -> None:
+def _bandwidth(value: str) -> float:
     found = _BANDWIDTH.fullmatch(value)
     if found is None:
         raise ValueError("not a rate such as 4Mbit/s, 256Kbit/s or 1MByte/s, in whole numbers")
-    pipe.kbit = int(found[1]) * _KILO[found[2].lower()] * (8 if found[3] else 1) / 1000
-    if not pipe.kbit:
+    if not int(found[1]):
         raise ValueError("as fast as it can be, and a link has a rate")
+    return int(found[1]) * _KILO[found[2].lower()] * (8 if found[3] else 1) / 1000
 
 
-def _read_delay(value: str, pipe: Pipe) -> None:
-    found = re.fullmatch(r"(\d+)(ms)?", value)
-    if found is None:
+def _whole_ms(value: str) -> float:
+    if not re.fullmatch(r"\d+(ms)?", value):
         raise ValueError("a whole number of ms is due: dummynet reads no other unit")
-    pipe.delay_ms = float(found[1])
+    return float(value.removesuffix("ms"))
 
 
-def _read_queue(value: str, pipe: Pipe) -> None:
+def _size(value: str) -> tuple[str, int]:
     found = _QUEUE.fullmatch(value)
     if found is None or not int(found[1]):
         raise ValueError("not a size such as 128Kbytes, 131072Bytes or 50 (slots)")
-    pipe.in_bytes = not value.isdigit() and not found[2]
-    pipe.queue = int(found[1]) * (1024 if found[3] else 1)
+    return "bfifo" if found[2] else "pfifo", int(found[1]) * (1024 if found[3] else 1)
 
 
-def _read_plr(value: str, pipe: Pipe) -> None:
-    try:
-        share = float(value)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ValueError("a share of packets from 0 to 1 is due; a chain of losses is "
-                         "link.loss_bursts")  # fmt: skip
-    pipe.loss_pct = round(100 * share, 6)
+def _share(value: str) -> float:
+    if not re.fullmatch(r"0*\.\d+|0+|1(\.0*)?", value):
+        raise ValueError("a share from 0 to 1 is due; losses in bursts are link.loss_bursts")
+    return round(100 * float(value), 6)
+
+
+PIPE_WORDS: Readers = {"bw": ("kbit", _bandwidth), "bandwidth": ("kbit", _bandwidth),
+                       "delay": ("delay_ms", _whole_ms), "queue": ("queue", _size),
+                       "plr": ("loss_pct", _share)}  # fmt: skip
 
 
 def _parse_tclink(text: str, pipe: Pipe) -> Iterator[str]:
     """Take the parameters of a TCLink into ``pipe``, and yield what cannot be taken."""
-    pipe.queue = DEFAULT_PACKETS
     call = _read_call(text)
     if call is None:
         yield f"{text}: not parameters such as bw=4, delay='10ms', max_queue_size=100"
         return
-    read = {"bw": _set_bw, "delay": _set_delay, "jitter": _set_jitter, "loss": _set_loss,
-            "max_queue_size": _set_queue}  # fmt: skip
-    given: dict[str, Any] = {}
+    names = {keyword.arg or "**" for keyword in call.keywords}
     for keyword in call.keywords:
-        name = keyword.arg or "**"
-        if name in _OF_PLACES:
+        name, shown = keyword.arg or "**", f"{keyword.arg or '**'}={ast.unparse(keyword.value)}"
+        if name in _PLACES:
             continue
         try:
-            given[name] = ast.literal_eval(keyword.value)
+            value = ast.literal_eval(keyword.value)
         except ValueError:
-            yield f"{name}={ast.unparse(keyword.value)}: write the value itself"
+            yield f"{shown}: write the value itself"
             continue
-        if name in read:
-            try:
-                read[name](given[name], pipe)
-            except ValueError as error:
-                yield f"{name}={given[name]!r}: {error}"
+        if name in TCLINK_WORDS:
+            yield from _take(pipe, TCLINK_WORDS, name, value, shown)
         elif name not in TCLINK_REFUSED:
-            yield f"{name}: no parameter of a TCLink{did_you_mean(name, [*read])}"
-        elif given[name]:
-            yield f"{name}={given[name]!r}: {TCLINK_REFUSED[name]}"
-    if "bw" not in {keyword.arg for keyword in call.keywords}:
-        yield f"{text}: no bw, and a TCLink without one is as fast as it can be: give it a rate"
-    if "jitter" in given and "delay" not in given:
+            yield f"{shown}: no parameter of a TCLink{did_you_mean(name, TCLINK_WORDS)}"
+        elif value:
+            yield f"{shown}: {TCLINK_REFUSED[name]}"
+    if "bw" not in names:
+        yield f"{text}: {_UNLIMITED}"
+    if "jitter" in names and "delay" not in names:
         yield "jitter: Mininet sets none without a delay"
 
 
@@ -280,38 +258,32 @@ def _read_call(text: str) -> ast.Call | None:
     return None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: Any, most: float, words: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise ValueError(f"{words} is due, from 0 to {most}")
+    return float(value)
 
 
-def _set_bw(value: Any, pipe: Pipe) -> None:
-    if not _is_number(value) or not 0 < value <= FASTEST_MBIT:
-        raise ValueError(f"a rate in Mbit/s is due, above 0 and up to {FASTEST_MBIT}")
-    pipe.kbit = round(value * 1000, 6)
+def _mbit(value: Any) -> float:
+    if value == 0:
+        raise ValueError("a rate above 0 is due")
+    return round(_number(value, FASTEST_MBIT, "a rate in Mbit/s") * 1000, 6)
 
 
 def _time_ms(value: Any) -> float:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError("a text with a unit is due, such as '10ms'; tc takes a number for us")
-    return round(float(found[1]) * _TIME_MS[found[2][0]], 6)
+    return round(float(found[1]) * (1000 if found[2] else 1 if found[3] else 0.001), 6)
 
 
-def _set_delay(value: Any, pipe: Pipe) -> None:
-    pipe.delay_ms = _time_ms(value)
-
-
-def _set_jitter(value: Any, pipe: Pipe) -> None:
-    pipe.jitter_ms = _time_ms(value)
-
-
-def _set_loss(value: Any, pipe: Pipe) -> None:
-    if not _is_number(value) or not 0 <= value <= 100:
-        raise ValueError("a number of percent is due, from 0 to 100")
-    pipe.loss_pct = float(value)
-
-
-def _set_queue(value: Any, pipe: Pipe) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+def _packets(value: Any) -> tuple[str, int]:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError("a whole number of packets is due, from 1")
-    pipe.queue = value
+    return "pfifo", value
+
+
+_percent = partial(_number, most=100, words="a number of percent")
+TCLINK_WORDS: Readers = {"bw": ("kbit", _mbit), "delay": ("delay_ms", _time_ms),
+                         "jitter": ("jitter_ms", _time_ms), "loss": ("loss_pct", _percent),
+                         "max_queue_size": ("queue", _packets)}  # fmt: skip

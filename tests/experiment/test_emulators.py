@@ -114,7 +114,7 @@ def test_all_that_a_tclink_has_and_a_link_has_not_is_named_at_once() -> None:
         "net.addLink(a, b, bw=4000, delay=10, use_tbf=True, loss='1%', lag=3, jitter=x, "
         "max_queue_size=0, **more)", from_mininet,
     )  # fmt: skip
-    begins = ["bw=4000: ", "delay=10: ", "use_tbf=True: ", "loss='1%': ", "lag: ", "jitter=x: ",
+    begins = ["bw=4000: ", "delay=10: ", "use_tbf=True: ", "loss='1%': ", "lag=3: ", "jitter=x: ",
               "max_queue_size=0: ", "**=more: "]  # fmt: skip
     assert [a for a, b in zip(found, begins, strict=True) if not a.startswith(b)] == []
 
