@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from analysis.formats.annotations import write_annotations
 from analysis.records.metric import Metric
 from analysis.verdicts.compare.comparison import CompareOptions
-from analysis.verdicts.compare.documents import describe_comparison, write_files
+from analysis.verdicts.compare.documents import cases_of, describe_comparison, write_files
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
 from firstflight.cli.kernel_verdicts import find_kernel_verdicts
@@ -50,10 +51,13 @@ def _kernel_options(command: Any) -> Any:
 @click.option("--markdown", type=_file, metavar="FILE",
               help="Write a comment for a pull request as well.")  # fmt: skip
 @click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
+@click.option("--annotate", type=_file, metavar="FILE",
+              help="Print cells that differ as GitHub's annotations of FILE as well.")  # fmt: skip
 def compare(
     base: Path, new: Path | None, across: tuple[str, ...], alpha: float,
     min_effect_pct: float | None, allow_faster: bool, metric: Metric, as_json: bool,
-    junit: Path | None, markdown: Path | None, html: Path | None, **of_kernels: Any,
+    junit: Path | None, markdown: Path | None, html: Path | None, annotate: Path | None,
+    **of_kernels: Any,
 ) -> int:  # fmt: skip
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
@@ -67,7 +71,7 @@ def compare(
     names = tuple(name.strip() for option in across for name in option.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
     if _VERDICTS and (new is None or any(each is not None for each in of_kernels.values())):
-        _refuse_unused(options, html)
+        _refuse_unused(options, html, annotate)
         return _VERDICTS.compare(base, new, metric, min_effect_pct, as_json=as_json, junit=junit,
                                  markdown=markdown, **of_kernels)  # fmt: skip
     if new is None:
@@ -81,10 +85,12 @@ def compare(
         click.echo(json.dumps(describe_comparison(compared), indent=2))
     else:
         click.echo(render_text(compared, read_width()).rstrip("\n"))
+    if annotate is not None:
+        click.echo(write_annotations(cases_of(compared), annotate), nl=False, err=True)
     return compared.exit_code
 
 
-def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
+def _refuse_unused(options: CompareOptions, html: Path | None, annotate: Path | None) -> None:
     """Refuse options without meaning where cells of virtual kernels are attributed.
 
     Raises:
@@ -92,7 +98,8 @@ def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
     """
     options.check()
     unused = {"--across": {*options.across} - {"kernel"}, "--alpha": options.alpha != _ALPHA,
-              "--allow-faster": options.allow_faster, "--html": html is not None}  # fmt: skip
+              "--allow-faster": options.allow_faster, "--html": html is not None,
+              "--annotate": annotate is not None}  # fmt: skip
     names = ", ".join(name for name, is_given in unused.items() if is_given)
     if names:
         raise ConfigurationError(

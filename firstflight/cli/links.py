@@ -16,7 +16,9 @@ from analysis.tables.columns import Column
 from analysis.words import MISSING
 from firstflight.cli.listing import print_columns
 from testbed.base.errors import EXIT_OK, ConfigurationError
+from testbed.experiment import emulators
 from testbed.experiment.profiles import Profile, describe_unknown, list_profiles, read_profile
+from testbed.kinds.experiment_file import toml_text
 from testbed.model import LinkSpec, TcpSpec
 from testbed.model.line import line_ms
 from testbed.traces.delays import list_steps, read_delays
@@ -89,6 +91,40 @@ def delays(file: Path, every_ms: int, until_s: float) -> int:
     found = read_delays(file)
     click.echo(f"[link]\nrtt_ms = {2 * found[0]:g}")
     click.echo(f"changes = {json.dumps(list_steps(found, every_ms, until_s))}")
+    return EXIT_OK
+
+
+@links.command("from-dummynet")
+@click.argument("down", metavar="PIPE")
+@click.argument("up", required=False)
+def from_dummynet(down: str, up: str | None) -> int:
+    """Turn pipes of dummynet into a profile, and say what differs.
+
+    PIPE is towards the client, UP from it, if it is another: 'pipe 1 config bw 4Mbit/s delay 10ms
+    queue 128Kbytes'.
+    """
+    return _print_translation("dummynet", emulators.from_dummynet(down, up), down, up)
+
+
+@links.command("from-mininet")
+@click.argument("down", metavar="PARAMETERS")
+@click.argument("up", required=False)
+def from_mininet(down: str, up: str | None) -> int:
+    """Turn parameters of Mininet's TCLink into a profile, and say what differs.
+
+    PARAMETERS are towards the client, UP from it, if they are others: "bw=4, delay='10ms',
+    max_queue_size=100".
+    """
+    return _print_translation("Mininet", emulators.from_mininet(down, up), down, up)
+
+
+def _print_translation(whose: str, link: emulators.Translation, *texts: str | None) -> int:
+    said = (*(f"{whose}: {' '.join(text.split())}" for text in texts if text), *link.differs)
+    for line in (line for text in said for line in textwrap.wrap(text, WIDTH)):
+        click.echo(f"# {line}")
+    click.echo("\n[link]")
+    for knob, value in link.values.items():
+        click.echo(f"{knob} = {toml_text(value)}")
     return EXIT_OK
 
 

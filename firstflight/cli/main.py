@@ -15,6 +15,7 @@ from testbed.base.wings import provided
 
 VERBS = {
     "baseline": "baseline",
+    "budgets": "budgets",
     "clean": "machine",
     "compare": "compare",
     "completion": "completion",

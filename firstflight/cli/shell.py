@@ -27,6 +27,7 @@ from testbed.results.records import read_records
 from testbed.runner.launch import open_lanes
 from testbed.runner.local import on_this_machine
 from testbed.runner.run import run_experiment
+from testbed.setup.own import list_own
 
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
 LONGEST_S = 86_400
@@ -48,21 +49,23 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
     """
     catalogue, choice = services.catalogue(), Choice(**chosen)
     live = not script and sys.stdin.isatty()
+    words = f"mnexec /usr/bin/python3 {PROMPT} {{tag}}"
+    experiment = plan_command(choice, catalogue, f"{words} typed /ff/out", "shell", at="lab")
+    if any(each.link.ip == "6" for each in experiment.conditions_as(LabCommand)):
+        raise ConfigurationError(
+            ["link.ip = 6: Mininet's prompt names hosts by addresses of IPv4; take dual"]
+        )
+    relay = relay_by_socket if in_real_time(experiment.kernel) else relay_by_files
     with TemporaryDirectory(prefix="firstflight-shell-") as folder:
-        words = f"mnexec /usr/bin/python3 {PROMPT} {{tag}}"
-        experiment = plan_command(choice, catalogue, f"{words} script {{folder}}/script", "shell",
-                                  at="lab", command_folder=folder)  # fmt: skip
-        if any(each.link.ip == "6" for each in experiment.conditions_as(LabCommand)):
-            raise ConfigurationError(
-                ["link.ip = 6: Mininet's prompt names hosts by addresses of IPv4; take dual"]
-            )
-        relay = relay_by_socket if in_real_time(experiment.kernel) else relay_by_files
+        if not live:
+            name = gather_files(Path(folder), experiment.command_folder, _read_script(script))
+            experiment = plan_command(choice, catalogue, f"{words} script {{folder}}/{name}",
+                                      "shell", at="lab", command_folder=folder)  # fmt: skip
+        elif relay is relay_by_socket:
+            experiment = plan_command(choice, catalogue, f"{words} terminal /ff/out", "shell",
+                                      at="lab")  # fmt: skip
         if live:
-            where = "terminal /ff/out" if relay is relay_by_socket else "typed /ff/out"
-            experiment = plan_command(choice, catalogue, f"{words} {where}", "shell", at="lab")
             experiment = replace(experiment, timeout_s=LONGEST_S)
-        else:
-            Path(folder, "script").write_text(_read_script(script), "utf-8")
         with places.using_cache(services.cache()):
             results, (lane,) = open_lanes(
                 services.prepare, (experiment,), 1, services.results, output, services.now
@@ -78,6 +81,24 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
         _log.error("interrupted; what there is of it is in %s", results)
         return tally.exit_code
     return _show(results, read_records(results)[-1], tally.exit_code)
+
+
+def gather_files(folder: Path, own: str | None, script: str) -> str:
+    """Put a script, and links to the files in ``own``, into ``folder``; return how it is named.
+
+    Raises:
+        ConfigurationError: the user's folder is too large, or holds what cannot be copied.
+    """
+    files = {} if own is None else list_own(Path(own))
+    for name, path in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(path.resolve())
+    taken = {name.partition("/")[0] for name in files}
+    free = next(
+        name for name in map("script{}".format, ("", *range(len(taken)))) if name not in taken
+    )
+    (folder / free).write_text(script, "utf-8")
+    return free
 
 
 def never_began(record: Record) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places
-from testbed.base.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK
 from testbed.results.folder import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
@@ -39,6 +39,8 @@ client tcpdump -i c0 -c 2 -w /tmp/x.pcap &
 client ping -c 4 server
 client tcpdump -nr /tmp/x.pcap icmp
 source /nowhere
+net
+links
 x nobody xclock
 iperf client server
 py server.pexec("cat /sys/class/net/s0/address")
@@ -83,9 +85,40 @@ def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
     assert "('02:00:00:00:02:02\\n', '', 0)" in said
     assert "length 64\n" in said.partition("tcpdump -nr")[2]
     assert "source: cannot read '/nowhere'" in said
+    assert "\nclient c0:n0\nnear n0:c0 n1:f0\nfar f0:n1 f1:s0\nserver s0:f1\n" in said
+    assert "\nc0<->n0 (OK OK) \nn1<->f0 (OK OK) \nf1<->s0 (OK OK) \n" in said
     assert "*** KeyError: 'nobody'" in said
     assert "day" in said and "Unknown command" not in said
     assert said.rstrip().endswith("lab> exit")
+
+
+@pytest.mark.usefixtures("wikipedia")
+def test_a_script_finds_files_of_ones_own(house: House, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    (own / "below").mkdir(parents=True)
+    (own / "script").write_text("a file of this name, too\n")
+    (own / "below" / "tool").write_text("#!/bin/sh\necho a tool of mine\n")
+    (own / "below" / "tool").chmod(0o755)
+    (own / "more").write_text("client {folder}/below/tool\n")
+    lines = "client cat {folder}/script\nsource {folder}/more\nclient echo %{folder}\n"
+    code, said = perform(house, tmp_path, lines, "--set", f"command_folder={own}")
+    assert code == EXIT_OK, said
+    assert "lab> client cat {folder}/script\na file of this name, too\n" in said
+    assert "lab> client {folder}/below/tool\na tool of mine\n" in said
+    assert said.endswith("\n%{folder}\n")
+    (record,) = read_records(tmp_path / "results")
+    assert_ok(record)
+
+
+@pytest.mark.usefixtures("wikipedia")
+def test_a_folder_of_ones_own_that_is_not_there_is_told(
+    house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        perform(house, tmp_path, "nodes\n", "--set", "command_folder=nowhere")[0]
+        == EXIT_CONFIGURATION
+    )
+    assert "command_folder: no folder " in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("wikipedia")

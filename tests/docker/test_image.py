@@ -24,6 +24,7 @@ from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.model import DEFAULT_ROOT
 from testbed.setup import root_pack
 from testbed.setup.parts import find_starter, gather_parts
+from tests.docker.context import copy_context
 from tests.docker.engine import Container, Engine
 
 pytestmark = [
@@ -34,7 +35,6 @@ pytestmark = [
     pytest.mark.nightly,
 ]
 
-ROOT = places.ROOT
 SUITE = "trixie"
 REVISION = "0123456789abcdef"
 LARGEST_BYTES = 1_100_000_000
@@ -77,19 +77,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
         engine.buildah("rm", "--all", check=False)
         engine.buildah("rmi", "--all", "--force", check=False)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def copy_context(folder: Path) -> None:
-    """Copy what .dockerignore lets through of the work tree."""
-    lines = (ROOT / ".dockerignore").read_text().splitlines()
-    unwanted = shutil.ignore_patterns("__pycache__", "node_modules", "dist", "*.tar.xz")
-    folder.mkdir()
-    shutil.copy(ROOT / ".dockerignore", folder)
-    for name in (line[1:] for line in lines if line.startswith("!")):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
-        else:
-            shutil.copy(ROOT / name, folder / name)
 
 
 def export_quickly(pack: Path) -> None:
@@ -211,30 +198,73 @@ def test_a_cache_that_nobody_may_write_to_will_do(built: Built) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-LABS = ("bootstrap/develop.sh", "--labs")
+IN_LABS = ("bootstrap/develop.sh", "--labs")
+IN_NOTEBOOKS = ("bootstrap/develop.sh", "--notebooks")
+PAPERS = places.ROOT / "wings" / "papers"
+LABS = sorted(path.name for path in (PAPERS / "teaching" / "source").iterdir() if path.is_dir())
+NOTEBOOKS = sorted(path.stem for path in (PAPERS / "notebooks").glob("*.ipynb"))
+SOLVE = """
+import json, sys
+def read(place):
+    return json.load(open(f"{place}/{sys.argv[1]}/{sys.argv[1]}.ipynb"))
+solutions = {cell["metadata"]["nbgrader"]["grade_id"]: cell["source"]
+             for cell in read("wings/papers/teaching/source")["cells"]
+             if cell["metadata"]["nbgrader"]["solution"]}
+handed_out = read("my-labs")
+for cell in handed_out["cells"]:
+    told = cell["metadata"]["nbgrader"]
+    if told["solution"]:
+        cell["source"] = solutions.pop(told["grade_id"])
+assert not solutions
+json.dump(handed_out, open(f"my-labs/{sys.argv[1]}/solved.ipynb", "w"))
+"""
+"""Writes the answers into what students of a lab were handed out."""
 
 
-def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> None:
-    done = notebooks.run(*LABS, "python", "-P", "-m", "wings.papers.teaching.hand_out", "my-labs")
+@pytest.fixture(scope="module")
+def labs(notebooks: Container) -> Container:
+    """The image in which labs were handed out."""
+    hand_out = ("python", "-P", "-m", "wings.papers.teaching.hand_out", "my-labs")
+    done = notebooks.run(*IN_LABS, *hand_out)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "building" not in done.stderr
-    assert done.stdout.count(": new") == 8
-    assert notebooks.shell("head -c 5 my-labs/1-handshake/sheet.pdf") == "%PDF-"
-    lab = "wings/papers/teaching/source/5-buffer/5-buffer.ipynb"
-    done = notebooks.run(
-        *(*LABS, "python", "-m", "nbconvert", "--to", "notebook", "--execute", lab),
+    assert done.stdout.count(": new") == len(LABS) == 8
+    return notebooks
+
+
+def execute(container: Container, inside: tuple[str, ...], notebook: str) -> str:
+    """Run all cells of a notebook in the image; what they print."""
+    done = container.run(
+        *(*inside, "python", "-m", "nbconvert", "--to", "notebook", "--execute", notebook),
         *("--output-dir", "results"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    ran = json.loads(notebooks.shell("cat results/5-buffer.ipynb"))
-    printed = "".join(
-        "".join(output.get("text", ()))
-        for cell in ran["cells"]
-        for output in cell.get("outputs", ())
-    )
-    checks = [cell for cell in ran["cells"] if cell["metadata"]["nbgrader"].get("points")]
-    assert printed.count("✓ right") >= len([c for c in checks if c["cell_type"] == "code"]) > 0
+    ran = json.loads(container.shell(f"cat results/{Path(notebook).name}"))
+    outputs = [each for cell in ran["cells"] for each in cell.get("outputs", ())]
+    assert [each for each in outputs if each.get("name") == "stderr"] == []
+    return "".join("".join(each.get("text", ())) for each in outputs)
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_runs_whole_where_students_get_it(labs: Container, lab: str) -> None:
+    assert labs.shell(f"head -c 5 my-labs/{lab}/sheet.pdf") == "%PDF-"
+    done = labs.run(*IN_LABS, "python", "-P", "-c", SOLVE, lab)
+    assert done.returncode == 0, done.stderr
+    printed = execute(labs, IN_LABS, f"my-labs/{lab}/solved.ipynb")
+    source = json.loads((PAPERS / "teaching" / "source" / lab / f"{lab}.ipynb").read_text())
+    checks = [
+        cell
+        for cell in source["cells"]
+        if cell["cell_type"] == "code" and cell["metadata"]["nbgrader"].get("points")
+    ]
+    assert printed.count("✓ right") >= len(checks) > 0
     assert "Not yet." not in printed
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_whole_in_it(notebooks: Container, name: str) -> None:
+    printed = execute(notebooks, IN_NOTEBOOKS, f"wings/papers/notebooks/{name}.ipynb")
+    assert "analysis/samples/" in printed
 
 
 def test_its_jupyterlab_starts(notebooks: Container) -> None:

@@ -89,11 +89,16 @@ def render_junit(comparison: Comparison) -> str:
     facts = ("base", "new", "kernel", "alpha", "min_effect_pct")
     suite = Suite(
         "firstflight compare",
-        [_case(comparison, cell) for cell in (*comparison.cells, *comparison.gains)],
+        cases_of(comparison),
         {n: str(getattr(comparison, n)) for n in facts} | {"metric": comparison.metric.name},
         "\n".join([*notes_of(comparison), headline(comparison)]),
     )
     return write_junit(suite.name, JUNIT_CLASS, [suite], timed=False)
+
+
+def cases_of(comparison: Comparison) -> list[Case]:
+    """Return a test case for each cell and each gain."""
+    return [_case(comparison, cell) for cell in (*comparison.cells, *comparison.gains)]
 
 
 def render_markdown(comparison: Comparison) -> str:

@@ -39,7 +39,7 @@ from typing import Any
 
 import mininet.net
 from mininet.cli import CLI
-from mininet.link import Intf
+from mininet.link import Intf, Link
 from mininet.node import Node
 
 HOSTS = {
@@ -50,6 +50,10 @@ HOSTS = {
 }
 """The hosts of the lab in a row, and their devices' addresses; the first is the host's own."""
 PREFIX_BITS = 24
+LINKS = (("c0", "n0"), ("n1", "f0"), ("f1", "s0"))
+"""The links between them, each by the devices at its ends; the emulated one is the second."""
+OWN_FOLDER = Path(__file__).resolve().parents[3] / "own"
+"""Where a trial has the files of ``command_folder``, which lines name as {folder}."""
 WAIT_S = 60.0
 READ_BYTES = 65536
 TYPED_FILE, SHOWN_FILE, WAITS_FILE = "terminal.in", "terminal.out", "terminal.waits"
@@ -95,6 +99,14 @@ class LabHost(Node):  # type: ignore[misc]  # Mininet has no types
     def _popen(self, cmd: list[str], **params: Any) -> Any:
         entered = ["ip", "netns", "exec", self.namespace] if self.shell is None else []
         return super()._popen([*entered, *cmd], **params)
+
+
+class LabLink(Link):  # type: ignore[misc]  # Mininet has no types
+    """A link of the lab, which is there already: `net` and `links` show it."""
+
+    def __init__(self, intf1: Any, intf2: Any) -> None:
+        self.intf1, self.intf2 = intf1, intf2
+        intf1.link = intf2.link = self
 
 
 class Keyboard:
@@ -180,6 +192,10 @@ class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
                 return True
         return None
 
+    def precmd(self, line: str) -> Any:
+        """Put the place of the user's own files where a line has {folder}."""
+        return super().precmd(re.sub(r"(?<![%$\w])\{folder\}", str(OWN_FOLDER), line))
+
     def onecmd(self, line: str) -> Any:
         """Perform a line; what Mininet does not expect in it does not end the session."""
         if self.isatty():
@@ -243,6 +259,9 @@ def open_network(tag: str) -> Any:
             known.ip, known.prefixLen = address, PREFIX_BITS
         network.hosts.append(host)
         network.nameToNode[name] = host
+    devices = {device: host.nameToIntf[device] for host in network.hosts
+               for device in HOSTS[host.name]}  # fmt: skip
+    network.links += [LabLink(devices[first], devices[second]) for first, second in LINKS]
     return network
 
 
