@@ -62,7 +62,7 @@ def test_what_a_claim_shows_is_measured_by_an_experiment() -> None:
         ("scenario", "cached-cookie", "cached-cookies"),
         ("config", "tum-website", "tum-webcite"),
         ("page", "amazon", "amazone"),
-        ("file", "docs/shell.md", "docs/shells.md"),
+        ("file", "docs/images", "docs/pictures"),
         ("check", "fast open", "fast opens"),
         ("knob", "rtt_ms", "rtt"),
         ("claim", "tum-initcwnd: window_gain", "tum-initcwnd: window_gains"),
