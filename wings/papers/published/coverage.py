@@ -11,16 +11,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
-from testbed.experiment.knobs import paths
-from testbed.kinds import KINDS
-from testbed.mechanisms.checks import CHECKS
 from wings.papers import REFERENCES
 from wings.papers.published.reference import read_entries, read_reference
 
@@ -32,6 +27,8 @@ _OWN = {"slides": "TCP Fast Open: the slides of its talk at CoNEXT 2011",
 SOURCES = ("fastopen", "overload", "cs244", "slides", "tum", "purpose")
 _PLACES: Mapping[str, str] = {"scenario": "scenarios/{}.toml", "config": "configs/{}.toml",
                               "page": "pages/{}/page.toml", "file": "{}"}  # fmt: skip
+_ROWS = {"check": ("docs/checks.md", "\n| {} | "), "knob": ("docs/knobs.md", "\n| `{}` ")}
+"""References made from the code itself: the page, and how a row of it begins."""
 
 
 class Support(NamedTuple):
@@ -103,11 +100,9 @@ def find_evidence(kind: str, name: str, root: Path = ROOT) -> Path | None:
         path, _, function = name.partition("::")
         there = (root / path).is_file() and f"def {function}(" in (root / path).read_text("utf-8")
         return Path(path) if there else None
-    if kind == "knob":
-        known = {knob.declared.name for knob in paths().values()}
-        return Path("docs", "knobs.md") if name in known else None
-    if kind == "check":
-        return Path("docs", "checks.md") if name in _checks() else None
+    if kind in _ROWS:
+        page, row = _ROWS[kind]
+        return Path(page) if row.format(name) in (root / page).read_text("utf-8") else None
     find, (publication, _, begin) = _SAID.get(kind), name.partition(": ")
     if find is None or not begin or not _is_published(publication):
         return None
@@ -117,12 +112,6 @@ def find_evidence(kind: str, name: str, root: Path = ROOT) -> Path | None:
 
 def _is_published(name: str) -> bool:
     return (REFERENCES / f"{name}.toml").is_file()
-
-
-@cache
-def _checks() -> frozenset[str]:
-    own = (getattr(import_module(kind.judgement), "OWN_CHECKS", ()) for kind in KINDS.values())
-    return frozenset(check.name for checks in (CHECKS, *own) for check in checks)
 
 
 _SAID: Mapping[str, Callable[[str], Iterator[str]]] = {
