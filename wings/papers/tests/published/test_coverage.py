@@ -7,18 +7,28 @@ from pathlib import Path
 
 import pytest
 
+from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
-from testbed.base.places import CONFIGS
+from testbed.base.places import CONFIGS, ROOT
+from wings.papers.publications import find, rebuild_as
 from wings.papers.published.coverage import (
     CANNOT_BE,
     COVERAGE,
     SOURCES,
+    WORKS,
     find_evidence,
     read_coverage,
     render_coverage,
 )
 
 ITEMS = read_coverage()
+ANALYSIS = ROOT / "analysis"
+HELD = {path.stem: tomllib.loads(path.read_text()).get("reference")
+        for path in CONFIGS.glob("*.toml")}  # fmt: skip
+KEPT = {name: kept for name, reference in HELD.items() if reference
+        if (kept := [folder for part in ("baselines", "samples")
+                     if (folder := ANALYSIS / part / name).is_dir()])}  # fmt: skip
+"""The committed results of each experiment that is held to a publication."""
 LINE = "1,tum,4,An item,works,,scenario cached-cookie\n"
 HEAD = "id,source,section,item,state,note,evidence\n"
 
@@ -50,10 +60,40 @@ def test_the_page_has_a_line_for_each_item_and_counts_them() -> None:
 
 
 def test_what_a_claim_shows_is_measured_by_an_experiment() -> None:
-    held = {tomllib.loads(path.read_text()).get("reference") for path in CONFIGS.glob("*.toml")}
     named = {each.file.stem for item in ITEMS for each in item.evidence if each.kind == "claim"}
     assert named
-    assert named <= held
+    assert named <= set(HELD.values())
+
+
+def is_measured(folder: Path, begin: str) -> bool:
+    """Whether committed results are held to a claim; its publication states nothing else here."""
+    results = read_results(folder)
+    known = find(results)
+    assert known is not None
+    claims = [claim for claim in known.claims if (claim.quantity or claim.says).startswith(begin)]
+    stated = tuple(row for claim in claims for row in known.select(claim.quantity))
+    rebuilt = rebuild_as(results, known.model_copy(update={"claims": claims, "stated": stated}))
+    return rebuilt is not None and any(one.agreement != "not measured" for one in rebuilt.checks)
+
+
+def claims_of(publication: str) -> set[str]:
+    """How the claims of a publication begin that show an item."""
+    shown = {each.name for item in ITEMS if item.state == WORKS for each in item.evidence
+             if each.kind == "claim"}  # fmt: skip
+    return {name.partition(": ")[2] for name in shown if name.startswith(f"{publication}: ")}
+
+
+def test_a_claim_that_no_load_is_held_to_is_seen() -> None:
+    folder = ANALYSIS / "samples" / "tum-receive-window"
+    assert is_measured(folder, "A receiver whose window")
+    assert not is_measured(folder, "No such claim")
+
+
+@pytest.mark.thorough(but="^tum-receive-window$")
+@pytest.mark.parametrize("experiment", sorted(KEPT))
+def test_what_works_by_a_claim_is_measured_in_committed_results(experiment: str) -> None:
+    begun = claims_of(str(HELD[experiment]))
+    assert [one for one in begun if not any(is_measured(at, one) for at in KEPT[experiment])] == []
 
 
 @pytest.mark.parametrize(
