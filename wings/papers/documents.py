@@ -20,6 +20,7 @@ from analysis.tables.table import ResultTable, make_table
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.places import ROOT
 from wings.papers.publications import find
+from wings.papers.published.coverage import render_coverage
 from wings.papers.reproductions import mechanisms
 from wings.papers.reproductions.cs244_reuse import average_pairs
 from wings.papers.reproductions.sweep import plain, proven_loads
@@ -27,6 +28,7 @@ from wings.papers.reproductions.tum_website import MECHANISMS, NEITHER, medians,
 
 README = ROOT / "README.md"
 ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
+COVERAGE = ROOT / "docs" / "coverage-of-sources.md"
 OPENED = ROOT / "docs" / "images" / "early-data.svg"
 """How connections of a visit were opened, by mechanisms with early data."""
 WIDTH = 100
@@ -193,9 +195,10 @@ TABLES: Mapping[Path, Mapping[str, Shown]] = {
 }
 """Of each page its tables of results."""
 PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
-    page: {name: partial(_block, shown) for name, shown in shown_there.items()}
-    for page, shown_there in TABLES.items()
-}
+    COVERAGE: {"coverage": render_coverage},
+    **{page: {name: partial(_block, shown) for name, shown in shown_there.items()}
+       for page, shown_there in TABLES.items()},
+}  # fmt: skip
 
 
 def draw_committed_openings() -> str:

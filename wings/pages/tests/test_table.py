@@ -144,4 +144,4 @@ def test_committed_tables_are_whole(name: str, rows: int, transfer_bytes: int) -
 
 
 def test_no_page_is_left_out() -> None:
-    assert len(NAMES) == 14
+    assert len(NAMES) == 15

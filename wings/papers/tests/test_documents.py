@@ -93,10 +93,10 @@ def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
     papers = ROOT / "wings" / "papers"
     table = (papers / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", table, flags=re.MULTILINE)
-    assert len(rows) == 13
+    assert len(rows) == 15
     text = (papers / "docs" / "tcp.md").read_text(encoding="utf-8")
     rows += re.findall(r"\(`([\w-]+)`, (\d+) loads", text)
-    assert len(rows) == 14
+    assert len(rows) == 16
     for name, loads in rows:
         asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
         kernels = len(asked.kernel_versions) or 1

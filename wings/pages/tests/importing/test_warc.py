@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,15 @@ def test_what_a_crawler_asks_of_each_host_is_left_out(tmp_path: Path) -> None:
     assert "robots.txt, which no browser asks for: 2" in " ".join(found.notes)
     alone = read(tmp_path / "x", make_warc((*SITE, robots[0])), url=robots[0].url)
     assert alone.url == robots[0].url
+
+
+def test_what_wget_writes_is_read(tmp_path: Path) -> None:
+    """As ``wget -H -p --warc-file``: addresses in brackets, times in whole seconds."""
+    data = re.sub(rb"(?<=WARC-Target-URI: )\S+", rb"<\g<0>>", make_warc(packed=False))
+    data = re.sub(rb"(WARC-Date: \S+)\.\d+Z", rb"\1Z", data)
+    assert data.count(b"<https://") >= len(SITE)
+    found = read(tmp_path / "x", data)
+    assert sorted(x.url for x in found.exchanges) == sorted(sent.url for sent in SITE)
 
 
 def test_a_revisit_gets_the_body_that_it_points_to(tmp_path: Path) -> None:

@@ -66,6 +66,19 @@ def values(conditions: tuple[Condition, ...], knob: str) -> set[Any]:
             | {"rtt_ms": {float(r) for r in range(10, 201, 10)}, "initcwnd_segments": {4, 10}},
         ),
         (
+            "tum-file-sizes", 72,
+            TUM_LINK
+            | {"client": {"graph"}, "rtt_ms": {40.0, 65.0, 200.0}, "initcwnd_segments": {4, 10}}
+            | {"page": {"file-10k", "file-60k", "file-200k", "file-256k", "file-1m", "six-files"}}
+            | {"tfo": BOTH, "cookies": {"cached"}},
+        ),
+        (
+            "tum-receive-window", 12,
+            TUM_LINK
+            | {"client": {"graph"}, "page": {"file-60k"}, "rtt_ms": {200.0}, "tfo": {False}}
+            | {"initcwnd_segments": {4, 10}, "route.client.initrwnd": {2, 4, 7, 10, 20, 40}},
+        ),
+        (
             "reuse-initcwnd", 216,
             PAPER_LINK
             | {"client": {"graph"}, "page": RECORDED, "rtt_ms": RTTS, "tfo": BOTH}

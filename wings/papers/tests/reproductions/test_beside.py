@@ -19,7 +19,8 @@ from wings.papers.published.reference import read_reference
 from wings.papers.tests.reproductions.sweeps import condition, results_of
 
 SAMPLES = places.ROOT / "analysis" / "samples"
-OURS = ("bufferbloat", "fast-open-today", "from-orbit", "queue-or-sender")
+OURS = ("bufferbloat", "fast-open-today", "from-orbit", "queue-or-sender", "tum-file-sizes",
+        "tum-receive-window")  # fmt: skip
 SLOWER = """
 says = "a larger buffer makes the page slower"
 place = "Ours"
