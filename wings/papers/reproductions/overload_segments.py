@@ -40,6 +40,9 @@ WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",
          "established_share": "Established connections for each SYN",
          "total_segments": "Segments received"}  # fmt: skip
 SHARES = ("established_share",)
+CUT = (
+    "Of these loads the capture is only the beginning, and nothing else counts ACKs of SYN-ACKs."
+)
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -84,7 +87,8 @@ def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
     Each has the ends of its interval beside it.
     """
     names = [name for name in WORDS if name != EXPECTED]
-    return median_columns(_divided(loads), [*ARM, RATE, "rate_per_s"], names)
+    cells = median_columns(_divided(loads), [*ARM, RATE, "rate_per_s"], names)
+    return cells.assign(missing=cells["handshake_acks"].isna().map({True: CUT, False: ""}))
 
 
 def _divided(loads: pd.DataFrame) -> pd.DataFrame:
