@@ -63,8 +63,9 @@ def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part:
         if claim.table not in tables:
             continue
         table = tables[claim.table].reset_index(drop=True)
+        used = _of_use(table, claim, reference)
         try:
-            yield from _Verdict(claim, reference, part, missing).give(_of_use(table, claim, reference))
+            yield from _Verdict(claim, reference, part, missing).give(used)
         except (KeyError, pd.errors.UndefinedVariableError) as error:
             names = ", ".join(str(name) for name in table)
             raise ConfigurationError(
@@ -73,9 +74,7 @@ def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part:
             ) from None  # fmt: skip
 
 
-def _of_use(
-    table: pd.DataFrame, claim: PublishedClaim, reference: Reference
-) -> pd.DataFrame:
+def _of_use(table: pd.DataFrame, claim: PublishedClaim, reference: Reference) -> pd.DataFrame:
     """Return the columns of ``table`` that ``claim`` names: of many, an expression takes long."""
     axes = [name for stated in reference.select(claim.quantity) for name in stated.axes]
     words = " ".join(map(str, [*claim.model_dump().values(), *axes, "missing"]))
@@ -168,20 +167,16 @@ class _Verdict:
         What asks for other rows by a method, such as ``groupby``, is derived of each step alone.
         """
         steps = list(_walk_intervals(table))
-        points, rows = pd.concat(steps), len(table)
-        moving = set(_with_intervals(table))
+        points, moving = pd.concat(steps), set(_with_intervals(table))
         for name, expression in self.claim.derived.items():
             if moving.isdisjoint(re.findall(r"\w+", expression)):
                 table = _derive(table, name, expression)
                 values = pd.concat([table[name]] * len(steps))
-            elif re.search(r"\.\w+\(", expression):
-                starts = range(0, len(points), rows)
-                values = pd.concat([_derive(points.iloc[start : start + rows], name, expression)[name]
-                                    for start in starts])  # fmt: skip
-                moving.add(name)
             else:
-                values = _derive(points, name, expression)[name]
                 moving.add(name)
+                rows = len(table) if re.search(r"\.\w+\(", expression) else len(points)
+                parts = (points[at : at + rows] for at in range(0, len(points), rows))
+                values = pd.concat([_derive(part, name, expression)[name] for part in parts])
             points = points.assign(**{name: values.to_numpy()})
         return points
 
@@ -379,7 +374,7 @@ def _rounding_of(stated: Stated) -> float:
     """Return the rounding error of a value that is printed as the stated one; 0 of a bound."""
     if stated.value is None and (stated.low is None or stated.high is None):
         return 0.0
-    return 0.5 * 10.0 ** -stated.decimals
+    return 0.5 * 10.0**-stated.decimals
 
 
 def _bounds(stated: Stated, slack: float) -> tuple[float, float]:

@@ -40,9 +40,7 @@ WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",
          "established_share": "Established connections for each SYN",
          "total_segments": "Segments received"}  # fmt: skip
 SHARES = ("established_share",)
-CUT = (
-    "Of these loads the capture is only the beginning, and nothing else counts ACKs of SYN-ACKs."
-)
+CUT = "Of these loads the capture is only the beginning, and nothing else counts ACKs of SYN-ACKs."
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
