@@ -124,7 +124,8 @@ def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label
     for name, words in WORDS.items():
         row: list[str | float | int | None] = [words]
         for rate in counts.index:
-            values = (cell.value for cell in reference.select(name) if cell.axes.get(RATE) == rate)
+            values = (f"{cell.bound:.{cell.decimals}f}" for cell in reference.select(name)
+                      if cell.axes.get(RATE) == rate)  # fmt: skip
             count = None if name in SHARES else rounded(counts.at[rate, name], 0)
             ours = 1.0 if name == EXPECTED else rounded(shares.at[rate, name], 3)
             published = 1.0 if name == EXPECTED else next(values, None)
