@@ -6,7 +6,6 @@ Source: S. Radhakrishnan et al., TCP Fast Open, CoNEXT 2011, section 6.1.  The r
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,6 @@ from wings.papers.reproductions.agreement import check_claims
 from wings.papers.reproductions.sweep import ends_of
 
 OURS, PAPER = "ours", "the paper"
-NO_PRECONNECT = "No load of Table 1 performs PRECONNECT."
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -47,7 +45,7 @@ def measured(
 
     ``rows``: ours beside each published row.  ``mean``: the mean over the rows that have both,
     if there are at least two.  ``arms``: the standard deviation of the loads of each cell in
-    percent of its mean, if any cell has two loads.  ``preconnect``: what PRECONNECT improves.
+    percent of its mean, if any cell has two loads.
     """
     published = [(pair, pair.paper) for pair in pairs if pair.paper]
     rows = pd.DataFrame([_row(pair, paper, further_axes, reference) for pair, paper in published])
@@ -56,9 +54,7 @@ def measured(
              "plt_deviation": cell.deviation_pct} for pair, _ in published
             for arm, cell in pair.arms if cell and cell.deviation_pct is not None]  # fmt: skip
     rows["most_of_others"] = [_most_of_others(row, rows) for _, row in rows.iterrows()]
-    preconnect = pd.DataFrame([{"improvement_preconnect": math.nan, "missing": NO_PRECONNECT}])
-    tables = {"rows": rows, "preconnect": preconnect,
-              **({"arms": pd.DataFrame(arms)} if arms else {})}  # fmt: skip
+    tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     paired = rows.dropna(subset=["improvement_pct"]) if published else rows
     if len(paired) > 1:
         low, high = _mean_ends([pair for pair, _ in published])

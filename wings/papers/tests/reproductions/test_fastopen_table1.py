@@ -7,7 +7,6 @@ from testbed.model import Record
 from tests.analysis.sample import broken, record
 from wings.papers.publications import rebuild_as
 from wings.papers.published.reference import read_reference
-from wings.papers.reproductions.fastopen_table1 import NO_PRECONNECT
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at, condition, results_of
 
 REFERENCE = read_reference("fastopen-table1")
@@ -84,8 +83,6 @@ def test_who_gains_most_and_how_much_at_least(tmp_path: Path) -> None:
     assert most.ours == "in 1 of 2; not in wikipedia, 100 ms (12.0 %, another page 13.0 %)"
     assert check_at(found, "heavy on content").ours == "in 1 of 2; not in wsj, 20 ms (6.0 %)"
     assert "nytimes, 200 ms (9.8 %)" in check_at(found, "Kattouw").ours
-    preconnect = check_at(found, "PRECONNECT")
-    assert (preconnect.agreement, preconnect.why) == ("not measured", NO_PRECONNECT)
 
 
 def test_several_seeds_have_a_range_and_a_deviation(tmp_path: Path) -> None:
