@@ -143,6 +143,14 @@ class RequestTiming:
     connect_ms: float | None = None
     """The wait for a connection to open, TLS included; null where there was none, or it is not
     reported."""
+    queued_ms: float | None = None
+    """The wait within the browser until its network stack was asked; null where it is not reported,
+    as in older records."""
+    blocked_ms: float | None = None
+    """The wait from then on for a look-up or a connection to begin, or for a free connection; null
+    where it is not reported, as in older records."""
+    tls_ms: float | None = None
+    """The part of `connect_ms` that is TLS; null where there was none, or it is not reported."""
 
 
 @dataclass(frozen=True, slots=True)

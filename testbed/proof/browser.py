@@ -166,15 +166,21 @@ def _differ(
     request: LoggedRequest, log: BrowserLog, first_ms: float, *, browsed: bool
 ) -> Iterator[str]:
     told, url = request.told, request.told.url
-    for name in ("dns", "connect"):
-        value, waited = getattr(told, f"{name}_ms"), request.waits[name]
+    logged = {name: request.waits[name] for name in ("dns", "connect")}
+    # Of an older revision the log alone has these.
+    if browsed and told.blocked_ms is not None:
+        timings = request.entry["timings"]
+        logged |= {"blocked": request.waits["blocked"], "tls": float(timings.get("ssl", -1)),
+                   "queued": float(timings.get("_queued", 0))}  # fmt: skip
+    for name, waited in logged.items():
+        value = getattr(told, f"{name}_ms")
         if not _same(-1.0 if value is None else value, waited, LOG_GRAIN_MS):
             yield f"{url}: {name}_ms is {value}, its log says {waited:g} ms"
     if told.transfer_bytes is not None:
-        logged = request.entry["response"]["_transferSize"]
+        size = request.entry["response"]["_transferSize"]
         # What the network has not ended has none in the log.
-        if logged >= 0 and told.transfer_bytes != logged:
-            yield f"{url}: {told.transfer_bytes} bytes, its log says {logged}"
+        if size >= 0 and told.transfer_bytes != size:
+            yield f"{url}: {told.transfer_bytes} bytes, its log says {size}"
     if (told.status or not browsed) and told.status != request.entry["response"]["status"]:
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms

@@ -156,7 +156,10 @@ def test_what_a_client_says(
 
 
 SHOWN = ("fcp_ms", "ttfb_ms", "plt_ms", "lcp_ms", "fp_ms", "cls")
-OF_REQUESTS = ("start_ms", "end_ms", "dns_ms", "connect_ms", "transfer_bytes", "status")
+OF_REQUESTS = (
+    *("start_ms", "end_ms", "dns_ms", "connect_ms", "queued_ms", "blocked_ms", "tls_ms"),
+    *("transfer_bytes", "status"),
+)
 SMALL = 0.05
 """Below that a tenth of it is below the grain of a browser's clock."""
 

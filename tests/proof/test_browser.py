@@ -57,21 +57,24 @@ def _log() -> dict[str, Any]:
             "shifts": [[150, 0.25]]}  # fmt: skip
     timeline = [{"type": "largest-contentful-paint", "ms": 144.0, "size": 9},
                 {"type": "layout-shift", "ms": 150.0, "value": 0.25}]  # fmt: skip
+    document = _entry(ROOT, "document", 0, 50, 60)
+    document["timings"] |= {"ssl": 12.0}
+    style = _entry(STYLE, "stylesheet", 60, 90, 100)
+    style["timings"] |= {"_queued": 2.0, "blocked": 1.0, "wait": 29.0}
     return {
         "pages": [{
             "startedDateTime": "2023-11-14T22:15:21.000Z", "title": ROOT, "_seen": seen,
             "pageTimings": {"onContentLoad": 140.5, "onLoad": 141.0, "_loadEventFired": 141.05},
             "_timeline": timeline,
         }],
-        "entries": [_entry(ROOT, "document", 0, 50, 60), _entry(STYLE, "stylesheet", 60, 90, 100),
-                    _entry(SCRIPT, "script", 60, 130, 140)],
+        "entries": [document, style, _entry(SCRIPT, "script", 60, 130, 140)],
     }  # fmt: skip
 
 
 def _load() -> PageLoad:
     requests = (
-        RequestTiming(ROOT, 200, 0.0, 60.0, 900, "1", "other", None, 20.0),
-        RequestTiming(STYLE, 200, 60.0, 100.0, 900, "1", f"parser {ROOT}"),
+        RequestTiming(ROOT, 200, 0.0, 60.0, 900, "1", "other", None, 20.0, 0.0, 0.0, 12.0),
+        RequestTiming(STYLE, 200, 58.0, 100.0, 900, "1", f"parser {ROOT}", None, None, 2.0, 1.0),
         RequestTiming(SCRIPT, 200, 60.0, 140.0, 900, "2", f"parser {ROOT}"),
     )
     return PageLoad("chromium", "HeadlessChrome/150.0.1.2", 141.0, requests, ttfb_ms=50.0,
@@ -80,7 +83,7 @@ def _load() -> PageLoad:
 
 def _capture() -> Capture:
     capture = Capture()
-    for port, asked, came in ((2000, (20.0, 60.0), (50.0, 60.0, 90.0, 100.0)),
+    for port, asked, came in ((2000, (20.0, 61.0), (50.0, 60.0, 90.0, 100.0)),
                               (2001, (60.0,), (130.0, 140.0))):  # fmt: skip
         visit = Visit(capture, port)
         visit.syn(b"", at_ms=0)

@@ -250,6 +250,9 @@ def _read_request(item: BrowserRequest, result: Visit) -> RequestTiming:
         initiator=item.initiator,
         dns_ms=item.dns_ms,
         connect_ms=item.connect_ms,
+        queued_ms=item.queued_ms,
+        blocked_ms=item.blocked_ms,
+        tls_ms=item.tls_ms,
     )
 
 

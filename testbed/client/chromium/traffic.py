@@ -56,6 +56,9 @@ class BrowserRequest:
         self.connection: str | None = None
         self.dns_ms: float | None = None
         self.connect_ms: float | None = None
+        self.queued_ms: float | None = None
+        self.blocked_ms: float | None = None
+        self.tls_ms: float | None = None
         self.error: str | None = None
         self.cached = False
         self.blocked = False
@@ -74,6 +77,11 @@ class BrowserRequest:
         timing = response.get("timing") or {}
         self.dns_ms = _lasted(timing, "dns")
         self.connect_ms = _lasted(timing, "connect")
+        self.tls_ms = _lasted(timing, "ssl")
+        if "requestTime" in timing:
+            self.queued_ms = max(0.0, 1000 * (timing["requestTime"] - self.start_s))
+            starts = (timing[f"{phase}Start"] for phase in ("dns", "connect", "send"))
+            self.blocked_ms = next((start for start in starts if start >= 0), None)
 
 
 class BrowserTraffic:

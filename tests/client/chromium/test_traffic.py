@@ -43,8 +43,27 @@ def test_one_request(traffic: BrowserTraffic) -> None:
     assert (request.url, request.method, request.status) == (ROOT, "GET", 200)
     assert (request.start_s, request.end_s, request.transfer_bytes) == (5.0, 6.0, 9)
     assert (request.dns_ms, request.connect_ms) == (20.5, None)
+    assert (request.queued_ms, request.blocked_ms, request.tls_ms) == (None, None, None)
     assert (request.connection, request.protocol) == ("1", "http/1.1")
     assert request.initiator == f"parser {ROOT}"
+
+
+@pytest.mark.parametrize(
+    ("starts", "blocked_ms"),
+    [((2.5, 30.0, 90.0), 2.5), ((-1, 30.0, 90.0), 30.0), ((-1, -1, 90.0), 90.0)],
+)
+def test_what_a_request_waited_for_before_it_left(
+    traffic: BrowserTraffic, starts: tuple[float, ...], blocked_ms: float
+) -> None:
+    names = ("dnsStart", "connectStart", "sendStart")
+    timing = dict(zip(names, starts, strict=True)) | {"sslStart": 50.0, "sslEnd": 80.0}
+    for place, requested_s in enumerate((5.25, 4.75)):
+        number = str(place)
+        timing["requestTime"] = requested_s
+        traffic.add([sent(number, ROOT, 5.0), answered(number, 5.5, timing=dict(timing))])
+    later, sooner = traffic.requests()
+    assert (later.queued_ms, later.blocked_ms, later.tls_ms) == (250.0, blocked_ms, 30.0)
+    assert sooner.queued_ms == 0.0
 
 
 def test_connections_are_numbered_by_first_use(traffic: BrowserTraffic) -> None:

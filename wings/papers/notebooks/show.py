@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,25 +44,29 @@ from wings.scenarios.analysis.ladder import draw_ladder
 from wings.scenarios.analysis.promises import key_of, make_promises
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
+NOTHING = "nothing"
 SAMPLES = places.ROOT / "analysis" / "samples"
 BASELINES = places.ROOT / "analysis" / "baselines"
+COMMITTED = (BASELINES, SAMPLES)
 
 
 def open_results(
-    experiment: str, latest: Path = places.RESULTS / LATEST, samples: Path = SAMPLES
+    experiment: str,
+    latest: Path = places.RESULTS / LATEST,
+    committed: Sequence[Path] = COMMITTED,
 ) -> Results:
     """Read results of ``experiment`` and print which they are.
 
     They are in the folder that the environment variable FIRSTFLIGHT_RESULTS names, or in a folder
-    of the experiment's name in that; else in ``latest`` if it holds this experiment; else they are
-    the sample that ships with the repository.
+    of the experiment's name in that; without the variable in ``latest``.  Where that is of another
+    experiment they are those that ship with the repository, by the first folder of ``committed``.
 
     Raises:
-        ConfigurationError: the folder named holds something else, there is no sample of that name
-            (the message lists those that exist), or records must not be pooled.
+        ConfigurationError: the folder named holds no results, none of this experiment are committed
+            (the message lists those that are), or records must not be pooled.
         StorageError: the folder cannot be read.
     """
-    folder, why = _choose(experiment, latest, samples)
+    folder, why = _choose(experiment, latest, committed)
     results = read_results(folder)
     print(describe_results(results, why))
     return results
@@ -308,29 +313,35 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else significant(value)
 
 
-def _choose(experiment: str, latest: Path, samples: Path) -> tuple[Path, str]:
+def _choose(experiment: str, latest: Path, committed: Sequence[Path]) -> tuple[Path, str]:
     """Return the folder to read, and why this one."""
     named = os.environ.get(VARIABLE)
     if named:
         for folder in (Path(named) / experiment, Path(named)):
             if _held(folder) == experiment:
                 return folder, f"named by {VARIABLE}"
-        raise ConfigurationError(
-            [f"{VARIABLE} names {named}, which holds {_held(Path(named))} and no folder "
-             f"{experiment}; this notebook is about {experiment}: name results of that, or unset "
-             f"{VARIABLE}"]
-        )  # fmt: skip
-    held = _held(latest)
-    if held == experiment:
-        return latest.resolve(), "results/latest"
-    sample = samples / experiment
-    if not (sample / MANIFEST_FILE).is_file():
-        known = ", ".join(sorted(path.name for path in samples.iterdir() if path.is_dir()))
-        raise ConfigurationError(
-            [f"there are no results of {experiment}: results/latest holds {held}, and the samples "
-             f"are {known or 'not there'}; ./run.sh run configs/{experiment}.toml makes some"]
-        )  # fmt: skip
-    return sample, f"the repository's sample; results/latest holds {held}"
+        inside = sorted(path.parent.name for path in Path(named).glob(f"*/{MANIFEST_FILE}"))
+        held = ", ".join(inside) or _held(Path(named))
+        if held == NOTHING:
+            raise ConfigurationError(
+                [f"{VARIABLE} names {named}, which holds no results: name a folder with some, or "
+                 f"unset {VARIABLE}"]
+            )  # fmt: skip
+        elsewhere = f"{VARIABLE} names {named}, which holds {held}"
+    else:
+        held = _held(latest)
+        if held == experiment:
+            return latest.resolve(), "results/latest"
+        elsewhere = f"results/latest holds {held}"
+    folders = [path.parent for folder in committed for path in folder.glob(f"*/{MANIFEST_FILE}")]
+    for folder in folders:
+        if folder.name == experiment:
+            return folder, f"the repository's own; {elsewhere}"
+    known = ", ".join(sorted({folder.name for folder in folders}))
+    raise ConfigurationError(
+        [f"there are no results of {experiment}: {elsewhere}, and committed are "
+         f"{known or 'none'}; ./run.sh run configs/{experiment}.toml makes some"]
+    )  # fmt: skip
 
 
 def _held(folder: Path) -> str:
@@ -338,7 +349,7 @@ def _held(folder: Path) -> str:
     if read_lanes(folder):
         return "several kernels' results"
     if not (folder / MANIFEST_FILE).is_file():
-        return "nothing"
+        return NOTHING
     return str(experiment_of(read_manifest(folder)).get("name"))
 
 

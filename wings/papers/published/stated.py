@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -25,7 +26,8 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.kinds import KINDS, knobs_of
 
-HEADER = ("place", "quantity", "unit", "value", "low", "high")
+BOUNDS = ("value", "low", "high")
+HEADER = ("place", "quantity", "unit", *BOUNDS)
 KNOBS = {knob.name: knob for kind in KINDS.values() for knob in knobs_of(kind)}
 _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -34,7 +36,8 @@ _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 class Stated:
     """One stated value, or a range with one open end or none, in ``unit``, and its place.
 
-    ``axes`` holds the knobs for which it is stated, by leaf name; ``line`` is its line in the file.
+    ``axes`` holds the knobs for which it is stated, by leaf name; ``decimals`` is how many the
+    publication prints, zeros included; ``line`` is its line in the file.
     """
 
     place: str
@@ -44,6 +47,7 @@ class Stated:
     low: float | None
     high: float | None
     axes: dict[str, Any]
+    decimals: int = 0
     line: int = field(default=0, compare=False)
 
     @property
@@ -139,4 +143,6 @@ def _parse_row(header: Sequence[str], cells: Sequence[str]) -> Stated:
             for detail in error.errors()
         ]) from None  # fmt: skip
     axes = {name: row[name] for name in header[len(HEADER) :] if name in filled}
-    return Stated(**{name: row[name] for name in HEADER}, axes=axes)
+    printed = (Decimal(filled[name].strip()).as_tuple() for name in BOUNDS if name in filled)
+    decimals = max(0, *(-int(number.exponent) for number in printed))
+    return Stated(**{name: row[name] for name in HEADER}, axes=axes, decimals=decimals)

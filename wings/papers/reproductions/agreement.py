@@ -31,6 +31,8 @@ from wings.papers.reproductions.sweep import plain
 
 LISTED = 6
 NOT_MEASURED = "These results hold no proven load for it."
+VALUELESS = "Its proven loads do not have this value."
+ONE_POINT = "It takes two points of a line, and there is no line with two."
 TOO_WIDE = "A part of our interval agrees and a part does not; more seeds (-n) make it narrower."
 NONE = pd.Series(dtype=float)
 STEPS = 64
@@ -61,14 +63,22 @@ def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part:
         if claim.table not in tables:
             continue
         table = tables[claim.table].reset_index(drop=True)
+        used = _of_use(table, claim, reference)
         try:
-            yield from _Verdict(claim, reference, part, missing).give(table)
+            yield from _Verdict(claim, reference, part, missing).give(used)
         except (KeyError, pd.errors.UndefinedVariableError) as error:
             names = ", ".join(str(name) for name in table)
             raise ConfigurationError(
                 [f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
                  f"{claim.table!r} has: {names}"]
             ) from None  # fmt: skip
+
+
+def _of_use(table: pd.DataFrame, claim: PublishedClaim, reference: Reference) -> pd.DataFrame:
+    """Return the columns of ``table`` that ``claim`` names: of many, an expression takes long."""
+    axes = [name for stated in reference.select(claim.quantity) for name in stated.axes]
+    words = " ".join(map(str, [*claim.model_dump().values(), *axes, "missing"]))
+    return table[[name for name in table if re.sub("_(low|high)$", "", str(name)) in words]]
 
 
 class _Unit(NamedTuple):
@@ -90,29 +100,36 @@ class _Verdict:
     missing: str
 
     def give(self, table: pd.DataFrame) -> Iterator[StatedCheck]:
-        claim, cells = self.claim, _meeting(table, self.claim.cells)
-        counted: dict[tuple[str, str], list[_Unit]] = {}
+        claim = self.claim
+        counted: dict[tuple[str, str], tuple[list[_Unit], str]] = {}
         if claim.ours:
             yield from map(self._single, self._units(table))
         elif not claim.quantity:
-            counted[claim.place, claim.says] = list(self._units(table))
+            units = list(self._units(table))
+            why = "" if units else self._why_missing(self._cells(table))
+            counted[claim.place, claim.says] = units, why
         for stated in self.reference.select(claim.quantity):
-            unit = self._beside(stated, cells)
+            cells = self._stated_for(stated, _meeting(table, claim.cells))
+            unit, why = self._beside(stated, cells), self._why_missing(cells)
             if not claim.counted:
-                yield self._compare(stated, unit)
+                yield self._compare(stated, unit, why)
                 continue
             says = fill(claim.says, pd.DataFrame([{"stated": stated.bound}]))
-            counted.setdefault((stated.place, says), []).extend(_divide(unit))
-        for (place, says), units in counted.items():
-            yield self._count(place, says, units)
+            counted.setdefault((stated.place, says), ([], why))[0].extend(_divide(unit))
+        for (place, says), (units, why) in counted.items():
+            yield self._count(place, says, units, why)
 
-    def _beside(self, stated: Stated, cells: pd.DataFrame) -> _Unit:
-        """Select the cells that have the knobs of ``stated``, and those that disagree with it."""
-        if cells.empty:
-            return _Unit(cells, cells, cells)
-        for name, value in stated.axes.items():
+    def _stated_for(self, stated: Stated, cells: pd.DataFrame) -> pd.DataFrame:
+        """Return the cells that have the knobs of ``stated``."""
+        for name, value in stated.axes.items() if len(cells) else ():
             column = cells[name].replace(self.reference.variants) if name == "page" else cells[name]
             cells = cells[column.isna() if value is None else column == value]
+        return cells
+
+    def _beside(self, stated: Stated, cells: pd.DataFrame) -> _Unit:
+        """Return those of ``cells`` that have a value, and those that disagree with ``stated``."""
+        if cells.empty:
+            return _Unit(cells, cells, cells)
         name = self.claim.measured or self.claim.quantity
         cells = cells.dropna(subset=[name])
         low, high = _ends(cells, name)
@@ -123,22 +140,55 @@ class _Verdict:
             rows, *(rows[[agreement is word for agreement in agreements]] for word in (False, None))
         )
 
+    def _why_missing(self, cells: pd.DataFrame) -> str:
+        """Return why a claim that came to nothing did: none of ``cells`` has what it takes."""
+        if cells.empty:
+            return self.missing
+        reasons = [str(reason) for reason in cells.get("missing", ()) if plain(reason)]
+        usual = ONE_POINT if self.claim.along else VALUELESS
+        return " ".join(dict.fromkeys(reasons)) or usual
+
+    def _needed(self, cells: pd.DataFrame) -> list[Any]:
+        """Return the columns that the condition is about."""
+        return [name for name in cells if re.search(rf"\b{name}\b", self.claim.holds)]
+
+    def _cells(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the cells that a claim without a quantity is about."""
+        return table if table.empty else _meeting(self._derived(table), self.claim.cells)
+
     def _derived(self, cells: pd.DataFrame) -> pd.DataFrame:
         for name, expression in self.claim.derived.items():
-            values: Any = cells.eval(expression)
-            cells = cells.assign(**{name: values})
+            cells = _derive(cells, name, expression)
         return cells
+
+    def _points(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of ``table``, derived columns and all, for each step of their intervals.
+
+        What asks for other rows by a method, such as ``groupby``, is derived of each step alone.
+        """
+        steps = list(_walk_intervals(table))
+        points, moving = pd.concat(steps), set(_with_intervals(table))
+        for name, expression in self.claim.derived.items():
+            if moving.isdisjoint(re.findall(r"\w+", expression)):
+                table = _derive(table, name, expression)
+                values = pd.concat([table[name]] * len(steps))
+            else:
+                moving.add(name)
+                rows = len(table) if re.search(r"\.\w+\(", expression) else len(points)
+                parts = (points[at : at + rows] for at in range(0, len(points), rows))
+                values = pd.concat([_derive(part, name, expression)[name] for part in parts])
+            points = points.assign(**{name: values.to_numpy()})
+        return points
 
     def _units(self, table: pd.DataFrame) -> Iterator[_Unit]:
         """Divide the cells into the units that the claim is tested on: single ones, or groups."""
         if table.empty:
             return
         claim = self.claim
-        cells = _meeting(self._derived(table), claim.cells)
+        cells = self._cells(table)
         if claim.holds:
-            needed = [name for name in cells if re.search(rf"\b{name}\b", claim.holds)]
-            measured = cells if claim.ours else cells.dropna(subset=needed)
-            points = pd.concat([self._derived(step) for step in _walk_intervals(table)])
+            measured = cells if claim.ours else cells.dropna(subset=self._needed(cells))
+            points = self._points(table)
             points = points[points.index.isin(measured.index)]
             holding = _meeting(points, claim.holds).index.value_counts()
             share = holding.reindex(measured.index, fill_value=0) / points.index.value_counts()
@@ -160,21 +210,21 @@ class _Verdict:
                                for before, after in pairs)]  # fmt: skip
             yield _Unit(steps, steps[wrong], steps[unsure])
 
-    def _compare(self, stated: Stated, unit: _Unit) -> StatedCheck:
+    def _compare(self, stated: Stated, unit: _Unit, why: str) -> StatedCheck:
         """Set the values of a unit, or their range, beside the stated one."""
         rows, broken, _ = unit
         claim_text = fill(self.claim.says, pd.DataFrame([stated.axes]) if rows.empty else rows)
         if rows.empty:
-            return self._missing(stated.place, claim_text, in_words(stated), self.missing)
+            return self._missing(stated.place, claim_text, in_words(stated), why)
         ours = [float(value) for value in rows["measured"]]
-        text = span(ours, places_of(stated) + 1, stated.unit)
+        text = span(ours, stated.decimals + 1, stated.unit)
         least, most = _bounds(stated, 0)
         inside = least <= min(ours) and max(ours) <= most
         if broken.empty and stated.value is None and not inside:
             text = f"{text} (rounded as it was stated)"
         ends = [*rows["measured_low"], *rows["measured_high"]]
         if min(ends) < min(ours) or max(ends) > max(ours):
-            text = f"{text} (interval {span(ends, places_of(stated) + 1, stated.unit)})"
+            text = f"{text} (interval {span(ends, stated.decimals + 1, stated.unit)})"
         return self._check(stated.place, claim_text, in_words(stated), text, unit)
 
     def _single(self, unit: _Unit) -> StatedCheck:
@@ -183,15 +233,14 @@ class _Verdict:
         place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
         stated, ours = (", ".join(fill(template, step) for step in _each(rows)) if "{" in template
                         else template for template in (claim.stated, claim.ours))  # fmt: skip
-        for reason in rows.get("missing", ()):
-            if plain(reason):
-                return self._missing(place, claim_text, stated, str(reason))
+        if rows[self._needed(rows)].isna().to_numpy().any():
+            return self._missing(place, claim_text, stated, self._why_missing(rows))
         return self._check(place, claim_text, stated, ours, unit)
 
-    def _count(self, place: str, says: str, units: Sequence[_Unit]) -> StatedCheck:
+    def _count(self, place: str, says: str, units: Sequence[_Unit], why: str) -> StatedCheck:
         """Count the units for which the claim holds; the others are named."""
         if not units:
-            return self._missing(place, says, "yes", self.missing)
+            return self._missing(place, says, "yes", why)
         wrong = [unit for unit in units if not unit.broken.empty]
         unsure = [unit for unit in units if unit.broken.empty and not unit.unsure.empty]
         ours = f"in {len(units) - len(wrong) - len(unsure)} of {len(units)}"
@@ -248,12 +297,21 @@ def _walk_intervals(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
     All columns of all rows move together from one end of their intervals to the other.
     """
     yield cells
-    names = [name for name in map(str, cells) if cells.get(f"{name}_low", NONE).notna().any()]
+    names = _with_intervals(cells)
     steps = range(STEPS + 1) if names else ()
     ends = {name: _ends(cells, name) for name in names}
     for step in steps:
         yield cells.assign(**{name: low + (high - low) * (step / STEPS)
                               for name, (low, high) in ends.items()})  # fmt: skip
+
+
+def _derive(cells: pd.DataFrame, name: str, expression: str) -> pd.DataFrame:
+    values: Any = cells.eval(expression)
+    return cells.assign(**{name: values})
+
+
+def _with_intervals(cells: pd.DataFrame) -> list[str]:
+    return [name for name in map(str, cells) if cells.get(f"{name}_low", NONE).notna().any()]
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
@@ -298,14 +356,12 @@ def agree_from(stated: Stated, low: float, high: float) -> bool | None:
 
 
 def in_words(stated: Stated) -> str:
-    """Return the stated value in words: ``1.3 s``, ``8 to 28 %``, ``at most 25 %``."""
-    if stated.value is not None:
-        return f"{stated.value:g} {stated.unit}"
-    if stated.low is None:
-        return f"at most {stated.high:g} {stated.unit}"
-    if stated.high is None:
-        return f"at least {stated.low:g} {stated.unit}"
-    return f"{stated.low:g} to {stated.high:g} {stated.unit}"
+    """Return the stated value in words: ``1.30 s``, ``8 to 28 %``, ``at most 25 %``."""
+    value, low, high = (None if end is None else f"{end:.{stated.decimals}f}"
+                        for end in (stated.value, stated.low, stated.high))  # fmt: skip
+    if low is None or high is None:
+        value = value or (f"at most {high}" if low is None else f"at least {low}")
+    return f"{value or f'{low} to {high}'} {stated.unit}"
 
 
 def span(values: Sequence[float], decimals: int, unit: str) -> str:
@@ -314,17 +370,11 @@ def span(values: Sequence[float], decimals: int, unit: str) -> str:
     return f"{' to '.join(ends)} {unit}".strip()
 
 
-def places_of(stated: Stated) -> int:
-    """Return the number of decimals with which the publication prints it."""
-    printed = (bound for bound in (stated.value, stated.low, stated.high) if bound is not None)
-    return max(len(f"{bound:.6f}".rstrip("0").partition(".")[2]) for bound in printed)
-
-
 def _rounding_of(stated: Stated) -> float:
     """Return the rounding error of a value that is printed as the stated one; 0 of a bound."""
     if stated.value is None and (stated.low is None or stated.high is None):
         return 0.0
-    return 0.5 * 10.0 ** -places_of(stated)
+    return 0.5 * 10.0**-stated.decimals
 
 
 def _bounds(stated: Stated, slack: float) -> tuple[float, float]:

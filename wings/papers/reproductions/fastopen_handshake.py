@@ -1,26 +1,24 @@
 """The share of the TCP handshake in request latency: Figures 1 and 2 of the Fast Open paper.
 
 Source: S. Radhakrishnan et al., TCP Fast Open, CoNEXT 2011, sections 2.1 and 2.2.  There it is
-statistics of Google's servers and of Chrome's users; here it is the loads of recorded pages, from
-HAR 1.2 files (http://www.softwareishard.com/blog/har-12-spec/: times in ms, -1 = does not apply;
-``connect`` holds ``ssl``) and, without them, from the records.
+statistics of Google's servers and of Chrome's users; here it is the loads of recorded pages, as
+their records have each request's phases.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from analysis import plot
 from analysis.records.cells import flatten
-from analysis.records.requests import HarError, parse_har, read_har_bytes
 from analysis.records.results import Results
 from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.words import axis_value, count
-from testbed.model import PageLoad, Record
+from testbed.model import PageLoad, RequestTiming
 from wings.papers.published.reference import Reference
 from wings.papers.reproductions.agreement import NOT_MEASURED, check_claims
 from wings.papers.reproductions.sweep import (
@@ -34,8 +32,6 @@ from wings.papers.reproductions.sweep import (
 )
 
 AXES = ("page", "rtt_ms", "tfo")
-WAITED = ("blocked", "dns")
-SERVED = ("connect", "send", "wait", "receive")
 # The distributions by the names that the figures' keys have room for.
 COLD, BARE, ALL, FAST = "cold", "cold, no handshake", "all", "cold, Fast Open"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -77,14 +73,13 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
 def gather_exchanges(results: Results) -> tuple[pd.DataFrame, dict[str, str]]:
     """Read the requests of all proven loads; return a row for each, and the loads without any.
 
-    Those loads are by trial id, with the reason.  The record takes the place of a HAR that is
-    missing or broken, if its client says how long connections took to open.  Requests that never
-    got a response are left out.  Columns: ``trial_id``, the knobs, ``seed``, and
+    Those loads are by trial id, with the reason.  Requests that never got a response, and those
+    that nothing is told of, are left out.  Columns: ``trial_id``, the knobs, ``seed``, and
 
     - ``handshake_ms``: how long the request waited for the TCP handshake, 0 if it did not;
-    - ``latency_ms``: from when the browser scheduled it until its response was complete;
+    - ``latency_ms``: from when the browser's network stack was asked until its response was whole;
     - ``served_ms``: the same without the wait for a name and for a free connection, which no
-      server sees; NaN for a load without a HAR;
+      server sees;
     - ``cold``: whether it waited for a handshake, however short;
     - ``fresh``: whether it was the first on its connection.
     """
@@ -93,61 +88,32 @@ def gather_exchanges(results: Results) -> tuple[pd.DataFrame, dict[str, str]]:
     for record in proven_records(results):
         condition = flatten(record.trial.condition)
         known = {"trial_id": record.trial_id, **condition, "seed": record.trial.seed}
-        try:
-            exchanges = list(parse_phases(parse_har(read_har_bytes(results.folder, record))))
-            reason = "its HAR does not say how long connections took to open"
-        except HarError as error:
-            exchanges, reason = list(_recorded(record)), str(error)
-        if any(exchange["cold"] for exchange in exchanges):
-            rows += [{**known, **exchange} for exchange in exchanges]
-        else:
-            unknown[record.trial_id] = reason
+        load = record.measured_as(PageLoad)
+        exchanges = list(read_exchanges(load.requests if load else ()))
+        rows += [{**known, **exchange} for exchange in exchanges]
+        if not exchanges:
+            opened = load is not None and any(each.connect_ms for each in load.requests)
+            unknown[record.trial_id] = (
+                "its record is older than the phases of its requests, so measure it again"
+                if opened
+                else "its client does not say how long requests waited for connections"
+            )
     return pd.DataFrame(rows), unknown
 
 
-def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the columns of each entry of a HAR's ``log`` that has timings, in order."""
+def read_exchanges(requests: Iterable[RequestTiming]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each request that was answered and whose phases are known, in order."""
     used: set[str] = set()
-    for entry in log["entries"]:
-        timings = entry.get("timings") if isinstance(entry, dict) else None
-        if not isinstance(timings, dict) or not _answered(entry):
-            continue
-        phases = {name: _ms(timings.get(name)) for name in (*WAITED, *SERVED, "ssl")}
-        connection = str(entry.get("connection") or "")
-        cold = phases["connect"] > 0
-        yield {"handshake_ms": max(phases["connect"] - phases["ssl"], 0.0),
-               "latency_ms": sum(phases[name] for name in (*WAITED, *SERVED)),
-               "served_ms": sum(phases[name] for name in SERVED), "cold": cold,
-               "fresh": connection not in used if connection else cold}  # fmt: skip
-        used.add(connection)
-
-
-def _recorded(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the same columns from the record, for plain TCP: it has no times of TLS."""
-    used: set[str] = set()
-    load = record.measured_as(PageLoad)
-    for request in sorted(load.requests if load else (), key=lambda r: r.start_ms):
-        opening = request.connect_ms  # None also if the client does not report it
-        if request.url.startswith("https:") or request.status <= 0:
-            continue
-        yield {
-            "handshake_ms": opening or 0.0, "latency_ms": request.end_ms - request.start_ms,
-            "served_ms": math.nan, "cold": bool(opening),
-            "fresh": request.connection not in used if request.connection else bool(opening)
-        }  # fmt: skip
+    timed = [(request.start_ms + request.queued_ms, request, request.blocked_ms)
+             for request in requests if request.status > 0 and request.queued_ms is not None
+             and request.blocked_ms is not None]  # fmt: skip
+    for asked_ms, request, blocked_ms in sorted(timed, key=lambda each: each[0]):
+        connect_ms, latency_ms = request.connect_ms or 0.0, request.end_ms - asked_ms
+        yield {"handshake_ms": max(connect_ms - (request.tls_ms or 0.0), 0.0),
+               "latency_ms": latency_ms,
+               "served_ms": latency_ms - blocked_ms - (request.dns_ms or 0.0),
+               "cold": connect_ms > 0, "fresh": request.connection not in used}  # fmt: skip
         used.add(request.connection or "")
-
-
-def _answered(entry: Mapping[str, Any]) -> bool:
-    response = entry.get("response")
-    status = response.get("status") if isinstance(response, dict) else None
-    return isinstance(status, int) and status > 0
-
-
-def _ms(value: object) -> float:
-    sound = isinstance(value, (int, float)) and not isinstance(value, bool)
-    number = float(value) if isinstance(value, (int, float)) and sound else 0.0
-    return number if math.isfinite(number) and number > 0 else 0.0
 
 
 def without_fast_open(frame: pd.DataFrame) -> pd.DataFrame:
@@ -160,19 +126,18 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
 
     Columns: ``page``, ``rtt_ms``, ``requests``, ``fresh_pct`` (first on their connection),
     ``cold_pct`` and ``all_pct`` (the sum of handshakes in percent of the sum of latencies), and
-    the medians ``handshake_ms`` and ``cold_ms``.  Latencies are as a server sees them (the paper's
-    are from server logs) if that is known of all, else as the browser does.
+    the medians ``handshake_ms`` and ``cold_ms``.  Latencies are as a server sees them: the paper's
+    are from server logs.
     """
-    basis = "served_ms" if frame["served_ms"].notna().all() else "latency_ms"
     rows = []
     for (page, rtt_ms), part in frame.groupby(["page", "rtt_ms"], sort=False):
         cold = part[part["cold"]]
         rows.append({"page": page, "rtt_ms": rtt_ms, "requests": len(part),
                      "fresh_pct": part["fresh"].mean() * 100,
-                     "cold_pct": cold["handshake_ms"].sum() / cold[basis].sum() * 100,
-                     "all_pct": part["handshake_ms"].sum() / part[basis].sum() * 100,
+                     "cold_pct": cold["handshake_ms"].sum() / cold["served_ms"].sum() * 100,
+                     "all_pct": part["handshake_ms"].sum() / part["served_ms"].sum() * 100,
                      "handshake_ms": cold["handshake_ms"].median(),
-                     "cold_ms": cold[basis].median()})  # fmt: skip
+                     "cold_ms": cold["served_ms"].median()})  # fmt: skip
     return pd.DataFrame(rows, columns=list(SHARES))
 
 
@@ -249,10 +214,7 @@ def measured(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _share_grid(frame: pd.DataFrame, part: str, note: str) -> Grid:
-    if frame["served_ms"].notna().all():
-        basis = "Latency is as a server sees it: handshake, request and response."
-    else:
-        basis = "Latency holds waits for names and free connections: not all loads have a HAR."
+    basis = "Latency is as a server sees it: handshake, request and response."
     title = titled("Figure 1: share of the handshake in request latency", part)
     return grid_of(shares(frame), title, SHARES, f"{basis} {note}".strip())
 

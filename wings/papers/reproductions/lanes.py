@@ -117,6 +117,8 @@ def draw_lanes(lanes: Sequence[KernelLane]) -> Rebuilt:
     for part, loads in _parts(lanes, view):
         over = next((name for name in view.over if loads[name].notna().all()), None)
         shown = [column for quantity in view.quantities if (column := _choose(quantity, loads))]
+        if not shown:
+            continue
         note = " ".join(filter(None, (_differing(lanes, loads, view), _notes(lanes))))
         if over is not None and view.drawn:
             figures += [_draw(view, column, loads, over, part, note) for column in shown]

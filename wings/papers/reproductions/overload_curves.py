@@ -308,13 +308,14 @@ def segments_of(record: Record, served: ServedLoad) -> dict[str, float]:
     """Return what the server of a load received, by the rows of Table II.
 
     The counts are of the whole load, the warm-up included.  ``handshake_acks`` is NaN where the
-    capture is only the beginning of a load.
+    capture is only the beginning of a load, and so are SYNs that the server does not count.
     """
     proof = record.proof
     counters = proof.server_counters if proof else {}
-    syns = served.server.get("syns", proof.syns if proof else 0)
     acks = math.nan if proof is None or proof.handshake_acks is None else proof.handshake_acks
-    established = counters.get("TcpPassiveOpens", 0)
+    captured = math.nan if proof is None or math.isnan(acks) else proof.syns
+    syns = served.server.get("syns", captured)
+    established = counters.get("TcpPassiveOpens", math.nan)
     return {"expected_syns": served.all_started, "actual_syns": syns, "handshake_acks": acks,
             "establishment_segments": syns + acks, "established": established,
             "established_share": established / syns if syns else math.nan,

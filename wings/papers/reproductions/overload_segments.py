@@ -40,6 +40,7 @@ WORDS = {EXPECTED: "Expected SYNs", "actual_syns": "Actual SYNs",
          "established_share": "Established connections for each SYN",
          "total_segments": "Segments received"}  # fmt: skip
 SHARES = ("established_share",)
+CUT = "Of these loads the capture is only the beginning, and nothing else counts ACKs of SYN-ACKs."
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -84,7 +85,8 @@ def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
     Each has the ends of its interval beside it.
     """
     names = [name for name in WORDS if name != EXPECTED]
-    return median_columns(_divided(loads), [*ARM, RATE, "rate_per_s"], names)
+    cells = median_columns(_divided(loads), [*ARM, RATE, "rate_per_s"], names)
+    return cells.assign(missing=cells["handshake_acks"].isna().map({True: CUT, False: ""}))
 
 
 def _divided(loads: pd.DataFrame) -> pd.DataFrame:
@@ -122,7 +124,8 @@ def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label
     for name, words in WORDS.items():
         row: list[str | float | int | None] = [words]
         for rate in counts.index:
-            values = (cell.value for cell in reference.select(name) if cell.axes.get(RATE) == rate)
+            values = (f"{cell.bound:.{cell.decimals}f}" for cell in reference.select(name)
+                      if cell.axes.get(RATE) == rate)  # fmt: skip
             count = None if name in SHARES else rounded(counts.at[rate, name], 0)
             ours = 1.0 if name == EXPECTED else rounded(shares.at[rate, name], 3)
             published = 1.0 if name == EXPECTED else next(values, None)

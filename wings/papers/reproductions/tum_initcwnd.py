@@ -6,12 +6,9 @@ slow start alone predicts (`analysis.shortflow`).
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from analysis import plot
-from analysis.records.requests import HarError, parse_har, read_har_bytes
 from analysis.records.results import Results
 from analysis.report.publications import Figure, Grid, Rebuilt, StatedCheck
 from analysis.shortflow import predict_fetch_ms
@@ -38,7 +35,7 @@ AXES = ("page", "rtt_ms", WINDOW)
 FIGURES = {200.0: "Figure 2", 40.0: "Figure 3"}
 BASE = 4
 """The window against which gains are stated (RFC 5681; section 5 of the seminar paper)."""
-USUAL_REQUEST_BYTES = 400
+REQUEST_BYTES = 400
 """A browser's or our client's GET; at 10 Mbit/s 100 bytes more or less are 0.08 ms."""
 
 
@@ -69,9 +66,7 @@ def with_model(results: Results) -> pd.DataFrame:
 
     ``model_gap_pct`` is how much longer ours takes, in percent of ``model_s``.
     """
-    times = {
-        record.trial_id: _predict_s(record, results.folder) for record in proven_records(results)
-    }
+    times = {record.trial_id: _predict_s(record) for record in proven_records(results)}
     loads = proven_loads(results)
     loads = loads.assign(model_s=loads["trial_id"].map(times).astype(float))
     return loads.assign(model_gap_pct=(loads["plt_s"] / loads["model_s"] - 1.0) * 100.0)
@@ -92,7 +87,7 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
     return median_columns(known, AXES, ["duration", "base_s", "window_gain"])
 
 
-def _predict_s(record: Record, folder: Path) -> float | None:
+def _predict_s(record: Record) -> float | None:
     """Return the time that slow start predicts for a load of one object, if the model holds."""
     condition, load = record.trial.condition_as(Condition), record.measured_as(PageLoad)
     requests = load.requests if load else ()
@@ -100,22 +95,13 @@ def _predict_s(record: Record, folder: Path) -> float | None:
         return None
     if condition.draws:  # each seed has a number of its own
         return None
-    sizes = _request_bytes(record, folder), requests[0].transfer_bytes
     try:
-        fetch_ms = predict_fetch_ms(condition.link, condition.tcp, *sizes)
+        fetch_ms = predict_fetch_ms(
+            condition.link, condition.tcp, REQUEST_BYTES, requests[0].transfer_bytes
+        )
     except ConfigurationError:
         return None
     return (fetch_ms + condition.server_think_ms) / 1000.0
-
-
-def _request_bytes(record: Record, folder: Path) -> int:
-    """Return the request's size above TCP by the load's HAR; USUAL_REQUEST_BYTES without one."""
-    try:
-        entries = parse_har(read_har_bytes(folder, record))["entries"]
-        size = entries[0]["request"]["headersSize"]
-    except (HarError, IndexError, KeyError, TypeError):
-        return USUAL_REQUEST_BYTES
-    return size if isinstance(size, int) and size > 0 else USUAL_REQUEST_BYTES
 
 
 def _grid(frame: pd.DataFrame, title: str) -> Grid:

@@ -12,7 +12,7 @@ import pytest
 from testbed.base import places
 from tests.analysis.conftest import sample
 from tests.test_additions import tree
-from wings.papers.notebooks.show import SAMPLES, VARIABLE
+from wings.papers.notebooks.show import BASELINES, VARIABLE
 
 __all__ = ["jupyter", "sample", "tree"]
 
@@ -31,7 +31,7 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
              "JUPYTER_RUNTIME_DIR": "run", "IPYTHONDIR": "ipython"}  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("JUPYTER_PATH", raising=False)
-        patch.setenv(VARIABLE, str(SAMPLES))
+        patch.setenv(VARIABLE, str(BASELINES))
         for name, folder in names.items():
             patch.setenv(name, str(home / folder))
         patch.setenv("PYTHONPATH", str(places.ROOT))

@@ -105,6 +105,15 @@ def test_axes_are_typed_as_conditions_have_them() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("cells", "decimals"),
+    [("1,,", 0), ("1.00,,", 2), (",0.5,12", 1), (",,0.30", 2), ("1e3,,", 0), ("5e-3,,", 3)],
+)
+def test_a_value_keeps_its_digits(cells: str, decimals: int) -> None:
+    (one,) = parse_stated(f"{HEADER}\nT,q,s,{cells}\n", "x.csv")
+    assert one.decimals == decimals
+
+
 def test_all_problems_of_a_table_at_once() -> None:
     text = (
         f"{HEADER},rtt_ms,tfo,initcwnd_segments\n"

@@ -9,7 +9,14 @@ from analysis.report.publications import StatedCheck
 from testbed.base.errors import ConfigurationError
 from wings.papers.published.reference import Reference, read_reference
 from wings.papers.published.stated import Stated
-from wings.papers.reproductions.agreement import agree_from, check_claims, in_words, span
+from wings.papers.reproductions.agreement import (
+    ONE_POINT,
+    VALUELESS,
+    agree_from,
+    check_claims,
+    in_words,
+    span,
+)
 
 HEADER = "place,quantity,unit,value,low,high,page,rtt_ms,requests_per_connection\n"
 DIFFERENCE = '\n[[difference]]\nwhat = "The pages are ours"\nwhy = "They are."\n'
@@ -18,9 +25,12 @@ CELLS = pd.DataFrame({"page": ["a", "a", "b", "b"], "rtt_ms": [20.0, 100.0, 20.0
 
 
 def stated(
-    value: float | None = None, low: float | None = None, high: float | None = None
+    value: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    decimals: int = 0,
 ) -> Stated:
-    return Stated("Figure 2", "duration", "s", value, low, high, {})
+    return Stated("Figure 2", "duration", "s", value, low, high, {}, decimals)
 
 
 @pytest.fixture
@@ -42,8 +52,10 @@ def check(reference: Reference, cells: pd.DataFrame = CELLS) -> list[StatedCheck
 @pytest.mark.parametrize(
     ("one", "ours", "same"),
     [
-        (stated(1.3), 1.349, True),
-        (stated(1.3), 1.351, False),
+        (stated(1.3, decimals=1), 1.349, True),
+        (stated(1.3, decimals=1), 1.351, False),
+        (stated(1, decimals=2), 1.004, True),
+        (stated(1, decimals=2), 1.149, False),
         (stated(549), 548.6, True),
         (stated(549), 550.0, False),
         (stated(low=8, high=28), 28.4, True),
@@ -59,7 +71,7 @@ def test_it_agrees_when_it_would_have_been_printed_so(one: Stated, ours: float, 
 
 
 def test_words() -> None:
-    ranges = (stated(1.3), stated(low=8, high=28), stated(low=33), stated(high=25))
+    ranges = (stated(1.3, decimals=1), stated(low=8, high=28), stated(low=33), stated(high=25))
     assert [in_words(one) for one in ranges] == ["1.3 s", "8 to 28 s", "at least 33 s",
                                                  "at most 25 s"]  # fmt: skip
     assert span([1.0, 3.0, 2.0], 1, "%") == "1.0 to 3.0 %"
@@ -75,8 +87,8 @@ def test_a_stated_value_is_beside_the_cells_that_have_its_knobs(folder: Path) ->
         see = [{ what = "The pages are ours", cells = "rtt_ms > 50" }]"""
     rows = "T,duration,s,1.0,,,a,20,\nT,duration,s,1.0,,,a,,\nT,duration,s,1.0,,,c,,\n"
     one, both, none = check(publish(folder, rows, claim))
-    assert one == StatedCheck("T", "duration of a", "1 s", "1.0 s", "agrees")
-    assert (both.ours, both.agreement) == ("1.0 to 2.0 s", "differs")
+    assert one == StatedCheck("T", "duration of a", "1.0 s", "1.00 s", "agrees")
+    assert (both.ours, both.agreement) == ("1.00 to 2.00 s", "differs")
     assert both.why == "At 100 ms it takes 1.0 s more. See \u201cThe pages are ours\u201d."
     assert (none.what, none.agreement) == ("duration of c", "not measured")
     assert none.why == "These results hold no proven load for it."
@@ -89,9 +101,33 @@ def test_what_agrees_by_rounding_alone_says_so(folder: Path) -> None:
                                                  "agrees")  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "claim",
+    ['quantity = "duration"\nsays = "x"', 'quantity = "duration"\nsays = "x"\ncounted = true',
+     'place = "T"\nsays = "x"\nholds = "duration > 0"',
+     'place = "T"\nsays = "x"\nholds = "duration > 0"\nours = "{duration:1}"'],
+)  # fmt: skip
+def test_what_proven_loads_do_not_have_is_not_measured_for_their_reason(
+    folder: Path, claim: str
+) -> None:
+    reference = publish(folder, "T,duration,s,1.0,,,a,,\n", claim)
+    cells = pd.DataFrame({"page": ["a"], "duration": [float("nan")]})
+    for extra, why in (({}, VALUELESS), ({"missing": "It was cut."}, "It was cut.")):
+        found = [one for one in check(reference, cells.assign(**extra)) if one.what == "x"]
+        assert [(one.ours, one.agreement, one.why) for one in found] == [
+            ("\u2013", "not measured", why)
+        ]  # fmt: skip
+
+
+def test_a_line_takes_two_points(folder: Path) -> None:
+    claim = 'place = "T"\nsays = "x"\nrises = "duration"\nalong = "rtt_ms"\neach = "page"'
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim), CELLS[:1])
+    assert (found.agreement, found.why) == ("not measured", ONE_POINT)
+
+
 def test_a_quantity_without_a_claim_stands_for_itself_if_it_is_measured(folder: Path) -> None:
     reference = publish(folder, "T,duration,s,1.0,,,a,20,\nT,page_weight,kB,1,,,,,\n")
-    assert check(reference) == [StatedCheck("T", "duration", "1 s", "1.0 s", "agrees")]
+    assert check(reference) == [StatedCheck("T", "duration", "1.0 s", "1.00 s", "agrees")]
 
 
 def test_rows_name_the_first_exceptions(folder: Path) -> None:
@@ -101,7 +137,7 @@ def test_rows_name_the_first_exceptions(folder: Path) -> None:
     assert found.ours == "in 1 of 9; not in b1; b2; b3; b4; b5; b6; and 2 more"
     assert (found.agreement, found.why) == ("differs", "Because.")
     (none,) = check(reference, pd.DataFrame({"n": [float("nan")]}))
-    assert none.agreement == "not measured"
+    assert (none.agreement, none.why) == ("not measured", VALUELESS)
 
 
 def test_what_rises_does_so_at_each_step_of_each_group(folder: Path) -> None:
@@ -152,6 +188,22 @@ def test_an_interval_agrees_as_a_whole_or_not_at_all_or_is_too_wide(
         publish(folder, stated_once, f'{same}\nours = "{{duration:1}}"'), cells.astype(float)
     )
     assert [one.agreement for one in alone if one.what == "x"] == [verdict]
+
+
+def test_what_asks_for_other_rows_is_derived_anew_at_each_step(folder: Path) -> None:
+    """All move together: 1 to 3 of 2 to 6 is a half everywhere, 3 of another group is all."""
+    claim = """
+        place = "T"
+        says = "x"
+        derived.group = "page + page"
+        derived.most = "n.groupby(group).transform('max')"
+        derived.share = "n / most"
+        holds = "share == 0.5 or share == 1"
+        """
+    cells = pd.DataFrame({"page": ["a", "a", "b"], "n": [2.0, 4.0, 3.0], "n_low": [1.0, 2.0, 3.0],
+                          "n_high": [3.0, 6.0, 3.0], "further": "unused"})  # fmt: skip
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim), cells)
+    assert (found.ours, found.agreement) == ("in 3 of 3", "agrees")
 
 
 def test_cells_that_are_too_wide_are_counted_apart(folder: Path) -> None:

@@ -164,10 +164,13 @@ def test_two_folders_of_one_kernel_are_told_apart(tmp_path: Path) -> None:
 def test_the_other_server_figures(tmp_path: Path) -> None:
     cpu = [at_rate(rate, on, rate / 100) for rate in (1000, 2000) for on in (False, True)]
     loop = [in_a_loop(on, 2000.0) for on in (False, True)]
+    counters = {"TcpPassiveOpens": 90, "TcpInSegs": 600}
+    counted = [replace(one, proof=replace(one.proof, server_counters=counters))
+               for one in overload() if one.proof]  # fmt: skip
     for name, records, titles in (
         ("fastopen-server-cpu", cpu, ["Figure 6: server's processor (%)"]),
         ("fastopen-closed-loop", loop, []),
-        ("overload-segments", overload(), []),
+        ("overload-segments", counted, []),
         ("overload-termination", overload(), ["Figure 5: replies, multiple of the saturation"]),
     ):
         found = drawn(*(lane(tmp_path / name / kernel, records, kernel, "1", name, name)
@@ -175,6 +178,15 @@ def test_the_other_server_figures(tmp_path: Path) -> None:
         assert [figure.title for figure in found.figures] == titles
         assert len(found.tables) == 1
         assert "0.0" in found.story[0]
+
+
+def test_what_no_lane_has_is_not_side_by_side(tmp_path: Path) -> None:
+    name = "overload-segments"
+    found = drawn(*(lane(tmp_path / kernel, overload(), kernel, "1", name, name)
+                    for kernel in ("virtual", "host")))  # fmt: skip
+    assert (found.tables, found.figures) == ((), ())
+    counts = [check for check in found.checks if check.where == "Table II"]
+    assert {check.agreement for check in counts} == {"not measured"}
 
 
 def test_an_experiment_without_a_publication_has_a_figure_for_each_other_knob(

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.model import Record
+from wings.papers.reproductions.overload_curves import segments_of
+from wings.papers.reproductions.overload_segments import CUT
 from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at
+from wings.server_loads.measurement import ServedLoad
 
 NAME = "overload-segments"
 PUBLISHED = ((1.0, (2_640_000, 2_640_011, 2_640_011, 2_640_011, 15_840_231)),
@@ -42,16 +46,25 @@ def test_the_published_table_agrees_with_itself(tmp_path: Path) -> None:
 def test_ours_stands_beside_the_published_one(tmp_path: Path) -> None:
     (grid,) = rebuilt(tmp_path, NAME, [counted(*row) for row in PUBLISHED]).tables
     assert grid.columns[:4] == ("Statistic", "at 1.00", "at 1.00, each", "at 1.00, each, published")
+    assert grid.rows[-1][1:4] == (15_840_231, 6.0, "6.00")
     rows = {row[0]: row[4:7] for row in grid.rows}
-    assert rows["Actual SYNs"] == (4_156_497, 1.237, 1.24)
+    assert rows["Actual SYNs"] == (4_156_497, 1.237, "1.24")
     assert rows["Expected SYNs"] == (3_360_000, 1.0, 1.0)
-    assert rows["Established connections for each SYN"] == (None, 0.571, 0.57)
+    assert rows["Established connections for each SYN"] == (None, 0.571, "0.57")
 
 
 def test_of_a_capture_that_is_not_whole_acks_are_not_counted(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, NAME, [counted(*row, whole=False) for row in PUBLISHED])
-    acks = [check.agreement for check in checks_at(found, "ACKs of SYN-ACKs for each")]
-    assert acks == ["not measured"] * 6
+    acks = checks_at(found, "ACKs of SYN-ACKs for each")
+    assert [(check.agreement, check.why) for check in acks] == [("not measured", CUT)] * 6
+
+
+def test_syns_of_a_capture_that_is_not_whole_are_no_count() -> None:
+    record = counted(*PUBLISHED[0], whole=False)
+    served = record.measured_as(ServedLoad)
+    assert served is not None
+    assert segments_of(record, served)["actual_syns"] == 2_640_011
+    assert math.isnan(segments_of(record, replace(served, server={}))["actual_syns"])
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

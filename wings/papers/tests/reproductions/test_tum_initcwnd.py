@@ -9,7 +9,7 @@ from analysis.shortflow import predict_fetch_ms
 from testbed.model import Condition, Record
 from wings.papers.publications import rebuild_as
 from wings.papers.published.reference import read_reference
-from wings.papers.reproductions.tum_initcwnd import USUAL_REQUEST_BYTES
+from wings.papers.reproductions.tum_initcwnd import REQUEST_BYTES
 from wings.papers.tests.reproductions.sweeps import (
     check_at,
     checks_at,
@@ -80,7 +80,7 @@ def test_the_model_is_beside_ours(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, [fetch(one, exact_ms * 1.02, SIZES["file-60k"])])
     (grid,) = found.tables
     # The sample's HAR says that the request had 400 bytes, and so does the fall-back.
-    assert USUAL_REQUEST_BYTES == 400
+    assert REQUEST_BYTES == 400
     assert grid.columns[0] == "Initial window (segments)"
     assert grid.rows == ((4, round(exact_ms * 1.02 / 1000, 3), round(exact_ms / 1000, 3), 2.0),)
     check = check_at(found, "the closed form")
