@@ -37,6 +37,11 @@ def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
     return 1.0 + (2.0 * uniform(seed, request) - 1.0) * think_spread_pct / 100.0
 
 
+def guesses_right(seed: int, host: str, hit_pct: float) -> bool:
+    """Return whether PRECONNECT knows ``host`` as one that the page names, if it hits so often."""
+    return uniform(seed, f"preconnect {host}") * 100.0 < hit_pct
+
+
 def seed_of(seed: int, name: str) -> int:
     """Return 64 random bits by ``seed`` and ``name`` alone: the seed of another generator."""
     digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()

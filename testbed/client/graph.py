@@ -18,7 +18,7 @@ from typing import Any
 from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
 from testbed.base.har_format import UNKNOWN
-from testbed.base.seeding import think_factor
+from testbed.base.seeding import guesses_right, think_factor
 from testbed.client.alpn import H1, wanted_protocols
 from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
@@ -45,7 +45,7 @@ class Graph:
     name = "graph"
     programs = ()
     tcp_alone = True
-    honours = frozenset({"tls_resumption", "x25519", "x25519mlkem768"})
+    honours = frozenset({"preconnect_pct", "tls_resumption", "x25519", "x25519mlkem768"})
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:
@@ -143,6 +143,7 @@ def describe_order(order: LoadOrder) -> dict[str, Any]:
             for entry in order.archive.entries
             if not entry.after_load
         ],
+        "preconnect": list(list_guesses(order)),
         # Its text: a process that was started early does not see the page's folder.
         "authority": None if order.tls is None else (order.tls / AUTHORITY_NAME).read_text("ascii"),
         "tls_version": order.tls_version,
@@ -152,6 +153,21 @@ def describe_order(order: LoadOrder) -> dict[str, Any]:
         "fast_open": order.tfo,
         "timeout_s": order.timeout_s,
     }
+
+
+def list_guesses(order: LoadOrder) -> Iterator[dict[str, Any]]:
+    """Yield the connections of PRECONNECT: one for each host that the page names.
+
+    A wrong guess is with the page's own host.
+    """
+    if order.preconnect_pct is None:
+        return
+    entries = [entry for entry in order.archive.entries if not entry.after_load]
+    own, *others = {(entry.host, entry.port): entry for entry in entries}.values()
+    for entry in others:
+        right = guesses_right(order.seed, entry.host, order.preconnect_pct)
+        met = entry if right else own
+        yield {"host": met.host, "port": met.port, "tls": met.scheme == "https", "right": right}
 
 
 def read_exchange(item: dict[str, Any]) -> ClientExchange:

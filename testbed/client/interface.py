@@ -69,6 +69,7 @@ class LoadOrder:
     CLOCK_REALTIME at which neighbours may expect the load, where there are any.  ``opening``
     is what a process had to know at its start; ``resumption`` says whether sessions are resumed,
     by a client that chooses.  ``visits`` is how often the page is loaded in one process;
+    ``preconnect_pct`` is the hit rate of PRECONNECT, ``None`` without it (graph client).
     ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
     begins.
     """
@@ -95,6 +96,7 @@ class LoadOrder:
     load_ns: int | None = None
     opening: Opening = NO_OPENING
     resumption: bool = False
+    preconnect_pct: float | None = None
     visits: int = 1
     keep_cache: bool = False
     idle: Callable[[], None] | None = None

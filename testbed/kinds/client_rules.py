@@ -17,7 +17,8 @@ _AIOQUIC = "aioquic"
 _LIFE_OF_AIOQUIC_S = 86_400.0  # aioquic/tls.py; none can be asked of it
 
 _DEFAULTS = {each.name: each.default for each in fields(Condition)}
-_KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol")
+_KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol",
+                     "preconnect_pct")  # fmt: skip
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 
 
@@ -40,7 +41,7 @@ def check_clients(file: ExperimentFile) -> Iterator[str]:
         value if isinstance(value, str) else name: name
         for name, usual in _OF_CLIENTS.items()
         for value in file.all_of((name,), usual)
-        if value not in (usual, "h1", "h2")
+        if value not in (usual, "h1", "h2", "off")
     }
     for client in file.all_of(("client",), None):
         for what, name in asked.items():

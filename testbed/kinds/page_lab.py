@@ -198,6 +198,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         restart=forget if site.aligned else None,
         opening=replace(trial.opening, keys=tls is not None),
         resumption=condition.tls_resumption,
+        preconnect_pct=condition.preconnect_pct,
         visits=condition.visits,
         keep_cache=condition.between == "keep",
         idle=partial(idle if site.aligned else time.sleep, condition.idle_s),

@@ -16,6 +16,7 @@ from testbed.mechanisms.names.proof import check_answers, check_lookups, check_q
 from testbed.mechanisms.neighbours.proof import check_neighbours
 from testbed.mechanisms.offload.proof import check_sizes
 from testbed.mechanisms.path_mtu.proof import check_path_mtu
+from testbed.mechanisms.preconnect.proof import check_preconnect
 from testbed.mechanisms.queue.proof import check_queueing
 from testbed.mechanisms.quic.proof import check_quic
 from testbed.mechanisms.reuse.proof import check_replay, check_requests, check_reuse
@@ -77,6 +78,7 @@ CHECKS = (
     check_requests,
     check_replay,
     check_reuse,
+    check_preconnect,
     check_version,
     check_sessions,
     check_handshakes,

@@ -484,6 +484,15 @@ class Condition:
         label="Early data", since=3,
         shown="tls handshakes",
     )] = False  # fmt: skip
+    preconnect_pct: Annotated[float | None, Knob(
+        "The hit rate of PRECONNECT: at the start of a load the client opens a connection for each "
+        "host that the page names, besides its own. Of so many it is with that host, as the seed "
+        "draws; the others are wrong guesses, for which nothing is asked: they are with the page's "
+        "own host, as there are no strange ones. Before its first request no SYN has data.",
+        label="PRECONNECT", unit="%", low=0, high=100, since=3, absent="off",
+        words=MappingProxyType({None: "off"}), draws=True,
+        shown="preconnect",
+    )] = None  # fmt: skip
     early_data_at: Annotated[EarlyDataAt, Knob(
         "Which servers take early data: those of all origins, of the page's own, or of all others.",
         label="Early data at", since=3, words=MappingProxyType(

@@ -497,6 +497,8 @@ class Proof:
     the critical path (`testbed.model.owners.OWNERS`); empty in older records."""
     awaited: tuple[str, ...] = ()
     """The hosts whose TCP handshakes the load waited for, in their order."""
+    idle_connections: int | None = None
+    """Of a page load: TCP connections over which nothing was asked; null in older records."""
     ecn: dict[str, int] = field(default_factory=dict)
     """Of a page load: explicit congestion notification in the capture at the client; what there is
     none of is left out. `classic` and `accurate`: connections that negotiated ECN (RFC 3168) or

@@ -70,6 +70,7 @@ def _values(record: Record) -> dict[str, Any]:
     if record.proof is not None and record.proof.visits:
         values |= {name: getattr(record.proof.visits[-1], name) for name in OPENING}
     account = record.proof.account if record.proof is not None else {}
+    values["idle_connections"] = record.proof.idle_connections if record.proof is not None else None
     values |= {column_of(owner): account.get(owner, 0.0) for owner in OWNERS if account}
     return values | {"call_p95_ms": call_delay_ms(record)}
 
@@ -99,7 +100,7 @@ DESCRIPTION = RecordKind(
     axes=("page", "rtt_ms"),
     columns=(*COUNTED, "requests",
              *(f"{way}_{name}" for way in ("down", "up") for name in QUEUEING), "call_p95_ms",
-             *OPENING, *map(column_of, OWNERS)),
+             "idle_connections", *OPENING, *map(column_of, OWNERS)),
     values=_values,
     lack=_lack,
     client=_client,

@@ -10,7 +10,8 @@ from testbed.client.graph_process.transfers import Transfers
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from testbed.client.graph_process.discovery import Node
     from testbed.client.graph_process.tls import Trust
@@ -28,12 +29,17 @@ class Loader:
         self._timers = Timers()
         self._transfers = Transfers(self._timers.after, self._discover, self._end, fast_open, trust)
 
-    def load(self, roots: Sequence[Node]) -> None:
-        """Fetch ``roots`` and all that becomes known, until nothing is left or time is up."""
+    def load(self, roots: Sequence[Node], guesses: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Fetch ``roots`` and all that becomes known, until nothing is left or time is up.
+
+        A connection is opened for each of ``guesses`` at the start.
+        """
         self.start = time.monotonic()
         deadline = self.start + self._timeout_s
         for node in roots:
             self._fetch(node)
+        for guess in guesses:
+            self._transfers.preconnect(**guess)
         while self._unfinished:
             now = time.monotonic()
             if now >= deadline:

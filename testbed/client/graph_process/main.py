@@ -33,7 +33,7 @@ def main(order_path: str, result_path: str) -> None:
         gc.disable()  # a pause inside the load would be a pause of the browser that this imitates
         file.read()
     started = time.time()
-    loader.load(roots)
+    loader.load(roots, order["preconnect"])
     result = {
         "started": started,
         "timed_out": loader.timed_out,

@@ -48,7 +48,7 @@ class Transfers:
         self._ended = ended
         self._fast_open = fast_open
         self._trust = trust
-        self._origins: dict[tuple[str, int], OriginPool] = {}
+        self._origins: dict[tuple[str, int, int], OriginPool] = {}
         self._connections = 0
         self._open = 0
         # select(2) takes microseconds; epoll_wait(2) would round think times up to milliseconds.
@@ -58,12 +58,22 @@ class Transfers:
     def add(self, fetch: Fetch) -> None:
         """Ask for ``fetch`` as soon as the limits allow."""
         node = fetch.node
-        key = (node.host, node.port)
-        origin = self._origins.get(key)
-        if origin is None:
-            origin = self._origins[key] = OriginPool(node.host, node.port, node.tls)
+        origin = self._pool(node.host, node.port, node.tls)
         origin.add(fetch)
         self._serve(origin)
+
+    def preconnect(self, host: str, port: int, tls: bool, right: bool) -> None:
+        """Open a connection before anything is asked; what a wrong guess opens is never used."""
+        origin = self._pool(host, port, tls, 0 if right else len(self._origins))
+        origin.early += 1
+        self._serve(origin)
+
+    def _pool(self, host: str, port: int, tls: bool, guess: int = 0) -> OriginPool:
+        """Return the pool of a host, or that of a wrong ``guess``, which is alone in it."""
+        key = (host, port, guess)
+        if key not in self._origins:
+            self._origins[key] = OriginPool(host, port, tls)
+        return self._origins[key]
 
     def run(self, wait_s: float) -> None:
         """Wait for what arrives next, at the longest ``wait_s``, and deal with it."""
@@ -100,7 +110,7 @@ class Transfers:
         self._serve(origin)
 
     def _unresolved(self, origin: OriginPool, error: str) -> None:
-        origin.state = UNRESOLVED
+        origin.state, origin.early = UNRESOLVED, 0
         while origin.waiting:
             self.fail(origin.take(), f"cannot resolve {origin.host}: {error}")
 
@@ -110,6 +120,9 @@ class Transfers:
         """Give free connections to what waits, and open more as far as the limits allow."""
         if origin.state == UNRESOLVED:
             self._resolve(origin)
+        while origin.state == RESOLVED and origin.early:
+            origin.early -= 1
+            self._connect(origin, early=True)
         while origin.state == RESOLVED and origin.waiting:
             connection = origin.take_idle()
             if connection is None:
@@ -137,13 +150,17 @@ class Transfers:
                 return True
         return False
 
-    def _connect(self, origin: OriginPool) -> bool:
+    def _connect(self, origin: OriginPool, *, early: bool = False) -> bool:
         address = (origin.address or "", origin.port)
         self._connections += 1
         try:
             tls = self._trust.open(origin.host) if origin.tls and self._trust else None
-            connection = HttpConnection(address, self._connections, self._fast_open, tls)
+            # Without a request there is only a hello to open it with.
+            fast_open = self._fast_open and not (early and tls is None)
+            connection = HttpConnection(address, self._connections, fast_open, tls)
         except OSError as error:
+            if early:
+                return False
             self.fail(origin.take(), f"cannot connect: {error}")
             return origin.waiting > 0
         origin.open += 1
@@ -248,8 +265,8 @@ class Transfers:
 class OriginPool:
     """One host and port: its connections, and its fetches by priority, then by discovery."""
 
-    __slots__ = ("_queue", "_sequence", "address", "connecting", "host", "idle", "open", "port",
-                 "state", "tls")  # fmt: skip
+    __slots__ = ("_queue", "_sequence", "address", "connecting", "early", "host", "idle", "open",
+                 "port", "state", "tls")  # fmt: skip
 
     def __init__(self, host: str, port: int, tls: bool) -> None:
         self.host = host
@@ -258,6 +275,7 @@ class OriginPool:
         self.state = UNRESOLVED
         self.address: str | None = None
         self.idle: list[HttpConnection] = []  # the one used last is the last one
+        self.early = 0  # connections to open before anything is asked
         self.connecting = 0
         self.open = 0
         self._queue: list[tuple[int, int, Fetch]] = []

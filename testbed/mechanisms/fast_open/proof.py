@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from testbed.capture.connections import Connection
+from testbed.mechanisms.preconnect.proof import count_due, server_of
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
@@ -59,6 +60,7 @@ def check_arm(seen: Evidence) -> Iterator[str]:
     # A SYN that is sent again carries no data (RFC 7413 section 4.2.1): what came of the first one
     # is the link's doing, for no more connections than it lost packets.
     resent = [c for c in refused if c.sent_again or c.synack_time_ns is None][: seen.lost]
+    exempt |= _preconnected(seen)
     for what, wrong in (
         ("carry no request", [c for c in connections if not c.carries_request]),
         ("had their data refused", [c for c in refused if c not in resent]),
@@ -69,6 +71,19 @@ def check_arm(seen: Evidence) -> Iterator[str]:
                 f"Fast Open arm: {len(counted)} of {len(connections)} SYNs {what}, "
                 f"the first to {counted[0].server}"
             )
+
+
+def _preconnected(seen: Evidence) -> set[int]:
+    """Connections of PRECONNECT without TLS, as many as asked for: there was no request yet."""
+    if not (seen.has("condition") and seen.condition.preconnect_pct is not None):
+        return set()
+    due, found = count_due(seen), set[int]()
+    for connection, flow in zip(seen.connections, seen.flows.flows, strict=True):
+        server = server_of(seen, flow)
+        if due[server] and not (connection.payload or connection.hello):
+            due[server] -= 1
+            found.add(id(connection))
+    return found
 
 
 def _first_contacts(connections: Sequence[Connection]) -> set[int]:
