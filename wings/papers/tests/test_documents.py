@@ -31,9 +31,9 @@ def name_page(of: object) -> str:
 
 
 def grow(measured: Any) -> Any:
-    """Everything with a fraction made half as much again."""
+    """Everything with a fraction made half as much again, but theory."""
     if isinstance(measured, dict):
-        return {name: grow(value) for name, value in measured.items()}
+        return {name: each if name == "theory" else grow(each) for name, each in measured.items()}
     if isinstance(measured, list):
         return [grow(value) for value in measured]
     return measured * 1.5 if isinstance(measured, float) else measured
