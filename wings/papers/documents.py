@@ -298,7 +298,7 @@ TABLES: Mapping[Path, Mapping[str, Shown]] = {
             for name in ("bufferbloat", "queue-or-sender", "fast-open-today", "from-orbit")},
     PAPERS: {
         **{name: _show_claims(name)
-           for name in ("paper-handshake-share", "paper-closed-loop",
+           for name in ("paper-handshake-share", "paper-fig6-server-cpu", "paper-closed-loop",
                         "cs244-reuse", "tum-initcwnd", "tum-website")},
         "reuse-initcwnd": Shown("analysis/samples/reuse-initcwnd", _reuse_and_window),
     },
