@@ -139,7 +139,7 @@ def _reuse_and_window(results: Results) -> list[str]:
     for (window, on), arm in loads.groupby([WINDOW, "tfo"]):
         times = arm.set_index(REUSE)["plt_ms"]
         head = "on s" if on else f"window {window}: off s"
-        columns.append(Column(head, [seconds(times[each]) for each in carried]))
+        columns.append(Column(head, [seconds(plain(times.get(each))) for each in carried]))
     return align(columns)
 
 
