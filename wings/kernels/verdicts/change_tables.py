@@ -123,6 +123,7 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
         "noops": lambda root: list_set("noops", root / KEPT),
         "plants": lambda root: list_set("plants", root / KEPT),
         "history": lambda root: list_set("history", root / KEPT, answers=True),
+        "history-with-loss": lambda root: list_set("history-with-loss", root / KEPT, answers=True),
     }
 }
 """What `make readme` writes into its page of changes, by name, from what is below a root."""

@@ -86,7 +86,7 @@ def test_a_change_that_moved_no_cell_has_a_line_and_others_alike_one_row(tmp_pat
 @pytest.mark.parametrize(
     ("kind", "patches"),
     [("noops", CHANGES / "noops"), ("plants", CHANGES / "plants"),
-     ("history", HISTORY)],
+     ("history", HISTORY), ("history-with-loss", HISTORY)],
 )  # fmt: skip
 def test_each_patch_has_its_line(kind: str, patches: Path) -> None:
     kept = read_kept(kind, COMMITTED)
