@@ -76,7 +76,7 @@ many-machines: ## Install what stores of results elsewhere take (docs/many-machi
 	@$(DEVELOP) --many-machines true
 
 .PHONY: samples
-samples: ## Measure the notebooks' sample results anew (REASON='what changed').
+samples: ## Measure the results that notebooks and pages show anew (REASON='what changed').
 	$(call renew,^samples )
 
 .PHONY: table1
@@ -88,7 +88,7 @@ results: ## Measure all committed results anew: Table 1, nightly, samples (REASO
 	$(call renew,^(baselines|samples) )
 
 .PHONY: readme
-readme: ## Write the README's tables and STATUS.md anew, from the committed results.
+readme: ## Write the tables of all pages and STATUS.md anew, from the committed results.
 	@$(write_readme)
 
 .PHONY: bench

@@ -80,7 +80,7 @@ def render_page(page: Path, text: str, root: Path = ROOT) -> str:
         ConfigurationError: a table that is not one of the page's, or one of these is not in it.
         StorageError: its results cannot be read.
     """
-    tables, name = list_pages()[page], page.stem
+    tables, name = list_pages()[page], page.relative_to(ROOT)
     named = [match[2] for match in _BLOCK.finditer(text)]
     problems = [f"{name}: no table is called {each}" for each in named if each not in tables]
     problems += [f"{name}: the table {each} is missing" for each in tables if each not in named]

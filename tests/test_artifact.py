@@ -72,7 +72,7 @@ def test_an_ending_of_other_results_is_found(tmp_path: Path) -> None:
 def test_every_ending_is_there_once() -> None:
     text = STATUS.read_text(encoding="utf-8")
     for name in list_pages()[STATUS]:
-        with pytest.raises(ConfigurationError, match=f"STATUS: the table {name} is missing"):
+        with pytest.raises(ConfigurationError, match=f"STATUS.md: the table {name} is"):
             render_page(STATUS, text.replace(f"<!-- prints: {name} -->", ""))
 
 

@@ -192,11 +192,13 @@ GENERATED = {
     "command-line.md", "knobs.md", "results.md", "checks.md", "coverage-of-sources.md",
 }  # fmt: skip
 """References in docs/ that `make reference` writes, and `make readme` the last."""
+GENERATED_BLOCK = re.compile(r"<!-- (?!end)[^>]*-->.*?<!-- end -->", re.DOTALL)
+"""What a program writes into a document."""
 
 
 def words(text: str) -> int:
     """How many words a document has outside of tables and of what a program writes into it."""
-    by_hand = re.sub(r"<!-- (?!end)[^>]*-->.*?<!-- end -->", "", text, flags=re.DOTALL)
+    by_hand = GENERATED_BLOCK.sub("", text)
     return len(re.sub(r"^\|.*$", "", by_hand, flags=re.MULTILINE).split())
 
 
@@ -208,7 +210,7 @@ def test_the_documentation_keeps_to_its_budget_of_words() -> None:
         and (name == Path("README.md") or name.parts[0] in ("docs", "wings"))
         and not (name.parts[0] == "docs" and name.name in GENERATED)
     }
-    assert sum(len(text.split()) for text in written.values()) <= 25_000
+    assert sum(len(GENERATED_BLOCK.sub("", text).split()) for text in written.values()) <= 22_900
     assert len(written[Path("README.md")].split()) <= 1_200
 
 

@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
+from analysis.formats import markdown
 from analysis.plot.chart import draw
-from analysis.records.cells import cells_of, facts_of
+from analysis.readme import Tables
+from analysis.records.cells import cells_of, experiment_of, facts_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
+from analysis.report.publications import Agreement, StatedCheck
 from analysis.report.terminal import table_columns
 from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
 from analysis.words import MISSING, axis_value, count, number, seconds
 from testbed.base.places import ROOT
-from wings.papers.publications import find
+from testbed.results.manifest import read_manifest
+from wings.papers.publications import find, rebuild
 from wings.papers.published.coverage import render_coverage
+from wings.papers.published.reference import read_reference
 from wings.papers.reproductions import mechanisms
 from wings.papers.reproductions.cs244_reuse import average_pairs
+from wings.papers.reproductions.reuse_initcwnd import REUSE, WINDOW
 from wings.papers.reproductions.sweep import plain, proven_loads
 from wings.papers.reproductions.tum_website import MECHANISMS, NEITHER, medians, with_savings
+from wings.server_loads.price_list import ORIGINS, PARTS, connection_price, list_prices_us
+from wings.server_loads.spec import ServerSpec
 
 README = ROOT / "README.md"
 ZERO_RTT = ROOT / "docs" / "zero-rtt.md"
 COVERAGE = ROOT / "docs" / "coverage-of-sources.md"
+ACCURACY = ROOT / "docs" / "accuracy.md"
+LINKS = ROOT / "docs" / "links.md"
+PAPERS = ROOT / "wings" / "papers" / "README.md"
+OVERLOAD = ROOT / "wings" / "papers" / "docs" / "overload.md"
+TCP = ROOT / "wings" / "papers" / "docs" / "tcp.md"
+SERVER_LOADS = ROOT / "wings" / "server_loads" / "README.md"
+COMMITTED = Path("analysis", "committed-results.txt")
 OPENED = ROOT / "docs" / "images" / "early-data.svg"
 """How connections of a visit were opened, by mechanisms with early data."""
 WIDTH = 100
@@ -39,19 +56,24 @@ SHOWN_RTT_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A table of the README: the folder with its results, its lines, and a sentence on them."""
+    """A table of a page: the folder with its results, its lines, and a sentence on them.
+
+    Lines that are not ``fenced`` are Markdown.
+    """
 
     folder: str
     lines: Callable[[Results], list[str]]
     sentence: Callable[[Results], str] = lambda _: ""
+    fenced: bool = True
 
 
 def _block(shown: Shown, root: Path) -> str:
     results = read_results(root / shown.folder)
     lines = "\n".join(shown.lines(results))
+    table = f"```\n{lines}\n```" if shown.fenced else lines
     sentence = shown.sentence(results)
     caption = f"{describe_origin(results)}: `{shown.folder}`."
-    return f"```\n{lines}\n```\n\n{f'{sentence} ' if sentence else ''}{caption}\n"
+    return f"{table}\n\n{f'{sentence} ' if sentence else ''}{caption}\n"
 
 
 def describe_origin(results: Results) -> str:
@@ -59,12 +81,93 @@ def describe_origin(results: Results) -> str:
     facts = facts_of(results.manifest)
     changed = " with changes" if facts.get("git_dirty") == "yes" else ""
     known = results.identity
-    clients = ", ".join(f"{name} {version}" for name, version in known.clients.items())
-    return (
+    return ", ".join((
         f"{count(len(results.records), 'load')} at revision "
-        f"{facts.get('git_revision', 'unknown')[:12]}{changed}, environment {known.environment}, "
-        f"Linux {known.kernel_version}, {clients}"
-    )
+        f"{facts.get('git_revision', 'unknown')[:12]}{changed}", f"environment {known.environment}",
+        f"Linux {known.kernel_version}", *(f"{name} {version}"
+                                           for name, version in known.clients.items())
+    ))  # fmt: skip
+
+
+def list_reproductions(root: Path) -> str:
+    """Return a row for each committed experiment of a publication: how many claims come to what."""
+    verdicts = get_args(Agreement)
+    rows = []
+    for folder in _published_there(root):
+        results = read_results(root / folder)
+        reference = find(results)
+        came = Counter(check.agreement for check in _checks(results))
+        rows.append([f"`{experiment_of(results.manifest)['name']}`",
+                     markdown.escape(reference.citation if reference else MISSING),
+                     *map(str, (len(results.records), _seeds(results), came.total(),
+                                *(came[verdict] for verdict in verdicts)))])  # fmt: skip
+    numbers = ["loads", "seeds", "claims", *verdicts]
+    return "\n".join([*markdown.make_table(["config", "source", *numbers], rows, numbers), ""])
+
+
+def _published_there(root: Path) -> Iterator[Path]:
+    """Yield the committed folders of experiments that publications state values of, each once."""
+    known = set()
+    for line in (root / COMMITTED).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            folder = Path("analysis", *line.split()[:2])
+            name = str(experiment_of(dict(read_manifest(root / folder))).get("reference") or "")
+            if name and folder.name not in known and read_reference(name).stated:
+                known.add(folder.name)
+                yield folder
+
+
+def _checks(results: Results) -> tuple[StatedCheck, ...]:
+    rebuilt = rebuild(results)
+    return rebuilt.checks if rebuilt else ()
+
+
+def _claims(results: Results) -> list[str]:
+    """Return a row for each claim: what is stated, what came, and the verdict."""
+    rows = [[*map(markdown.escape, (check.where, check.what, check.stated, check.ours)),
+             check.agreement] for check in _checks(results)]  # fmt: skip
+    return markdown.make_table(["place", "claim", "stated", "ours", "verdict"], rows)
+
+
+def _show_claims(name: str) -> Shown:
+    return Shown(f"analysis/samples/{name}", _claims, fenced=False)
+
+
+def _reuse_and_window(results: Results) -> list[str]:
+    """Return a row for how many requests a connection carries: seconds by window, off and on."""
+    loads = proven_loads(results).sort_values([WINDOW, "tfo"], kind="stable")
+    carried = list(loads[REUSE].unique())
+    columns = [Column("requests on each", [axis_value(REUSE, plain(each)) for each in carried])]
+    for (window, on), arm in loads.groupby([WINDOW, "tfo"]):
+        times = arm.set_index(REUSE)["plt_ms"]
+        head = "on s" if on else f"window {window}: off s"
+        columns.append(Column(head, [seconds(plain(times.get(each))) for each in carried]))
+    return align(columns)
+
+
+def _calibration(results: Results) -> list[str]:
+    """Return a row for what is measured of each lab: how far it is from theory at the most."""
+    errors: dict[str, list[float]] = {}
+    for record in results.records:
+        for each in record.lab.measurements if record.lab else ():
+            error_pct = 100 * abs(each.measured - each.theory) / each.theory
+            errors.setdefault(each.name.replace("_", " "), []).append(error_pct)
+    return align([
+        Column("of each lab", list(errors), left=True),
+        Column("largest error", [f"{max(found):.4f} %" for found in errors.values()]),
+    ])  # fmt: skip
+
+
+def list_prices(_: Path) -> str:
+    """Return the price lists of a server's work, in us, and what share of a connection a SYN is."""
+    lists = [list_prices_us(replace(ServerSpec(), prices=name)) for name in ORIGINS]
+    shares = [100 * prices["syn"] / connection_price(prices) for prices in lists]
+    lines = align([
+        Column("us", list(ORIGINS), left=True),
+        *(Column(part, [number(prices[part], 1) for prices in lists]) for part in PARTS),
+        Column("a SYN, of a connection", [f"{number(share, 1)} %" for share in shares]),
+    ])  # fmt: skip
+    return "\n".join(["```", *lines, "```", ""])
 
 
 def _table(results: Results) -> ResultTable:
@@ -192,12 +295,31 @@ TABLES: Mapping[Path, Mapping[str, Shown]] = {
     ZERO_RTT: {
         "zero-rtt": Shown("analysis/samples/zero-rtt", _zero_rtt_in_detail, _detail_sentence)
     },
-}
+    ACCURACY: {"calibration": Shown("analysis/baselines/paper-table1", _calibration)},
+    LINKS: {name: _show_claims(name)
+            for name in ("bufferbloat", "queue-or-sender", "fast-open-today", "from-orbit")},
+    PAPERS: {
+        **{name: _show_claims(name)
+           for name in ("paper-handshake-share", "paper-fig6-server-cpu", "paper-closed-loop",
+                        "cs244-reuse", "tum-initcwnd", "tum-website")},
+        "reuse-initcwnd": Shown("analysis/samples/reuse-initcwnd", _reuse_and_window),
+    },
+    OVERLOAD: {name: _show_claims(name)
+               for name in ("overload-establishment", "overload-windows-clients",
+                            "overload-termination", "overload-segments")},
+    TCP: {"rto-min": _show_claims("rto-min")},
+}  # fmt: skip
 """Of each page its tables of results."""
-PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
+FURTHER: Mapping[Path, Tables] = {
     COVERAGE: {"coverage": render_coverage},
-    **{page: {name: partial(_block, shown) for name, shown in shown_there.items()}
-       for page, shown_there in TABLES.items()},
+    PAPERS: {"reproductions": list_reproductions},
+    SERVER_LOADS: {"prices": list_prices},
+}
+"""Of each page its tables that are of several results, or of none."""
+PAGES: Mapping[Path, Tables] = {
+    page: {**{name: partial(_block, shown) for name, shown in TABLES.get(page, {}).items()},
+           **FURTHER.get(page, {})}
+    for page in dict.fromkeys((*TABLES, *FURTHER))
 }  # fmt: skip
 
 

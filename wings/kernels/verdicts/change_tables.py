@@ -14,6 +14,7 @@ from wings.kernels.verdicts.changes import KEPT, ChangeSet, TriedChange, read_ke
 
 PUBLIC = "public.toml"
 HEADS = ["change", "cells by verdict", "largest"]
+SAYS = "`kernel try` says"
 LEAST_PCT = 0.005
 """A smaller change is not shown."""
 
@@ -44,23 +45,25 @@ class PublicChange:
         return f"{self.commit} {escape(self.subject)}".strip()
 
 
-def list_set(name: str, folder: Path) -> str:
+def list_set(name: str, folder: Path, *, answers: bool = False) -> str:
     """Return a table of the committed set ``name``, and where it was tried.
 
-    Changes that came to the same have one row.
+    Changes that came to the same have one row, which may have what ``kernel try`` says.
     """
     kept = read_kept(name, folder)
     alike: dict[tuple[str, ...], list[str]] = {}
     for each in kept.changes:
-        alike.setdefault(tuple(_describe(each)), []).append(_suffix(each).replace("-", " "))
-    rows = [["; ".join(names), *described] for described, names in alike.items()]
-    return "\n".join([*make_table(HEADS, rows, ["largest"]), "", _origin(kept), ""])
+        described = [*_describe(each), *([escape(each.answer)] if answers else [])]
+        alike.setdefault(tuple(described), []).append(_suffix(each).replace("-", " "))
+    rows = [["; ".join(names), *came] for came, names in alike.items()]
+    heads = [*HEADS, *([SAYS] if answers else [])]
+    return "\n".join([*make_table(heads, rows, ["largest"]), "", _origin(kept), ""])
 
 
 def list_public(folder: Path) -> str:
     """Return the public changes: a row for each that moved a cell, and a line for each other."""
     tried, origins = _read_public(folder)
-    heads = ["change", "its message says", "with", *HEADS[1:], "`kernel try` says"]
+    heads = ["change", "its message says", "with", *HEADS[1:], SAYS]
     changes = read_public(folder)
     rows, other, same, refused = [], [], [], []
     for change in changes:
@@ -119,6 +122,8 @@ PAGES: Mapping[Path, Mapping[str, Callable[[Path], str]]] = {
         "bulk": lambda root: list_set("bulk", root / KEPT),
         "noops": lambda root: list_set("noops", root / KEPT),
         "plants": lambda root: list_set("plants", root / KEPT),
+        "history": lambda root: list_set("history", root / KEPT, answers=True),
+        "history-with-loss": lambda root: list_set("history-with-loss", root / KEPT, answers=True),
     }
 }
 """What `make readme` writes into its page of changes, by name, from what is below a root."""

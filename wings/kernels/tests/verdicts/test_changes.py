@@ -19,6 +19,7 @@ from wings.kernels.verdicts.change_tables import (
 from wings.kernels.verdicts.changes import KEPT, condense, read_kept, write_kept
 
 COMMITTED = ROOT / KEPT
+HISTORY = ROOT / "kernels" / "history"
 
 
 @pytest.fixture
@@ -62,6 +63,8 @@ def test_tables_are_made_of_what_is_kept(run: Path, tmp_path: Path) -> None:
     rows = list_set("public-7.3", tmp_path).splitlines()
     assert "| same | 3 phase only | none |" in rows
     assert "| slow | 2 other packets, 1 slower | +5.00 % |" in rows
+    answered = list_set("public-7.3", tmp_path, answers=True).splitlines()
+    assert "| slow | 2 other packets, 1 slower | +5.00 % | slower by" in "\n".join(answered)
 
 
 def test_a_change_that_moved_no_cell_has_a_line_and_others_alike_one_row(tmp_path: Path) -> None:
@@ -80,11 +83,15 @@ def test_a_change_that_moved_no_cell_has_a_line_and_others_alike_one_row(tmp_pat
     assert rows[0].count("; ") == len(names) - 2
 
 
-@pytest.mark.parametrize("kind", ["noops", "plants"])
-def test_each_patch_of_the_bench_has_its_line(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "patches"),
+    [("noops", CHANGES / "noops"), ("plants", CHANGES / "plants"),
+     ("history", HISTORY), ("history-with-loss", HISTORY)],
+)  # fmt: skip
+def test_each_patch_has_its_line(kind: str, patches: Path) -> None:
     kept = read_kept(kind, COMMITTED)
-    assert [each.name for each in kept.changes] == [
-        f"{kind}-{path.stem}" for path in sorted((CHANGES / kind).glob("*.patch"))
+    assert [each.name.partition("-")[2] for each in kept.changes] == [
+        path.stem for path in sorted(patches.glob("*.patch"))
     ]
 
 
