@@ -51,7 +51,7 @@ def check_line(seen: Evidence) -> Iterator[str]:
     Packets that came too fast are a proof whatever the load, but where some are held back to be
     reordered; a round trip that is too long is one only if none of the handshakes had the asked
     one, nothing but the line takes time, not each SYN waited for what the client had sent before
-    it, and nobody shared it.  Where the link changed a packet is held against the fastest line that
+    it, nor each SYN-ACK for what came down before it, and nobody shared it.  Where the link changed a packet is held against the fastest line that
     there was while it was on its way.
     """
     flows, link, traces, shared = seen.flows, seen.link, seen.traces, seen.line_shared
@@ -68,7 +68,7 @@ def check_line(seen: Evidence) -> Iterator[str]:
         if came:
             yield f"{came} packets came down while the line was down"
     timed_us = [
-        (flow.syn.at_ns, us)
+        (flow, us)
         for flow in flows.flows
         if (us := _excess_us(flow, plan, traces)) is not None
     ]
@@ -85,7 +85,11 @@ def check_line(seen: Evidence) -> Iterator[str]:
     if least <= slack_behind_us(link) or drawn or link.changes or shared:
         return
     waited = () if link.trace_up else _list_waiting(flows, link)
-    if any(at_ns not in waited for at_ns, _ in timed_us):
+    behind = _list_behind(flows, link) if timed else ()
+    if any(
+        flow.syn.at_ns not in waited and flow.synack is not None and flow.synack.at_ns not in behind
+        for flow, _ in timed_us
+    ):
         yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 
@@ -149,6 +153,16 @@ def _list_waiting(flows: Flows, link: LinkSpec) -> set[int]:
         line_ms = serialisation_ms(ip_bytes, link.up_kbit, link.framing_bytes)
         free_ns = max(free_ns, at_ns) + line_ms * 1e6
     return found
+
+
+def _list_behind(flows: Flows, link: LinkSpec) -> set[int]:
+    """When packets came down for which the line had been busy with others."""
+    lines_ns = (
+        serialisation_ms(ip_bytes, link.down_kbit, link.framing_bytes) * 1e6 + SLACK_US * 1e3
+        for _, ip_bytes in flows.arrivals[1:]
+    )
+    came = pairwise(at_ns for at_ns, _ in flows.arrivals)
+    return {at for (before, at), line in zip(came, lines_ns, strict=True) if at - before <= line}
 
 
 def _packet_ms(link: LinkSpec) -> float:

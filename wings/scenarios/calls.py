@@ -11,13 +11,14 @@ import errno
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from socket import inet_aton
 
 from testbed.base.errors import MissingError
 from testbed.capture.counters import read_all_counters
 from testbed.lab.interfaces import set_route
 from testbed.lab.routes import encode_metrics
-from testbed.lab.rtnetlink import open_control
+from testbed.lab.rtnetlink import attributes, dump, number_of, open_control, order, text_of
 from wings.scenarios.attacks import attack
 from wings.scenarios.network import DEFAULT_ROUTES, DEVICE, Host, Network
 from wings.scenarios.script import Action
@@ -26,6 +27,7 @@ from wings.scenarios.words import (
     ATTACKER,
     COPIED,
     MIDDLEBOX,
+    PREFIX,
     TARGETS,
     WAIT,
     address_of,
@@ -46,6 +48,11 @@ _MD5_KEY = struct.Struct("@HH4s120xBBHi80s")
 _INFO_BYTES = 104
 _SYN_DATA, _OPTIONS_BYTE = 0x20, 5
 _NUMBERS = {"mss": 16, "cwnd": 80, "retransmissions": 100}
+_VISIT, _AT_ONCE = "visit", 200
+# linux/netlink.h, linux/genetlink.h and linux/tcp_metrics.h.
+_NETLINK_GENERIC, _GENERIC = 16, struct.Struct("=BBH")
+_GET_FAMILIES = 16, _GENERIC.pack(3, 1, 0)
+_FAMILY_ID, _FAMILY_NAME, _METRICS_DELETE = 1, 2, 2
 _LACKING = (errno.ENOPROTOOPT, errno.ENOENT, errno.EAFNOSUPPORT)
 
 
@@ -119,6 +126,38 @@ def _sendto(network: Network, host: Host, action: Action) -> str:
     if sent == len(data) or "nowait" in action.words:
         return str(sent)
     return _finish_connecting(network, made, action) or str(sent + made.send(data[sent:]))
+
+
+def _visit(network: Network, host: Host, action: Action) -> str:
+    """Connect to addresses of the prefix, many at a time; the server's program takes and closes."""
+    first = int(action.options.get("from", "0"))
+    numbers, taken = range(first, first + int(action.words[0])), 0
+    for start in range(0, len(numbers), _AT_ONCE):
+        for number in numbers[start : start + _AT_ONCE]:
+            made = _socket_of(host, f"{_VISIT}{number}")
+            with suppress(BlockingIOError):
+                made.sendto(b"visit", socket.MSG_FASTOPEN, (str(PREFIX[number]), _port(action)))
+        network.run(3 * network.half_s)
+        for name in [name for name in host.sockets if name.startswith(_VISIT)]:
+            taken += _syn_data_taken(host.sockets[name])
+            _reset(host, name)
+        network.run(2 * network.half_s)
+        for listener in network.hosts["server"].sockets.values():
+            while listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and network.run(
+                0, [listener]
+            ):
+                listener.accept()[0].close()
+    return str(taken)
+
+
+def _flush(_network: Network, host: Host, _action: Action) -> None:
+    raw = (socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+    with host.namespace.entered(), socket.socket(*raw) as control:
+        known = [attributes(body, _GENERIC.size) for body in dump(control, *_GET_FAMILIES)]
+        families = {text_of(each[_FAMILY_NAME]): number_of(each[_FAMILY_ID]) for each in known}
+        if "tcp_metrics" not in families:
+            raise OSError(errno.ENOENT, "the kernel has no tcp_metrics")
+        order(control, families["tcp_metrics"], _GENERIC.pack(_METRICS_DELETE, 1, 0))
 
 
 def _finish_connecting(network: Network, made: socket.socket, action: Action) -> str:
@@ -222,10 +261,16 @@ def _close(network: Network, host: Host, action: Action) -> None:
     host.secured.pop(action.words[0], None)
 
 
-def _abort(network: Network, host: Host, action: Action) -> None:
-    opened = _opened(host, action.words[0])
+def _abort(_network: Network, host: Host, action: Action) -> None:
+    _reset(host, action.words[0])
+
+
+def _reset(host: Host, name: str) -> None:
+    opened = _opened(host, name)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
-    _close(network, host, action)
+    opened.close()
+    del host.sockets[name]
+    host.secured.pop(name, None)
 
 
 def _set(network: Network, host: Host, action: Action) -> None:
@@ -241,11 +286,16 @@ def _set(network: Network, host: Host, action: Action) -> None:
         opened.setsockopt(socket.IPPROTO_TCP, _OPTIONS[option], int(value))
 
 
+def _syn_data_taken(opened: socket.socket) -> bool:
+    told = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    return bool(told[_OPTIONS_BYTE] & _SYN_DATA)
+
+
 def _info(network: Network, host: Host, action: Action) -> str:
     opened, field = _opened(host, action.words[0]), action.words[1]
-    told = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     if field == "syn_data":
-        return "yes" if told[_OPTIONS_BYTE] & _SYN_DATA else "no"
+        return "yes" if _syn_data_taken(opened) else "no"
+    told = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     return str(struct.unpack_from("=I", told, _NUMBERS[field])[0])
 
 
@@ -279,7 +329,7 @@ def _window(network: Network, host: Host, action: Action) -> None:
 _CALLS: dict[str, Callable[[Network, Host, Action], str | None]] = {
     "listen": _listen, "accept": _accept, "connect": _connect, "sendto": _sendto, "send": _send,
     "recv": _recv, "shutdown": _shutdown, "close": _close, "abort": _abort, "set": _set,
-    "hello": _hello, "tls": _tls, "early": _early,
+    "visit": _visit, "flush": _flush, "hello": _hello, "tls": _tls, "early": _early,
     "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
 }  # fmt: skip
 """What performs each verb, and returns its result where that may be another than ``ok``."""

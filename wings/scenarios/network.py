@@ -29,7 +29,7 @@ from testbed.lab.topology import ipv6_sysctls
 from wings.scenarios.measurement import Arrival, Passage
 from wings.scenarios.middlebox import Middlebox
 from wings.scenarios.tls import TlsContext, TlsEnd
-from wings.scenarios.words import ADDRESSES, ATTACKER, address_of, describe_end
+from wings.scenarios.words import ADDRESSES, ATTACKER, PREFIX, address_of, describe_end
 
 DEVICE = "wire0"
 DEFAULT_ROUTES = {"4": "default", "6": "::/0"}
@@ -201,6 +201,8 @@ class Network:
         name = describe_end(target)
         if name == "farm" and self.middlebox.servers:
             return self.middlebox.server_of(read_frame(0, _frame("", data), len(data) + 14))
+        if name == "prefix":
+            return "server"
         return name if name in ADDRESSES else ""
 
 
@@ -253,6 +255,9 @@ def _address(control: socket.socket, name: str, ip: str) -> None:
     if ip == "6":
         mute(control, DEVICE)
     add_address(control, DEVICE, f"{mine}/{length}")
+    if name == "server" and ip == "4":
+        # Of the loopback device all addresses of a prefix are its host's own.
+        add_address(control, "lo", f"{PREFIX[1]}/{PREFIX.prefixlen}")
     if name.startswith("server"):
         add_address(control, DEVICE, f"{address_of('farm', ip)}/{length}")
     set_up(control, "lo")

@@ -134,8 +134,11 @@ def _wrong_texts(
 def _of_ipv4(script: Script) -> Iterator[str]:
     """Yield a problem for each line that is for IPv4 alone."""
     for action in script.actions:
-        if "address" in action.options or any(word.startswith("md5=") for word in action.words):
-            yield f"steps, line {action.line}: address= and md5= are for IPv4; leave out ip = 6"
+        own = action.verb == "visit" or "address" in action.options
+        if own or any(word.startswith("md5=") for word in action.words):
+            yield (
+                f"steps, line {action.line}: address=, md5= and visit are for IPv4; leave out ip = 6"
+            )
 
 
 def _done(script: Script) -> list[tuple[Any, ...]]:

@@ -32,6 +32,7 @@ from wings.scenarios.words import (
     EARLY_MODES,
     OPTION_KINDS,
     PEERS,
+    PREFIX,
     TARGETS,
     VERBS,
     WAIT,
@@ -50,6 +51,7 @@ _ADDRESS = re.compile(r"203\.0\.113\.(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-4])")
 _HEX = re.compile(r"(?:[0-9a-f]{2}){1,16}")
 _TLS_RECORD = r"(client-hello|server-hello)(\+ticket)?(\+early)?|alert|sealed(\*\d+)?"
 _FLIGHT = re.compile(rf"({_TLS_RECORD})(,({_TLS_RECORD}))*")
+PREFIX_ADDRESSES = PREFIX.num_addresses
 _SENDERS = (*ADDRESSES, ATTACKER)
 _SOCKETS = ("LISTENER", "SOCKET")
 _MAKING = ("listen", "accept", "connect", "sendto", "set")
@@ -247,7 +249,7 @@ def _check_words(action: Action) -> None:
     for name in ("within", "after", "by"):
         if name in action.options and parse_time(action.options[name]) is None:
             raise _WrongLineError(f"{name}= takes a time, such as 250ms or 3s")
-    for name in ("port", "backlog", "fastopen", "over", "times"):
+    for name in ("port", "backlog", "fastopen", "from", "over", "times"):
         if name in action.options and not action.options[name].isdecimal():
             raise _WrongLineError(f"{name}= takes a whole number")
     if action.actor in ADDRESSES:
@@ -280,8 +282,10 @@ def _check_call(action: Action) -> None:
         raise _WrongLineError('early= takes data: "text", or a size such as 1000B')
     if verb == "early" and words[0] not in EARLY_MODES:
         raise _WrongLineError(f"early takes {', '.join(EARLY_MODES)}")
-    if verb == "window" and not words[0].isdecimal():
-        raise _WrongLineError("window takes a whole number of segments")
+    if verb in ("window", "visit") and not words[0].isdecimal():
+        raise _WrongLineError(f"{verb} takes a whole number")
+    if verb == "visit" and int(words[0]) + int(action.options.get("from", 0)) > PREFIX_ADDRESSES:
+        raise _WrongLineError(f"visit: the prefix has {PREFIX_ADDRESSES} addresses")
     if verb == "key" and not all(re.fullmatch(r"[0-9a-f]{32}", key) for key in words):
         raise _WrongLineError("key takes 32 hexadecimal digits, and another 32 as a backup")
 

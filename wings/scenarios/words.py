@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_network
 from itertools import cycle, islice
 
 from testbed.base.addresses import format_address, pack_address
@@ -25,8 +26,10 @@ NAT_ADDRESS = "203.0.113.1"
 """What clients behind a NAT have outside."""
 TARGETS = ADDRESSES | {"farm": FARM_ADDRESS}
 """Whom a call may name."""
-PEERS = TARGETS | {"nat": NAT_ADDRESS}
-"""Whom a packet may be of or for; ``farm`` and ``nat`` are addresses without a host."""
+PREFIX = ip_network("198.18.0.0/15")
+"""All of its addresses are the server's (RFC 2544 keeps them for tests)."""
+PEERS = TARGETS | {"nat": NAT_ADDRESS, "prefix": str(PREFIX.network_address)}
+"""Whom a packet may be of or for; ``farm``, ``nat`` and ``prefix`` are no hosts."""
 _IPV6 = {
     "client": "2001:db8:1::1", "client2": "2001:db8:1::2", "server": "2001:db8:2::1",
     "server2": "2001:db8:2::2", "farm": "2001:db8:2::100", "nat": "2001:db8:3::1",
@@ -56,11 +59,13 @@ def address_of(name: str, ip: str) -> str:
     return _IPV6[name] if ip == "6" else PEERS[name]
 
 
-_NAMES = {pack_address(address_of(name, ip)): name for name in PEERS for ip in ("4", "6")}
+_NAMES = {pack_address(address_of(name, ip)): name for ip, own in (("4", PEERS), ("6", _IPV6)) for name in own}
 
 
 def describe_end(address: bytes) -> str:
-    """Return whose ``address`` it is: a host's name, ``farm``, ``nat``, or the address."""
+    """Return whose ``address`` it is: a host's name, another of ``PEERS``, or the address."""
+    if len(address) == 4 and address[:1] == b"\xc6" and address[1] & 0xFE == 18:
+        return "prefix"
     return _NAMES.get(address) or format_address(address)
 
 
@@ -109,6 +114,11 @@ CALLS = {
         "accepted or refused.", result=True),
     "early": Verb("MODE",
         "How its TLS takes early data from now on: on, off, or once (once for each ticket)."),
+    "visit": Verb("COUNT [from=0] [port=80]",
+        "sendto(2) with MSG_FASTOPEN to COUNT addresses of the prefix 198.18.0.0/15, all of them "
+        "the server's, from that with this number on; each connection is then reset. The result is "
+        "how many SYNs' data were taken.", result=True),
+    "flush": Verb("", "Forget what is known of servers, cookies too (ip-tcp_metrics(8))."),
     "send": Verb("SOCKET DATA", "send(2); copied is what the middlebox has copied.", result=True),
     "recv": Verb("SOCKET [SIZE] [within=10s]",
         "recv(2), as soon as there is anything; with SIZE, until so much has come. The result is "

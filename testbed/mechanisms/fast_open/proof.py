@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from testbed.capture.connections import Connection
-from testbed.mechanisms.preconnect.proof import count_due, list_early
+from testbed.mechanisms.preconnect.proof import count_due, server_of
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
@@ -77,10 +77,13 @@ def _preconnected(seen: Evidence) -> set[int]:
     """Connections of PRECONNECT without TLS, as many as asked for: there was no request yet."""
     if not (seen.has("condition") and seen.condition.preconnect_pct is not None):
         return set()
-    due, early = count_due(seen), list_early(seen)
-    own = {flow.ends for server, flows in early.items() for flow in flows[: due[server]]}
-    flows = zip(seen.connections, seen.flows.flows, strict=True)
-    return {id(c) for c, flow in flows if flow.ends in own and not (c.payload or c.hello)}
+    due, found = count_due(seen), set[int]()
+    for connection, flow in zip(seen.connections, seen.flows.flows, strict=True):
+        server = server_of(seen, flow)
+        if due[server] and not (connection.payload or connection.hello):
+            due[server] -= 1
+            found.add(id(connection))
+    return found
 
 
 def _first_contacts(connections: Sequence[Connection]) -> set[int]:

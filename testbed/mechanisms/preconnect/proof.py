@@ -70,13 +70,17 @@ def list_early(seen: Evidence) -> dict[Server, list[Flow]]:
         known_ms[url.hostname or "", port].append(request.start_ms)
     own, early = _own_server(seen), defaultdict[Server, list[Flow]](list)
     for flow in sorted(seen.flows.flows, key=lambda flow: flow.syn.at_ns):
-        host = seen.hosts.get(format_address(flow.syn.target), "")
-        server = host, flow.syn.target_port
+        server = server_of(seen, flow)
         moments = sorted(known_ms[server])[int(server == own) :]
         if not moments or (flow.syn.at_ns - zero_ns) / 1e6 < moments[0] - SAME_MS:
             early[server].append(flow)
     early[own] = early[own][1:]
     return dict(early)
+
+
+def server_of(seen: Evidence, flow: Flow) -> Server:
+    """Return the host and port that a connection is with."""
+    return seen.hosts.get(format_address(flow.syn.target), ""), flow.syn.target_port
 
 
 def _own_server(seen: Evidence) -> Server:

@@ -210,3 +210,26 @@ def test_children_in_a_document_are_found_while_it_arrives() -> None:
         assert root.ended is not None
         assert early.sent is not None
         assert early.sent < root.ended  # the end of both may be read in one turn of the loop
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_guess_opens_a_connection_that_is_used_if_it_is_right(right: bool) -> None:
+    """Either way there are two: of a wrong one the load's request has to open its own."""
+    with serving(always) as server, serving(always) as other:
+        entries = [*page(server.port), page(other.port, "/a")[1]]
+        entries[1]["parent"] = entries[0]["url"]
+        guess = {"host": "127.0.0.1", "tls": False, "right": right}
+        loader = Loader(fast_open=False, timeout_s=60.0)
+        guessed = {"port": other.port if right else server.port}
+        loader.load(build_graph(entries, "none"), [guess | guessed])
+        assert statuses(loader) == [200, 200]
+        # Wrong: the guess is the second connection, and the request has the third.
+        assert loader.fetches[1].connection == (2 if right else 3)
+
+
+def test_a_guess_at_nobody_fails_no_request() -> None:
+    with serving(always) as server:
+        loader = Loader(fast_open=False, timeout_s=60.0)
+        guess = {"host": "127.0.0.1", "port": 1, "tls": False, "right": True}
+        loader.load(build_graph(page(server.port, "/a"), "none"), [guess])
+        assert statuses(loader) == [200, 200]

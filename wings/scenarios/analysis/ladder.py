@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,10 @@ from wings.scenarios.promise import Promise, read_promise
 from wings.scenarios.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
 
 
+MOST = 200
+"""How many packets a ladder has at the most."""
+
+
 def draw_ladder(results_dir: Path, record: Record) -> Ladder:
     """Return the ladder of a scenario that was performed.
 
@@ -35,7 +40,9 @@ def draw_ladder(results_dir: Path, record: Record) -> Ladder:
         exchange = read_exchange(promise, result.performance, captures)
     except (LookupError, ValueError) as error:
         raise ConfigurationError([f"trial {record.trial_id}: {error}"]) from error
-    return Ladder(exchange, promise.title)
+    packets = len(result.performance.passages)
+    part = f" (the first {MOST} of {packets:,} packets)" if packets > MOST else ""
+    return Ladder(exchange, promise.title + part)
 
 
 def _read_captures(results_dir: Path, record: Record) -> dict[str, tuple[Packet, ...]]:
@@ -67,7 +74,9 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
     def ms(at_ns: int) -> float:
         return (at_ns - began_ns) / 1e6
 
-    sights = see(performance, captures)
+    sights = see(performance, captures)[:MOST]
+    last_ns = sights[-1].packet.at_ns if len(sights) == MOST else math.inf
+    calls = tuple(call for call in performance.calls if call.at_ns <= last_ns)
     rungs = tuple(_rungs(sights, ms))
     hosts = promise.script.hosts
     attacked = any(rung.sender == ATTACKER for rung in rungs)
@@ -77,7 +86,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
     remarks = (
         Remark(host, ms(at_ns), text)
         for host, at_ns, text in remarks_of(
-            promise.script, performance.calls, round(promise.rtt_ms * 500_000)
+            promise.script, calls, round(promise.rtt_ms * 500_000)
         )
     )
     told = (
@@ -87,7 +96,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
     )
     rules = (
         BoxRule(ms(call.at_ns), f"{MIDDLEBOX}: {call.text.removeprefix(f'{MIDDLEBOX} ')}")
-        for call in performance.calls
+        for call in calls
         if call.actor == MIDDLEBOX
     )
     below = {host: address_of(host, promise.ip) for host in (*left, *right) if host in ADDRESSES}
