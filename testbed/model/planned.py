@@ -115,6 +115,12 @@ class Trial:
         return ip
 
     @property
+    def boot_options(self) -> tuple[str, ...]:
+        """What its kernel is booted with besides, in virtual time."""
+        options: tuple[str, ...] = getattr(self.condition, "boot_options", ())
+        return options
+
+    @property
     def visits(self) -> int:
         """How often its page is visited."""
         visits: int = getattr(self.condition, "visits", 1)

@@ -20,6 +20,8 @@ from wings.scenarios.words import MIDDLEBOX
 
 _HEADER_OF_IPV4 = 0x45
 """Its version, and its length without options, of which no host of a scenario sends any."""
+_SUM_AT = {"4": 20 + 16, "6": 40 + 16}
+"""Where the checksum of TCP is."""
 
 
 def read_script_crossings(
@@ -75,5 +77,9 @@ def is_summed(packet: Packet) -> bool:
     data = packet.frame[ETHERNET_BYTES:]
     if packet.protocol != "TCP":
         return True
-    has_options = packet.ip == "4" and data[0] != _HEADER_OF_IPV4
-    return not has_options and with_ends(data) == data
+    if packet.ip == "4" and data[0] != _HEADER_OF_IPV4:
+        return False
+    due, at = with_ends(data), _SUM_AT[packet.ip]
+    # A kernel may write 0 as the other zero of ones' complement (CSUM_MANGLED_0).
+    mangled = due[at : at + 2] == bytes(2) and due[:at] + b"\xff\xff" + due[at + 2 :] == data
+    return due == data or mangled

@@ -40,6 +40,11 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
     if site.aligned:
         begin_stage()
         draw_secrets()
+    elif promise.cache_slots is not None:
+        raise MissingError(
+            "cache_slots is for a kernel that is booted for it: use the virtual kernel "
+            "(--kernel virtual)"
+        )
     elif promise.script.waits_s > LONGEST_S:
         raise MissingError(
             f"it waits {promise.script.waits_s:.0f} s, and this kernel's time is real: "

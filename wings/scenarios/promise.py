@@ -16,6 +16,7 @@ from wings.scenarios.script import Script, ScriptError, parse_script
 _TEXTS = ("title", "source", "promise", "lesson", "steps", "fault")
 _CHANGED = ("since", "says", "steps")
 _DEFAULT_RTT_MS = 100.0
+_SLOTS = tuple(1 << power for power in range(1, 15))
 _LONGEST_RTT_MS = 60_000
 
 
@@ -34,7 +35,8 @@ class Promise:
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
     ``steps`` is its script's text, and ``fault`` lines of a script that break it when they come
-    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.
+    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.  ``cache_slots`` is how many
+    slots of six servers a kernel has for what it knows of them, ``None``: as many as it likes.
     """
 
     title: str
@@ -46,6 +48,7 @@ class Promise:
     script: Script
     rtt_ms: float = _DEFAULT_RTT_MS
     ip: str = "4"
+    cache_slots: int | None = None
     changed: Change | None = None
 
 
@@ -68,7 +71,7 @@ def read_promise(text: str) -> Promise:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PromiseError([f"not TOML: {error}"]) from None
-    problems = [*_wrong_texts(document, "", _TEXTS, "rtt_ms", "ip", "changed")]
+    problems = [*_wrong_texts(document, "", _TEXTS, "rtt_ms", "ip", "cache_slots", "changed")]
     rtt_ms = document.get("rtt_ms", _DEFAULT_RTT_MS)
     if isinstance(rtt_ms, bool) or not isinstance(rtt_ms, int | float):
         problems.append("rtt_ms: not a number of milliseconds")
@@ -77,6 +80,9 @@ def read_promise(text: str) -> Promise:
     ip = str(document.get("ip", 4))
     if ip not in ("4", "6"):
         problems.append("ip: neither 4 nor 6")
+    slots = document.get("cache_slots")
+    if slots is not None and slots not in _SLOTS:
+        problems.append(f"cache_slots: {slots!r} is no power of two from 2 to {_SLOTS[-1]}")
     change = document.get("changed")
     if change is not None:
         if isinstance(change, dict):
@@ -103,6 +109,7 @@ def read_promise(text: str) -> Promise:
         script=script,
         rtt_ms=float(rtt_ms),
         ip=ip,
+        cache_slots=slots,
         changed=None
         if change is None or other is None
         else Change(change["since"].strip(), change["says"].strip(), other),

@@ -32,6 +32,12 @@ class Scenario:
         return "6" if str(tomllib.loads(self.text).get("ip", 4)) == "6" else "4"
 
     @property
+    def boot_options(self) -> tuple[str, ...]:
+        """What its kernel is booted with besides, by its file."""
+        slots = tomllib.loads(self.text).get("cache_slots")
+        return () if slots is None else (f"tcpmhash_entries={int(slots)}",)
+
+    @property
     def draws(self) -> bool:
         """Whether it depends on its seed: ports and sequence numbers do, and no promise."""
         return draws(self)

@@ -213,7 +213,8 @@ class VirtualKernel:
     def _words(self, trial: Trial, page: Path | None) -> tuple[str, ...]:
         """Return the kernel's name and arguments."""
         opening = replace(trial.opening, keys=page is not None and tls_of(page) is not None)
-        return ("linux", *command_line(trial.seed, self.boot_options, _jitter_of(trial), trial.ip),
+        options = (*self.boot_options, *trial.boot_options)
+        return ("linux", *command_line(trial.seed, options, _jitter_of(trial), trial.ip),
                 WARNINGS, *((TRACE_OPTION,) if self.traced else ()),
                 *(("--", opening.text) if trial.client else ()))  # fmt: skip
 

@@ -76,7 +76,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
 
     sights = see(performance, captures)[:MOST]
     last_ns = sights[-1].packet.at_ns if len(sights) == MOST else math.inf
-    calls = tuple(call for call in performance.calls if call.at_ns <= last_ns)
+    calls = tuple(call for call in performance.calls if call.ended_ns <= last_ns)
     rungs = tuple(_rungs(sights, ms))
     hosts = promise.script.hosts
     attacked = any(rung.sender == ATTACKER for rung in rungs)
