@@ -51,8 +51,8 @@ def check_line(seen: Evidence) -> Iterator[str]:
     Packets that came too fast are a proof whatever the load, but where some are held back to be
     reordered; a round trip that is too long is one only if none of the handshakes had the asked
     one, nothing but the line takes time, not each SYN waited for what the client had sent before
-    it, nor each SYN-ACK for what came down before it, and nobody shared it.  Where the link changed a packet is held against the fastest line that
-    there was while it was on its way.
+    it, nor each SYN-ACK for what came down before it, and nobody shared it.  Where the link changed
+    a packet is held against the fastest line that there was while it was on its way.
     """
     flows, link, traces, shared = seen.flows, seen.link, seen.traces, seen.line_shared
     plan = _Plan(link, seen.steps)
@@ -68,9 +68,7 @@ def check_line(seen: Evidence) -> Iterator[str]:
         if came:
             yield f"{came} packets came down while the line was down"
     timed_us = [
-        (flow, us)
-        for flow in flows.flows
-        if (us := _excess_us(flow, plan, traces)) is not None
+        (flow, us) for flow in flows.flows if (us := _excess_us(flow, plan, traces)) is not None
     ]
     if not timed_us:
         return

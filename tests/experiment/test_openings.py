@@ -46,6 +46,8 @@ def test_what_no_server_could_do_is_refused(tmp_path: Path, text: str, said: str
 @pytest.mark.parametrize(
     ("client", "text", "said"),
     [
+        ("chromium", "preconnect_pct = 50\n",
+         'preconnect_pct: the client "chromium" has no preconnect_pct; take client = "graph"'),
         ("graph", "visits = 2\n", 'visits: the client "graph" has no visits; take client = '),
         ("graph", QUIC + 'protocol = "h3"\n', 'protocol: the client "graph" has no h3; take'),
         ("wget2", "tls_resumption = true\nearly_data = true\n", "no early_data; take client"),

@@ -35,8 +35,8 @@ class Promise:
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
     ``steps`` is its script's text, and ``fault`` lines of a script that break it when they come
-    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.  ``cache_slots`` is how many
-    slots of six servers a kernel has for what it knows of them, ``None``: as many as it likes.
+    first, or in place of ``# fault``.  ``ip`` is over which IP, 4 or 6.  ``cache_slots`` is how
+    many slots of six servers a kernel has for what it knows of them; ``None``: as many as it likes.
     """
 
     title: str
@@ -144,7 +144,8 @@ def _of_ipv4(script: Script) -> Iterator[str]:
         own = action.verb == "visit" or "address" in action.options
         if own or any(word.startswith("md5=") for word in action.words):
             yield (
-                f"steps, line {action.line}: address=, md5= and visit are for IPv4; leave out ip = 6"
+                f"steps, line {action.line}: address=, md5= and visit are for IPv4; "
+                "leave out ip = 6"
             )
 
 

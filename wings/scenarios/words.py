@@ -59,7 +59,11 @@ def address_of(name: str, ip: str) -> str:
     return _IPV6[name] if ip == "6" else PEERS[name]
 
 
-_NAMES = {pack_address(address_of(name, ip)): name for ip, own in (("4", PEERS), ("6", _IPV6)) for name in own}
+_NAMES = {
+    pack_address(address_of(name, ip)): name
+    for ip, own in (("4", PEERS), ("6", _IPV6))
+    for name in own
+}
 
 
 def describe_end(address: bytes) -> str:

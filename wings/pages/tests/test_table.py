@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 
@@ -130,7 +131,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "transfer_bytes"),
     [
-        ("amazon", 68, 666_093), ("amazon-fit2011", 41, 433_464), ("file-10k", 1, 10_720),
+        ("amazon", 68, 666_093), ("amazon-fit2011", 41, 433_464), ("average", 44, 342_320),
+        ("file-10k", 1, 10_720),
         ("file-1m", 1, 1_049_056), ("file-200k", 1, 205_280), ("file-256k", 1, 262_624),
         ("file-50k", 1, 51_680), ("file-60k", 1, 61_920), ("nytimes", 161, 1_038_176),
         ("nytimes-fit2011", 109, 894_963), ("tum-website", 7, 249_120), ("wikipedia", 29, 315_149),
@@ -143,5 +145,12 @@ def test_committed_tables_are_whole(name: str, rows: int, transfer_bytes: int) -
     assert sum(row.transfer_bytes for row in table) == transfer_bytes
 
 
+def test_the_average_page_is_as_the_source_says() -> None:
+    table = read_table(PAGES / "average" / "resources.csv")
+    sizes = [row.body_bytes or 0 for row in table]
+    assert (fmean(sizes), median(sizes)) == (7300.0, 2400.0)
+    assert len({row.host for row in table}) == 7
+
+
 def test_no_page_is_left_out() -> None:
-    assert len(NAMES) == 14
+    assert len(NAMES) == 15

@@ -38,8 +38,8 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     for part, frame in split_loads(loads, (*PLACE, *MECHANISM)):
         rows = gains(frame)
         tables.append(grid_of(rows, titled("PRECONNECT and Fast Open", part), {
-            "page": "Page", "rtt_ms": "RTT (ms)", HIT: "Right guesses (%)", "fast_open": "Fast Open",
-            "plt_s": "Load (s)|3", "gain_pct": "Saved (%)|1",
+            "page": "Page", "rtt_ms": "RTT (ms)", HIT: "Right guesses (%)",
+            "fast_open": "Fast Open", "plt_s": "Load (s)|3", "gain_pct": "Saved (%)|1",
             "idle_connections": "Idle connections|0",
         }))  # fmt: skip
         measured = gains(published_for(frame, reference))
@@ -51,7 +51,7 @@ def gains(loads: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each page, RTT and mechanism: medians of its loads.
 
     ``gain_pct`` is how much shorter a load is than that of the same run with neither mechanism,
-    ``gain_of_right`` and ``idle_of_right`` are those of right guesses alone.
+    ``idle_of_right`` is what stays idle of right guesses alone.
     """
     run = [*PLACE, *RUN]
     neither = loads[loads[HIT].isna() & ~loads[PAIR_AXIS].astype(bool)]
@@ -59,10 +59,8 @@ def gains(loads: pd.DataFrame) -> pd.DataFrame:
     known = known.astype({"plt_s": float, "base_s": float, "idle_connections": float})
     known = known.assign(gain_pct=(1 - known["plt_s"] / known["base_s"]) * 100.0)
     rows = median_columns(known, [*PLACE, *MECHANISM], ["plt_s", "gain_pct", "idle_connections"])
-    right = rows[rows[HIT] == ALL_RIGHT].set_index([*PLACE, PAIR_AXIS])
-    for name in ("gain_pct", "idle_connections"):
-        short = name.partition("_")[0]
-        rows = rows.join(right[name].rename(f"{short}_of_right"), on=[*PLACE, PAIR_AXIS])
+    right = rows[rows[HIT] == ALL_RIGHT].set_index([*PLACE, PAIR_AXIS])["idle_connections"]
+    rows = rows.join(right.rename("idle_of_right"), on=[*PLACE, PAIR_AXIS])
     named = [", ".join(axis_value(name, row[name]) for name in PLACE) for _, row in rows.iterrows()]
     on = [axis_value(PAIR_AXIS, bool(each)) for each in rows[PAIR_AXIS]]
     return rows.assign(name=named, fast_open=on)

@@ -20,7 +20,6 @@ from wings.scenarios.measurement import Performance, ScenarioResult
 from wings.scenarios.promise import Promise, read_promise
 from wings.scenarios.words import ADDRESSES, ATTACKER, MIDDLEBOX, address_of, describe_end
 
-
 MOST = 200
 """How many packets a ladder has at the most."""
 
@@ -85,9 +84,7 @@ def read_exchange(promise: Promise, performance: Performance, captures: Captures
     right = tuple(host for host in hosts if host not in clients) or ("server",)
     remarks = (
         Remark(host, ms(at_ns), text)
-        for host, at_ns, text in remarks_of(
-            promise.script, calls, round(promise.rtt_ms * 500_000)
-        )
+        for host, at_ns, text in remarks_of(promise.script, calls, round(promise.rtt_ms * 500_000))
     )
     told = (
         Remark(sight.refusal[0], ms(sight.refusal[1].at_ns), "ICMP: host unreachable")

@@ -13,6 +13,7 @@ from testbed.model import LabReading, Measurement, Proof, Trial
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.check import Check
 from tests.capture.packets import write_frames
+from wings.scenarios.crossings import is_summed
 from wings.scenarios.judgement import (
     ScenarioEvidence,
     ScenarioObservation,
@@ -106,6 +107,16 @@ def test_each_byte_of_a_packet_in_one_capture(name: str, number: int, at: int) -
     flipped = CAPTURES | {name: packets}
     assert found(check_carried, captures=flipped) or at < SUMMED_FROM
     assert found(check_bytes, captures=flipped)
+
+
+def test_a_kernel_may_write_the_other_zero_as_a_checksum() -> None:
+    for seq in range(1 << 17):
+        made = packet("client", "server", SYN, seq=seq)
+        if made.frame[50:52] == bytes(2):
+            break
+    for sums, fits in ((b"\xff\xff", True), (b"\0\0", True), (b"\xff\xfe", False)):
+        frame = made.frame[:50] + sums + made.frame[52:]
+        assert is_summed(read_frame(0, frame, len(frame))) == fits
 
 
 def test_what_a_middlebox_was_to_change_came_so() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wings.scenarios.promise import PromiseError, read_promise
+from wings.scenarios.spec import Scenario
 from wings.scenarios.tests import SCENARIOS
 
 WHOLE = '''\
@@ -62,6 +63,7 @@ def test_what_kernels_do_instead() -> None:
         ("title = ", "tittle = ", "tittle: unknown key (did you mean 'title'?)"),
         ("title = ", "tittle = ", "title: missing, or no text"),
         ('lesson = "It is learnt."', "lesson = 5", "lesson: missing, or no text"),
+        ("title = ", "cache_slots = 3\ntitle = ", "cache_slots: 3 is no power of two from 2 to"),
         ("title = ", "rtt_ms = 0\ntitle = ", "rtt_ms: 0 is not above 0 and up to 60000"),
         ("title = ", 'rtt_ms = "x"\ntitle = ', "rtt_ms: not a number of milliseconds"),
         ("title = ", "title = x", "not TOML: "),
@@ -73,6 +75,18 @@ def test_what_kernels_do_instead() -> None:
 )
 def test_what_is_wrong_is_said(old: str, new: str, said: str) -> None:
     assert any(problem.startswith(said) for problem in problems(WHOLE.replace(old, new, 1)))
+
+
+def test_what_is_for_ipv4_alone() -> None:
+    (problem,) = problems(
+        "ip = 6\n" + WHOLE.replace("client connect a server", "client visit 9", 1)
+    )
+    assert "visit are for IPv4" in problem
+
+
+def test_slots_are_what_the_kernel_is_booted_with() -> None:
+    assert Scenario("a", "cache_slots = 16\n" + WHOLE).boot_options == ("tcpmhash_entries=16",)
+    assert Scenario("a", WHOLE).boot_options == ()
 
 
 def test_another_script_may_not_do_something_else() -> None:

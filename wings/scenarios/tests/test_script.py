@@ -7,6 +7,7 @@ import pytest
 from wings.scenarios.script import LOST, TWICE, ScriptError, Segment, parse_script
 from wings.scenarios.words import (
     describe_data,
+    describe_end,
     describe_flags,
     parse_data,
     parse_flags,
@@ -74,6 +75,10 @@ def test_packets_that_are_expected() -> None:
         ("client close a -> ok", "close has no result; leave out -> ok"),
         ("client connect a server -> ok now", "-> takes one result"),
         ("wait soon", "wait takes a time"),
+        ("client visit many", "visit takes a whole number"),
+        ("client visit 9 from=x", "from= takes a whole number"),
+        ("client visit 2 from=131071", "visit: the prefix has 131072 addresses"),
+        ("client flush -> ok", "flush has no result"),
         ("server key 0011", "key takes 32 hexadecimal digits"),
         ("middlebox strip cookies client > server", "strip takes an option: mss"),
         ("middlebox cookie xyz client > server", "cookie takes 2 to 32 hexadecimal digits"),
@@ -114,6 +119,8 @@ def test_a_socket_has_to_be_made_before_it_is_used() -> None:
 
 
 def test_words() -> None:
+    ends = [bytes((198, 18, 0, 1)), bytes((198, 19, 9, 9)), bytes((198, 20, 0, 1))]
+    assert [describe_end(end) for end in ends] == ["prefix", "prefix", "198.20.0.1"]
     assert [parse_time(word) for word in ("3s", "250ms", "2.5s", "3")] == [3.0, 0.25, 2.5, None]
     assert (parse_size("1000B"), parse_size("1000")) == (1000, None)
     assert (parse_data("30B") or b"")[24:] == b"yzabcd"

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from testbed.capture.packets import ACK, FIN, PSH, RST, SYN
-from wings.scenarios.analysis.ladder import draw_ladder
+from wings.scenarios.analysis.ladder import MOST, draw_ladder
 from wings.scenarios.tests.promised import COOKIE, HANDSHAKE, Sent, scenario_record
 
 
@@ -65,6 +65,13 @@ def test_an_option_that_was_taken_out_is_named_where_it_arrives(tmp_path: Path) 
     syn = Sent("client", 0, SYN, seq=1, payload=b"hello", cookie=COOKIE, arriving=b"")
     exchange = draw_ladder(tmp_path, scenario_record(tmp_path, "one", sent=(syn,))).exchange
     assert exchange.rungs[0].landings[0].label == "SYN, data 5, Fast Open stripped"
+
+
+def test_of_many_packets_the_first_are_drawn(tmp_path: Path) -> None:
+    many = [Sent("client", at, SYN, seq=1, port=20_000 + at) for at in range(MOST + 5)]
+    ladder = draw_ladder(tmp_path, scenario_record(tmp_path, "one", sent=tuple(many)))
+    assert len(ladder.exchange.rungs) == MOST
+    assert f"(the first {MOST} of {MOST + 5} packets)" in ladder.to_svg()
 
 
 def test_lost_and_repeated_packets(tmp_path: Path) -> None:
