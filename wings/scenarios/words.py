@@ -119,10 +119,9 @@ CALLS = {
     "early": Verb("MODE",
         "How its TLS takes early data from now on: on, off, or once (once for each ticket)."),
     "visit": Verb("COUNT [from=0] [port=80]",
-        "sendto(2) with MSG_FASTOPEN to COUNT addresses of the prefix 198.18.0.0/15, all of them "
-        "the server's, from that with this number on; each connection is then reset. The result is "
-        "how many SYNs' data were taken.", result=True),
-    "flush": Verb("", "Forget what is known of servers, cookies too (ip-tcp_metrics(8))."),
+        "sendto with MSG_FASTOPEN to COUNT addresses of the prefix, from this one on, then a RST; "
+        "the result is how many SYNs' data were taken.", result=True),
+    "flush": Verb("", "Forget all servers' cookies (ip-tcp_metrics(8))."),
     "send": Verb("SOCKET DATA", "send(2); copied is what the middlebox has copied.", result=True),
     "recv": Verb("SOCKET [SIZE] [within=10s]",
         "recv(2), as soon as there is anything; with SIZE, until so much has come. The result is "
