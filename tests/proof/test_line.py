@@ -96,6 +96,18 @@ def test_handshakes_that_wait_for_what_the_client_sent_before() -> None:
         assert any("each SYN-ACK came 2000.0 us or more later" in each for each in found) is said
 
 
+@pytest.mark.parametrize(("gap_us", "said"), [(120, False), (140, True)])
+def test_handshakes_that_wait_for_what_came_down_before(gap_us: int, said: bool) -> None:
+    """A SYN-ACK of 60 bytes takes 120 us at 4000 kbit/s."""
+    made = flows(replace(LINK, rtt_ms=22.0))
+    answers = [flow.synack.at_ns for flow in made.flows if flow.synack is not None]
+    arrivals = tuple(
+        came for at_ns in answers for came in ((at_ns - gap_us * 1000, 60), (at_ns, 60))
+    )
+    found = check_line(replace(made, arrivals=arrivals), LINK)
+    assert any("each SYN-ACK came 2000.0 us or more later" in each for each in found) is said
+
+
 def test_a_lost_handshake_says_nothing_of_how_long_one_takes() -> None:
     lossy = replace(LINK, loss_pct=1.0)
     assert not check_line(flows(replace(LINK, rtt_ms=30.0)), lossy)
