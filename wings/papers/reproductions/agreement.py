@@ -37,6 +37,9 @@ TOO_WIDE = "A part of our interval agrees and a part does not; more seeds (-n) m
 NONE = pd.Series(dtype=float)
 STEPS = 64
 """In how many steps an interval is walked where the condition of a claim is of any shape."""
+_METHOD, _GROUPED = re.compile(r"\.(\w+)\("), re.compile(r"\.groupby\((\w+)\)")
+_GROUPWISE = {"astype", "where", "groupby", "transform"}
+"""Methods that ask for no other rows, or for those of a group."""
 
 
 def check_claims(reference: Reference, tables: Mapping[str, pd.DataFrame], part: str = "",
@@ -164,19 +167,28 @@ class _Verdict:
     def _points(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of ``table``, derived columns and all, for each step of their intervals.
 
-        What asks for other rows by a method, such as ``groupby``, is derived of each step alone.
+        What asks for other rows is derived of those of its own step: by groups that are of one, or
+        of each step alone.
         """
         steps = list(_walk_intervals(table))
         points, moving = pd.concat(steps), set(_with_intervals(table))
+        step = pd.Series(range(len(steps)), dtype=str).repeat(len(table)).set_axis(points.index)
         for name, expression in self.claim.derived.items():
             if moving.isdisjoint(re.findall(r"\w+", expression)):
                 table = _derive(table, name, expression)
                 values = pd.concat([table[name]] * len(steps))
             else:
                 moving.add(name)
-                rows = len(table) if re.search(r"\.\w+\(", expression) else len(points)
-                parts = (points[at : at + rows] for at in range(0, len(points), rows))
-                values = pd.concat([_derive(part, name, expression)[name] for part in parts])
+                keys, methods = _GROUPED.findall(expression), _METHOD.findall(expression)
+                known = _GROUPWISE.issuperset(methods) and methods.count("groupby") == len(keys)
+                rows = len(points) if known else len(table)
+                words = _GROUPED.sub(r".groupby(\1_in_step)", expression)
+                grouped = points.assign(**{
+                    f"{key}_in_step": points[key].map(str, na_action="ignore") + " " + step
+                    for key in keys
+                })  # fmt: skip
+                parts = (grouped[at : at + rows] for at in range(0, len(points), rows))
+                values = pd.concat([_derive(part, name, words)[name] for part in parts])
             points = points.assign(**{name: values.to_numpy()})
         return points
 
