@@ -17,6 +17,7 @@ from testbed.capture.packets import ACK, FIN, RST, SYN, Packet
 from testbed.model.impairments import is_lossy
 from testbed.proof.check import check
 from wings.server_loads.evidence import ServedEvidence
+from wings.server_loads.responses import is_first_of_its_ports, own_packets
 from wings.server_loads.schedule import SECOND_NS
 from wings.server_loads.spec import ArrivalSpec
 from wings.server_loads.sysctls import FIRST_TIMEOUT, LINEAR, USUAL_MS, timers_of
@@ -98,6 +99,8 @@ def list_gaps_ns(flow: Flow) -> list[int]:
 def odd_timers(flows: Sequence[Flow], arrivals: ArrivalSpec, *, exact: bool = False) -> int:
     """Return how many connections sent a SYN again at another time than their kernel is to.
 
+    One may send it at once where the server knew an older connection of its ports: not counted.
+
     Args:
         flows: the connections.
         arrivals: what was asked of them.
@@ -111,7 +114,7 @@ def odd_timers(flows: Sequence[Flow], arrivals: ArrivalSpec, *, exact: bool = Fa
     return sum(
         len(gaps) > len(bounds)
         or any(not least <= gap <= most for gap, (least, most) in zip(gaps, bounds, strict=False))
-        for gaps in map(list_gaps_ns, flows)
+        for gaps in map(list_gaps_ns, filter(is_first_of_its_ports, flows))
     )
 
 
@@ -125,7 +128,7 @@ def _step_ns(due_ns: int) -> int:
 
 def find_medians_s(flows: Sequence[Flow]) -> tuple[float, ...]:
     """Return after how long SYNs were sent again, each time: the medians."""
-    times = zip_longest(*map(list_gaps_ns, flows))
+    times = zip_longest(*map(list_gaps_ns, filter(is_first_of_its_ports, flows)))
     return tuple(
         round(median(gap for gap in gaps if gap is not None) / SECOND_NS, 3) for gaps in times
     )
@@ -173,7 +176,7 @@ def odd_patience(
 def _given_up_ns(flow: Flow, response_bytes: int) -> int | None:
     """When the client ended a connection without its whole response, and not for a RST."""
     came = 0
-    for by_client, packet in flow.packets:
+    for by_client, packet in own_packets(flow):
         if packet.flags & (RST | FIN):
             return packet.at_ns if by_client and came <= response_bytes else None
         came += 0 if by_client else packet.payload_bytes
@@ -215,7 +218,7 @@ def ending_of(flow: Flow) -> str | None:
 
 def find_end(flow: Flow) -> tuple[bool, Packet] | None:
     """Return by whom, and by which packet, a connection ended for its client; ``None``: never."""
-    for by_client, packet in flow.packets:
+    for by_client, packet in own_packets(flow):
         if packet.flags & RST or (by_client and packet.flags & FIN):
             return by_client, packet
     return None

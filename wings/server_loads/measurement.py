@@ -89,7 +89,5 @@ class ServedLoad:
         It is not if it still moves between the halves of the measured time: then it depends on how
         long was measured.
         """
-        times = [time for time in self.response_halves_ms if time is not None]
-        if len(times) < len(self.response_halves_ms):
-            return not times
-        return not times or max(times) - min(times) <= SETTLED_SHARE * max(times)
+        first, second = [time or 0.0 for time in self.response_halves_ms] or (0.0, 0.0)
+        return abs(first - second) <= SETTLED_SHARE * max(first, second)

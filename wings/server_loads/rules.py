@@ -60,11 +60,11 @@ def _bursts(file: ExperimentFile) -> Iterator[str]:
         return
     place = file.place(("arrivals", "burst_s"))
     if max(bursts) >= min(every):
-        yield f"{place}: {max(bursts):g} s are no part of every_s = {min(every):g}; set a longer one"
+        yield f"{place}: {max(bursts):g} s are no part of every_s = {min(every):g}; set it longer"
     if max(base) > min(rates):
         yield (
-            f"{place}: between bursts more would come, base_rate_per_s = {max(base)}, than in them, "
-            f"rate_per_s = {min(rates)}; set a lower one"
+            f"{place}: between bursts base_rate_per_s = {max(base)} come, in them fewer, "
+            f"rate_per_s = {min(rates)}; set a lower base_rate_per_s"
         )
 
 

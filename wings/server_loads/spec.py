@@ -136,7 +136,7 @@ class ArrivalSpec:
         label="Arrivals", since=SINCE, shown="starts", draws=True,
     )] = "fixed"  # fmt: skip
     burst_s: Annotated[float, Knob(
-        "Open loop: for how long of every_s the rate holds; in the rest of it base_rate_per_s does. "
+        "Open loop: for how long of every_s the rate holds; for the rest, base_rate_per_s does.  "
         "0: it always holds.",
         label="Burst", unit="s", low=0, high=600, since=SINCE, shown="starts",
     )] = 0.0  # fmt: skip
@@ -197,8 +197,8 @@ class ArrivalSpec:
         label="Duration", unit="s", low=1, high=3600, since=SINCE, shown="arrivals",
     )] = 10  # fmt: skip
     cool_down_s: Annotated[int, Knob(
-        "Open loop: how long the load lasts after it is measured.  Without it, who was dropped last "
-        "is answered when nobody else comes.",
+        "Open loop: how long the load lasts after it is measured.  Without it, who was dropped "
+        "last is answered when nobody else comes.",
         label="Cool-down", unit="s", low=0, high=600, since=SINCE, shown="starts",
     )] = 0  # fmt: skip
 
