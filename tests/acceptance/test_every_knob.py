@@ -71,7 +71,7 @@ VALUES: dict[str, Any] = {
     "tcp.route": {"quickack": 1}, "traffic": "call", "server.prices": "shukla-2006",
     "start_spread_ms": 5000.0, "server_think_ms": 50.0, "link.delay_up_ms": 0.5,
     "tcp.requests_per_connection": 1, "link.path_mtu_bytes": 900, "idle_s": 86400.0,
-"arrivals.syn_timeouts_s": "3 6",
+"arrivals.syn_timeouts_s": "3 6", "arrivals.burst_s": 0.5,
     "protocol": "h1", "randomness": "pinned", "think_spread_pct": 50.0, "peer": "sleep 1",
 }  # fmt: skip
 """Values of knobs that are texts, or that half or twice as much would not move; of this page, which

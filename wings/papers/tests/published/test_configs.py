@@ -101,7 +101,7 @@ OVERLOADS = {"overload-establishment": [("default", "fin", 0), ("abort", "fin", 
                                       ("default rst-fin", "fin", 0), ("abort rst-syn", "rst", 0),
                                       ("abort rst-syn rst-fin", "fin", 0)],
              "overload-segments": [("default", "fin", 0)]}  # fmt: skip
-QUEUES = {262: (256, 32), 128: (128, 16)}
+QUEUES = {256: (256, 32), 128: (128, 16)}
 """The source's queues by the saturation: shorter as the server is slower, so that they last as long."""
 SWEPT = {"overload-bursts": "burst_s", "overload-clients": "syn_timeouts_s",
          "overload-wan": "rtt_ms"}  # fmt: skip
