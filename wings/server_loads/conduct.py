@@ -63,8 +63,7 @@ def check_timers(seen: ServedEvidence) -> Iterator[str]:
     odd = odd_timers(flows, arrivals, exact=seen.virtual_time)
     if odd:
         yield f"{odd} of {len(flows)} connections sent a SYN again at another time than asked"
-    timers = timers_of(arrivals)
-    ms, linear = timers.first_ms, timers.linear
+    ms, linear, _ = timers_of(arrivals)
     told = {end: knobs.get(f"{end}.{FIRST_TIMEOUT}", str(USUAL_MS)) for end in seen.counters}
     for end, text in told.items():
         if text != str(ms):

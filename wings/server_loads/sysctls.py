@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from testbed.base.errors import MissingError
 from testbed.lab.sysctls import DEFAULTS, IPV4
@@ -15,23 +14,15 @@ USUAL_MS = 1000
 """Of kernels since 3.1, which need not be told."""
 
 
-class Timers(NamedTuple):
-    """What a client's kernel is told of its SYN timers, of which a list has sockets do the rest."""
+def timers_of(arrivals: ArrivalSpec) -> tuple[int, int, int]:
+    """Return what the clients' kernel is told: the first timer in ms, linear ones, and doublings.
 
-    first_ms: int
-    linear: int
-    retries: int
-
-
-def timers_of(arrivals: ArrivalSpec) -> Timers:
-    """Return what the kernel of these clients is told of its SYN timers."""
-    listed = bool(arrivals.syn_timeouts_s)
+    Of a list their sockets do the rest.
+    """
     times_s = arrivals.syn_timers_s
-    return Timers(
-        round(times_s[0] * 1000),
-        0 if listed else arrivals.syn_linear_timeouts,
-        len(times_s) if listed else arrivals.syn_retries,
-    )
+    if arrivals.syn_timeouts_s:
+        return round(times_s[0] * 1000), 0, len(times_s)
+    return round(times_s[0] * 1000), arrivals.syn_linear_timeouts, arrivals.syn_retries
 
 
 def load_sysctls(arrivals: ArrivalSpec) -> dict[str, dict[str, str]]:
@@ -64,5 +55,5 @@ def own_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
         # connection has ended.
         "net.ipv4.ip_local_port_range": "1024 65535",
         "net.ipv4.tcp_tw_reuse": "1",
-        "net.ipv4.tcp_syn_retries": str(timers_of(arrivals).retries),
+        "net.ipv4.tcp_syn_retries": str(timers_of(arrivals)[2]),
     }
