@@ -213,6 +213,8 @@ NIGHTLY = {
     "test_a_store_elsewhere_takes_packages_that_are_named": "test_a_store_may_be_elsewhere",
     "test_a_halved_backlog_is_found_in_every_overload_experiment":
         "test_a_halved_backlog_is_found",
+    "test_each_of_many_timers_is_the_listed_one":
+        "test_clients_have_the_listed_timers_and_the_load_goes_on_until_they_ended",
     "test_all_boots_are_equal":
         "test_a_load_that_goes_on_from_an_image_is_equal_to_one_that_booted",
     "test_built_in_steps_it_is_the_pinned_kernel_to_the_bit":

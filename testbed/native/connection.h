@@ -24,6 +24,11 @@
 
 #define CHUNK 1024 /* connections that are allocated together */
 #define SHORTEST_SYN_TIMER (SECOND / 5) /* sooner no SYN is sent again (TCP_RTO_MIN) */
+#define SYN_TIMEOUTS_MOST 16
+#define USUAL_LONGEST (120 * SECOND) /* TCP_RTO_MAX */
+#ifndef TCP_RTO_MAX_MS /* since Linux 6.15 */
+#define TCP_RTO_MAX_MS 44
+#endif
 
 enum phase {
 	CONNECTING,
@@ -33,7 +38,9 @@ enum phase {
 
 struct connection {
 	struct connection *older, *newer; /* by intended start */
-	ns_t intended, opened;            /* opened: when the last attempt sent its SYN */
+	struct connection *before, *behind; /* in the queue for its next SYN timer; NULL: in none */
+	int timer;                          /* which that is */
+	ns_t intended, opened;              /* opened: when the last attempt sent its SYN */
 	int fd;
 	enum phase phase;
 	bool measured; /* its intended start is after the warm-up */
@@ -59,11 +66,15 @@ static struct load {
 	bool server_ends, abortive;
 	struct request kept, last; /* on all but the last request of a connection, and on that */
 	int64_t clients;           /* of a closed loop */
+	int64_t syn_timeouts;      /* that are listed; 0: the kernel's own */
+	ns_t syn_timeout[SYN_TIMEOUTS_MOST];
+	ns_t half; /* of the measured time, since the beginning */
 } load = { .requests = 1 };
 
 /* What there is at the moment. */
 static struct connection list = { .older = &list, .newer = &list }, *unused;
 static int poll_set;
+static struct connection timed[SYN_TIMEOUTS_MOST]; /* queues for the next SYN timer */
 static int64_t idle_clients;
 static uint64_t lacked_ports, lacked_descriptors, lacked_memory;
 static uint32_t source_turn;
@@ -99,6 +110,96 @@ static struct connection *take_connection(void)
 	return taken;
 }
 
+/*
+ * SYN timers.  The kernel doubles the time after which it sends a SYN again, up to a longest one,
+ * which each socket has for itself: so a list of times that never shrink, nor more than double, is
+ * followed by setting the longest before a time begins.  The first is a sysctl's.
+ */
+
+static void leave_timers(struct connection *connection)
+{
+	if (!connection->before)
+		return;
+	connection->before->behind = connection->behind;
+	connection->behind->before = connection->before;
+	connection->before = connection->behind = NULL;
+}
+
+static bool set_longest(const struct connection *connection, ns_t longest)
+{
+	int ms = (int)(longest / (SECOND / 1000));
+
+	return !setsockopt(connection->fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &ms, sizeof(ms));
+}
+
+/* Half of the time before timer `number` begins; the one before it has gone off then. */
+static ns_t moment_of(int number)
+{
+	ns_t moment = load.syn_timeout[number - 1] / 2;
+
+	for (int i = 0; i < number - 1; i++)
+		moment += load.syn_timeout[i];
+	return moment;
+}
+
+/* Wait until the next timer that is longer than the one before it has to be set. */
+static void await_timer(struct connection *connection)
+{
+	struct connection *queue;
+
+	do {
+		if (++connection->timer >= load.syn_timeouts)
+			return;
+	} while (load.syn_timeout[connection->timer] == load.syn_timeout[connection->timer - 1]);
+	queue = &timed[connection->timer];
+	connection->before = queue->before;
+	connection->behind = queue;
+	queue->before = queue->before->behind = connection;
+}
+
+static bool begin_timers(struct connection *connection)
+{
+	if (!load.syn_timeouts)
+		return true;
+	leave_timers(connection);
+	connection->timer = 1;
+	if (!set_longest(connection, load.syn_timeout[load.syn_timeouts > 1]))
+		return false;
+	await_timer(connection);
+	return true;
+}
+
+static void end_timers(struct connection *connection)
+{
+	if (!load.syn_timeouts)
+		return;
+	leave_timers(connection);
+	set_longest(connection, USUAL_LONGEST);
+}
+
+/* Set the timers that are due; returns when the next one will be, at the latest `next`. */
+static ns_t set_timers(ns_t at, ns_t next)
+{
+	for (int number = 2; number < load.syn_timeouts; number++) {
+		struct connection *queue = &timed[number];
+
+		while (queue->behind != queue) {
+			struct connection *first = queue->behind;
+			ns_t due = first->opened + moment_of(number);
+
+			if (due > at) {
+				if (due < next)
+					next = due;
+				break;
+			}
+			leave_timers(first);
+			set_longest(first, load.syn_timeout[number]);
+			await_timer(first);
+		}
+	}
+	return next;
+}
+
 static void close_socket(struct connection *connection)
 {
 	static const struct linger at_once = { 1, 0 };
@@ -113,6 +214,7 @@ static void close_socket(struct connection *connection)
 
 static void drop(struct connection *connection)
 {
+	leave_timers(connection);
 	close_socket(connection);
 	connection->older->newer = connection->newer;
 	connection->newer->older = connection->older;
@@ -197,6 +299,8 @@ static int open_socket(struct connection *connection, ns_t at)
 	connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0 || (load.source_count && bind_source(connection->fd)))
 		return errno;
+	if (!begin_timers(connection))
+		die("no SYN timers of one's own (TCP_RTO_MAX_MS, since Linux 6.15)");
 	error = send_syn(connection);
 	if (!error && epoll_ctl(poll_set, EPOLL_CTL_ADD, connection->fd, &event))
 		error = errno;
@@ -315,8 +419,13 @@ static bool send_request(struct connection *connection, ns_t at)
 
 static void complete(struct connection *connection, ns_t at)
 {
-	if (connection->measured)
+	if (connection->measured) {
+		bool second_half = connection->intended >= load.half;
+
 		record_time(&tally.response, at, at - connection->intended);
+		tally.answered_in_half[second_half]++;
+		tally.response_in_half[second_half] += at - connection->intended;
+	}
 	conclude(connection, COMPLETED, at);
 	connection->phase = ENDING;
 	if (!load.server_ends)
@@ -438,6 +547,7 @@ static void handle(struct connection *connection, uint32_t events, ns_t at)
 		if (!is_broken && !(events & EPOLLOUT))
 			return;
 		count_syn_retransmissions(connection, at);
+		end_timers(connection);
 		add(connection, &tally.established, 1);
 		if (connection->measured)
 			record_time(&tally.establishment, at, at - connection->intended);

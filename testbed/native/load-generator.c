@@ -36,6 +36,7 @@
 
 #define MILLI 1000000LL
 #define INTERRUPTED 4 /* exit status */
+#define LONG_WAIT (50 * MILLI)
 #define STARTS_AT_ONCE 64 /* then it is the replies' turn */
 #define EVENTS_AT_ONCE 256
 #define PATIENCE SECOND /* after the last intended start, with those that are still due */
@@ -44,9 +45,11 @@
 #define NEVER INT64_MAX
 
 static int64_t rate, seed = 1, duration_ms = 10000, warm_up_ms, connections_most = 1000000000;
+static int64_t cool_down_ms, burst_ms, every_ms, base_rate;
 static int64_t timeout_ms = 10000, request_bytes, lateness_limit_us = 1000, processor = -1;
 static const char *target_text, *source_text, *arrivals_text = "fixed", *path = "/", *host;
 static const char *version_text = "1.1", *end_text = "client", *close_text = "fin", *log_path;
+static const char *syn_timeouts_text = "";
 
 static const struct option options[] = {
 	{ "target", .text = &target_text, .meaning = "ADDRESS:PORT of the server" },
@@ -54,9 +57,14 @@ static const struct option options[] = {
 	{ "rate", &rate, 1, 1000000, .meaning = "open loop: connections a second" },
 	{ "clients", &load.clients, 1, 100000, .meaning = "closed loop: clients with one request each" },
 	{ "arrivals", .text = &arrivals_text, .meaning = "open loop: fixed or poisson" },
+	{ "burst-ms", &burst_ms, 0, 3600000, .meaning = "open loop: how long the rate holds; 0: always" },
+	{ "every-ms", &every_ms, 0, 3600000, .meaning = "from the beginning of a burst to the next" },
+	{ "base-rate", &base_rate, 0, 1000000, .meaning = "connections a second between bursts" },
 	{ "seed", &seed, 0, INT64_MAX, .meaning = "of Poisson arrivals" },
 	{ "warm-up-ms", &warm_up_ms, 0, 600000, .meaning = "before what is measured" },
 	{ "duration-ms", &duration_ms, 1, 3600000, .meaning = "of what is measured" },
+	{ "cool-down-ms", &cool_down_ms, 0, 600000, .meaning = "of load after what is measured" },
+	{ "syn-timeouts-ms", .text = &syn_timeouts_text, .meaning = "3000,3200,...; empty: the kernel's" },
 	{ "connections", &connections_most, 1, 1000000000, .meaning = "at most, the warm-up's too" },
 	{ "timeout-ms", &timeout_ms, 1, 600000, .meaning = "of a connection, from its intended start" },
 	{ "requests", &load.requests, 1, 1000000, .meaning = "on each connection" },
@@ -75,7 +83,7 @@ static const struct option options[] = {
 };
 
 static struct schedule schedule;
-static ns_t began, warm_up, starts_end, timeout; /* the last three since the first */
+static ns_t began, warm_up, measured_end, starts_end, timeout; /* all but the first since it */
 static bool fell_behind, interrupted;
 
 static ns_t elapsed(void)
@@ -88,7 +96,7 @@ static void start(ns_t intended, ns_t at)
 	struct connection *connection = take_connection();
 
 	connection->intended = intended;
-	connection->measured = intended >= warm_up;
+	connection->measured = intended >= warm_up && intended < measured_end;
 	add(connection, &tally.started, 1);
 	if (connection->measured && rate)
 		record_value(&tally.lateness, at - intended);
@@ -145,9 +153,14 @@ static ns_t expire(ns_t at)
 static void handle_events(ns_t wait)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
-	struct timespec time = { wait / SECOND, wait % SECOND };
-	int count = epoll_pwait2(poll_set, events, EVENTS_AT_ONCE, &time, NULL);
+	struct timespec time;
+	int count;
 
+	/* It may wait a thousandth longer (fs/select.c): the end of a long wait is one of its own. */
+	if (wait > LONG_WAIT)
+		wait -= wait / 100;
+	time = (struct timespec){ wait / SECOND, wait % SECOND };
+	count = epoll_pwait2(poll_set, events, EVENTS_AT_ONCE, &time, NULL);
 	if (count < 0 && errno != EINTR)
 		die("epoll_pwait2");
 	for (int i = 0; i < count; i++) {
@@ -167,7 +180,7 @@ static ns_t run(void)
 
 		start_due();
 		at = elapsed();
-		expiry = expire(at);
+		expiry = set_timers(at, expire(at));
 		next = next_start(at);
 		if (next > expiry)
 			next = expiry;
@@ -248,6 +261,27 @@ static struct request make_request(const char *connection)
 	return request;
 }
 
+/* The kernel can follow no list whose times shrink or more than double. */
+static void read_syn_timeouts(void)
+{
+	ns_t last = 0;
+
+	for (const char *text = syn_timeouts_text; *text; text += *text == ',') {
+		char *end;
+		ns_t timeout_ns = strtoll(text, &end, 10) * MILLI;
+
+		if (end == text || (*end && *end != ',') || load.syn_timeouts == SYN_TIMEOUTS_MOST ||
+		    timeout_ns < SECOND || timeout_ns < last || (last && timeout_ns > 2 * last))
+			refuse("syn-timeouts-ms", "\"%s\" are not up to %d times of 1000 and more, none "
+			       "shorter than the one before it or more than twice as long",
+			       syn_timeouts_text, SYN_TIMEOUTS_MOST);
+		load.syn_timeout[load.syn_timeouts++] = last = timeout_ns;
+		text = end;
+	}
+	for (int i = 0; i < SYN_TIMEOUTS_MOST; i++)
+		timed[i].before = timed[i].behind = &timed[i];
+}
+
 static void check_options(void)
 {
 	bool is_1_0;
@@ -258,6 +292,12 @@ static void check_options(void)
 	read_sources();
 	schedule = make_schedule(rate, choose("arrivals", arrivals_text, "fixed", "poisson"),
 				 (uint64_t)seed);
+	if (burst_ms && (burst_ms >= every_ms || base_rate > rate))
+		refuse("burst-ms", "bursts are shorter than --every-ms, and above --base-rate");
+	schedule.burst = burst_ms * MILLI;
+	schedule.every = every_ms * MILLI;
+	schedule.base_rate = base_rate;
+	read_syn_timeouts();
 	load.server_ends = choose("end", end_text, "client", "server");
 	load.abortive = choose("close", close_text, "fin", "rst");
 	is_1_0 = !choose("http", version_text, "1.0", "1.1");
@@ -277,7 +317,9 @@ static void prepare(void)
 	if (poll_set < 0 || epoll_ctl(poll_set, EPOLL_CTL_ADD, open_signals(), &event))
 		die("cannot watch sockets");
 	warm_up = warm_up_ms * MILLI;
-	starts_end = warm_up + duration_ms * MILLI;
+	measured_end = warm_up + duration_ms * MILLI;
+	starts_end = measured_end + cool_down_ms * MILLI;
+	load.half = warm_up + duration_ms * MILLI / 2;
 	timeout = timeout_ms * MILLI;
 	idle_clients = load.clients;
 	tally.second_count = (starts_end + PATIENCE + timeout) / SECOND + 2;
@@ -329,6 +371,7 @@ static bool report(ns_t ran)
 	report_times("lateness", &tally.lateness);
 	report_times("establishment", &tally.establishment.whole);
 	report_times("response", &tally.response.whole);
+	report_halves();
 	report_seconds();
 	return report_limits(report_processor(ran));
 }

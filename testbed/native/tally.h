@@ -51,6 +51,8 @@ static struct tally {
 	uint64_t outstanding, outstanding_most; /* also in the warm-up */
 	uint64_t all_started;
 	struct times response, establishment;
+	uint64_t answered_in_half[2]; /* by the half of the measured time that they were to start in */
+	ns_t response_in_half[2];
 	struct histogram lateness;
 	struct second *seconds;
 	int64_t second_count;
@@ -92,6 +94,23 @@ static void report_times(const char *name, const struct histogram *times)
 	       name, times->total, (double)times->sum / (double)times->total / 1e3,
 	       (double)find_quantile(times, 500) / 1e3, (double)find_quantile(times, 990) / 1e3,
 	       (double)times->largest / 1e3);
+}
+
+/* The mean response of each half of the measured time. */
+static void report_halves(void)
+{
+	printf("  \"response_halves_us\": [");
+	for (int half = 0; half < 2; half++) {
+		uint64_t count = tally.answered_in_half[half];
+
+		if (half)
+			printf(", ");
+		if (count)
+			printf("%.3f", (double)tally.response_in_half[half] / (double)count / 1e3);
+		else
+			printf("null");
+	}
+	printf("],\n");
 }
 
 static void report_counts(void)

@@ -45,6 +45,7 @@ BASES: dict[str, dict[str, Any]] = {
     "command": {"page": "wikipedia", "command": "curl -s -o /dev/null {url}"},
     "server": OVERLOAD | {"mechanism": "reserv rst-syn"},
     "silent server": OVERLOAD,
+    "bursts": OVERLOAD | {"burst_s": 0.2, "every_s": 1.0, "base_rate_per_s": 100},
     "closed loop": {"loop": "closed", "clients": 20},
 }
 """Loads by their names; the first of a kind shows all knobs of that kind but those elsewhere."""
@@ -56,7 +57,8 @@ ELSEWHERE = {
     "link.path_mtu_discovery": "impaired", "link.trace_end": "traced",
     "link.trace_phase": "traced", "idle_s": "visits", "between": "visits", "early_data": "visits",
     "early_data_at": "early", "arrivals.clients": "closed loop",
-    "arrivals.patience_s": "silent server",
+    "arrivals.patience_s": "silent server", "arrivals.every_s": "bursts",
+    "arrivals.base_rate_per_s": "bursts", "arrivals.syn_timeouts_s": "silent server",
 }  # fmt: skip
 """Knobs that mean nothing in the first load of their kind."""
 ECHOED = {"at", "command"}
@@ -69,6 +71,7 @@ VALUES: dict[str, Any] = {
     "tcp.route": {"quickack": 1}, "traffic": "call", "server.prices": "shukla-2006",
     "start_spread_ms": 5000.0, "server_think_ms": 50.0, "link.delay_up_ms": 0.5,
     "tcp.requests_per_connection": 1, "link.path_mtu_bytes": 900, "idle_s": 86400.0,
+"arrivals.syn_timeouts_s": "3 6", "arrivals.burst_s": 0.5,
     "protocol": "h1", "randomness": "pinned", "think_spread_pct": 50.0, "peer": "sleep 1",
 }  # fmt: skip
 """Values of knobs that are texts, or that half or twice as much would not move; of this page, which

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from scipy import stats
 
 from testbed.base import proc
 from tests.native.load import compile_driver
+from wings.server_loads.schedule import schedule_ns
+from wings.server_loads.spec import ArrivalSpec
 
 PROGRAM = """
 #include <inttypes.h>
@@ -24,6 +28,9 @@ int main(int count, char **arguments)
 	uint64_t seed = strtoull(arguments[3], NULL, 10);
 	struct schedule schedule = make_schedule(atoll(arguments[1]), poisson, seed);
 
+	schedule.burst = atoll(arguments[5]);
+	schedule.every = atoll(arguments[6]);
+	schedule.base_rate = atoll(arguments[7]);
 	for (int i = 0; i < atoi(arguments[4]) && count; i++) {
 		printf("%" PRId64 "\\n", next_arrival(&schedule));
 		advance_schedule(&schedule);
@@ -37,8 +44,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_driver(tmp_path_factory.mktemp("schedule"), "schedule", PROGRAM)
 
 
-def arrivals(driver: Path, rate: int, kind: str, seed: int, count: int) -> list[int]:
-    argv = (str(driver), *map(str, (rate, kind, seed, count)))
+def arrivals(driver: Path, rate: int, kind: str, seed: int, count: int,
+             bursts: tuple[int, int, int] = (0, 0, 0)) -> list[int]:  # fmt: skip
+    argv = (str(driver), *map(str, (rate, kind, seed, count, *bursts)))
     return [int(line) for line in proc.run(argv).stdout.split()]
 
 
@@ -70,3 +78,19 @@ def test_a_seed_decides(driver: Path) -> None:
     assert arrivals(driver, 1000, "poisson", 2, 100) != first
     # Whole numbers only: another processor or library has the same.
     assert first[:5] == [566561, 1537564, 2414913, 2819055, 3273993]
+
+
+@pytest.mark.parametrize("kind", ["fixed", "poisson"])
+@pytest.mark.parametrize(("rate", "base"), [(1000, 0), (1000, 300), (7, 3), (997, 996)])
+def test_bursts_are_those_of_the_schedule_that_the_proof_has(
+    driver: Path, kind: Literal["fixed", "poisson"], rate: int, base: int
+) -> None:
+    made = arrivals(driver, rate, kind, 5, 3000, (200_000_000, 1_500_000_000, base))
+    asked = ArrivalSpec(
+        rate_per_s=rate, spacing=kind, burst_s=0.2, every_s=1.5, base_rate_per_s=base,
+        duration_s=3600,
+    )  # fmt: skip
+    assert made == [*islice(schedule_ns(asked, 5), 3000)]
+    in_bursts = sum(at % 1_500_000_000 < 200_000_000 for at in made)
+    of_all = 0.2 * rate / (0.2 * rate + 1.3 * base)
+    assert in_bursts / len(made) == pytest.approx(of_all, abs=0.03)

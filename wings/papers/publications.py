@@ -95,7 +95,8 @@ def name_module(results: Results, reference: Reference | None) -> str | None:
         ConfigurationError: the manifest is not a run's.
     """
     name = reference.name if reference else str(experiment_of(results.manifest).get("name"))
-    if reference is None and (REFERENCES / f"{name}.csv").is_file():
+    published = any((REFERENCES / f"{name}{end}").is_file() for end in (".csv", ".toml"))
+    if reference is None and published:
         return None  # the module compares with the publication, which the experiment leaves out
     return _find_module(name)
 

@@ -34,7 +34,8 @@ def check_starts(seen: ServedEvidence) -> Iterator[str]:
     if not seen.whole_capture:  # it ended about when the last of these was due
         edge_ns = flows[-1].syn.at_ns - flows[0].syn.at_ns + due[0]
         least, most = (bisect_left(due, edge_ns + late) for late in (-LATE_NS, LATE_NS))
-    measured = len(due) - bisect_left(due, arrivals.warm_up_s * SECOND_NS)
+    since, until = (bisect_left(due, at_s * SECOND_NS) for at_s in arrivals.measured_s)
+    measured = until - since
     if seen.served_load.started != measured:
         yield f"{seen.served_load.started} connections started when measured, due were {measured}"
     if not least <= len(first) <= most:

@@ -6,22 +6,27 @@ RFC 6298).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from statistics import median
 
 from testbed.capture.flows import Flow, Flows, payloads
 from testbed.capture.packets import ACK, FIN, RST, SYN, Packet
 from testbed.model.impairments import is_lossy
 from testbed.proof.check import check
 from wings.server_loads.evidence import ServedEvidence
+from wings.server_loads.responses import is_first_of_its_ports, own_packets
 from wings.server_loads.schedule import SECOND_NS
 from wings.server_loads.spec import ArrivalSpec
-from wings.server_loads.sysctls import FIRST_TIMEOUT, LINEAR, USUAL_MS
+from wings.server_loads.sysctls import FIRST_TIMEOUT, LINEAR, USUAL_MS, timers_of
 
 WHEEL = 0.125
 """By how much of itself a timer may be late (kernel/time/timer.c)."""
 TICK_NS = 20_000_000
+JIFFY_NS, LEVEL = 1_000_000, 63
+"""Of virtual kernels: a tick (CONFIG_HZ), and how many steps a level of the timer wheel has."""
 
 
 @check("exchanges", "served_load", "flows", source="RFC 9112")
@@ -55,10 +60,10 @@ def check_exchanges(seen: ServedEvidence) -> Iterator[str]:
 def check_timers(seen: ServedEvidence) -> Iterator[str]:
     """SYNs were sent again when their kernel is to, and connections given up as asked."""
     arrivals, knobs, flows = seen.asked.arrivals, seen.lab.knobs, seen.flows.flows
-    odd = odd_timers(flows, arrivals)
+    odd = odd_timers(flows, arrivals, exact=seen.virtual_time)
     if odd:
         yield f"{odd} of {len(flows)} connections sent a SYN again at another time than asked"
-    ms, linear = round(arrivals.syn_timeout_s * 1000), arrivals.syn_linear_timeouts
+    ms, linear, _ = timers_of(arrivals)
     told = {end: knobs.get(f"{end}.{FIRST_TIMEOUT}", str(USUAL_MS)) for end in seen.counters}
     for end, text in told.items():
         if text != str(ms):
@@ -85,22 +90,61 @@ def is_answered(flow: Flow) -> bool:
     return any(not by_client for by_client, _ in flow.packets)
 
 
-def syn_gap_ns(arrivals: ArrivalSpec, number: int) -> float:
-    """Return how long after the SYN before it the ``number``-th is sent again, from 1."""
-    doublings = max(0, number - 1 - arrivals.syn_linear_timeouts)
-    return float(arrivals.syn_timeout_s * SECOND_NS * 2**doublings)
+def list_gaps_ns(flow: Flow) -> list[int]:
+    """Return how long after the SYN before it each was sent again."""
+    return [after - before for before, after in pairwise(syns(flow))]
 
 
-def odd_timers(flows: Sequence[Flow], arrivals: ArrivalSpec) -> int:
-    """Return how many connections sent a SYN again at another time than their kernel is to."""
+def odd_timers(flows: Sequence[Flow], arrivals: ArrivalSpec, *, exact: bool = False) -> int:
+    """Return how many connections sent a SYN again at another time than their kernel is to.
+
+    One may send it at once where the server knew an older connection of its ports: not counted.
+
+    Args:
+        flows: the connections.
+        arrivals: what was asked of them.
+        exact: a timer is late by a step of the wheel's level at most, as virtual kernels tick.
+    """
+    due_ns = [round(timer_s * SECOND_NS) for timer_s in arrivals.syn_timers_s]
+    bounds = [
+        (due - TICK_NS, due + TICK_NS + (_step_ns(due) if exact else round(due * WHEEL)))
+        for due in due_ns
+    ]
     return sum(
-        any(
-            not -TICK_NS <= after - before - due <= due * WHEEL + TICK_NS
-            for number, (before, after) in enumerate(pairwise(syns(flow)), 1)
-            for due in [syn_gap_ns(arrivals, number)]
-        )
-        for flow in flows
+        len(gaps) > len(bounds)
+        or any(not least <= gap <= most for gap, (least, most) in zip(gaps, bounds, strict=False))
+        for gaps in map(list_gaps_ns, filter(is_first_of_its_ports, flows))
     )
+
+
+def _step_ns(due_ns: int) -> int:
+    """Return how coarse the timer wheel is where a timer of this length waits."""
+    step = JIFFY_NS
+    while due_ns > LEVEL * step:
+        step *= 8
+    return step
+
+
+def find_medians_s(flows: Sequence[Flow]) -> tuple[float, ...]:
+    """Return after how long SYNs were sent again, each time: the medians."""
+    times = zip_longest(*map(list_gaps_ns, filter(is_first_of_its_ports, flows)))
+    return tuple(
+        round(median(gap for gap in gaps if gap is not None) / SECOND_NS, 3) for gaps in times
+    )
+
+
+def count_repeated(flows: Sequence[Flow]) -> tuple[int, int]:
+    """Return how many connections sent their SYN again, and how many had a SYN-ACK for that one.
+
+    That is before a third SYN, if there was one.
+    """
+    repeated = [(flow, sent) for flow in flows if len(sent := syns(flow)) > 1]
+    answered = sum(
+        flow.synack is not None
+        and sent[1] < flow.synack.at_ns < (sent[2] if len(sent) > 2 else math.inf)
+        for flow, sent in repeated
+    )
+    return len(repeated), answered
 
 
 def odd_patience(
@@ -111,7 +155,7 @@ def odd_patience(
     One that had no SYN-ACK is given up in silence: then a SYN that was due is not sent.  A FIN may
     have to wait behind the request.
     """
-    patience_ns = arrivals.patience_s * SECOND_NS
+    patience_ns, timers_s = arrivals.patience_s * SECOND_NS, arrivals.syn_timers_s
     slack_ns = patience_ns * 0.01 + TICK_NS
     last_ns = max((flow.packets[-1][1].at_ns for flow in flows), default=0)
     longer = shorter = 0
@@ -119,9 +163,10 @@ def odd_patience(
         sent = syns(flow)
         longer += sent[-1] - sent[0] > patience_ns + slack_ns
         if not is_answered(flow):
-            due_ns = syn_gap_ns(arrivals, len(sent)) * (1 + WHEEL) + sent[-1]
-            due = len(sent) <= arrivals.syn_retries and due_ns < last_ns - slack_ns
-            shorter += due and due_ns - sent[0] < patience_ns - slack_ns
+            if len(sent) > len(timers_s):
+                continue
+            due_ns = timers_s[len(sent) - 1] * SECOND_NS * (1 + WHEEL) + sent[-1]
+            shorter += due_ns < last_ns - slack_ns and due_ns - sent[0] < patience_ns - slack_ns
         elif (own_ns := _given_up_ns(flow, response_bytes)) is not None:
             shorter += own_ns - sent[0] < patience_ns - slack_ns
     return longer, shorter
@@ -130,7 +175,7 @@ def odd_patience(
 def _given_up_ns(flow: Flow, response_bytes: int) -> int | None:
     """When the client ended a connection without its whole response, and not for a RST."""
     came = 0
-    for by_client, packet in flow.packets:
+    for by_client, packet in own_packets(flow):
         if packet.flags & (RST | FIN):
             return packet.at_ns if by_client and came <= response_bytes else None
         came += 0 if by_client else packet.payload_bytes
@@ -172,7 +217,7 @@ def ending_of(flow: Flow) -> str | None:
 
 def find_end(flow: Flow) -> tuple[bool, Packet] | None:
     """Return by whom, and by which packet, a connection ended for its client; ``None``: never."""
-    for by_client, packet in flow.packets:
+    for by_client, packet in own_packets(flow):
         if packet.flags & RST or (by_client and packet.flags & FIN):
             return by_client, packet
     return None

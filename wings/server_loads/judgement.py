@@ -15,7 +15,13 @@ from testbed.model import Trial
 from testbed.proof.check import find_problems
 from testbed.proof.summary import summarise
 from wings.server_loads.arrivals import check_retries, check_starts
-from wings.server_loads.conduct import check_exchanges, check_timers, count_handshake_acks
+from wings.server_loads.conduct import (
+    check_exchanges,
+    check_timers,
+    count_handshake_acks,
+    count_repeated,
+    find_medians_s,
+)
 from wings.server_loads.counts import check_generator, check_link, check_server
 from wings.server_loads.evidence import ServedEvidence, ServedObservation
 from wings.server_loads.ledger import check_ledger, check_prices
@@ -51,5 +57,12 @@ def judge(trial: Trial, observed: ServedObservation, out: Path) -> Judgement:
     if not all(map(seen.has, ("counters", "served_load", "capture"))):
         return Judgement(observed.served, None)
     problems = (*find_problems(seen, (*CHECKS, *OWN_CHECKS)), *observed.problems)
+    repeated, answered = count_repeated(seen.flows.flows)
+    served = replace(
+        seen.served_load,
+        syn_timers_s=find_medians_s(seen.flows.flows),
+        repeated=repeated,
+        repeated_answered=answered,
+    )
     acks = count_handshake_acks(seen.flows) if seen.whole_capture else None
-    return Judgement(observed.served, replace(summarise(seen, problems), handshake_acks=acks))
+    return Judgement(served, replace(summarise(seen, problems), handshake_acks=acks))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 HISTOGRAMS_FILE = "response-times.hlog"
+SETTLED_SHARE = 0.2
+"""By how much of itself the mean response may move between the halves of a settled load.  Drawn
+arrivals alone move one of two minutes by a twentieth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,15 @@ class ServedLoad:
     """How busy the server's processor was while it was measured, its kernel's work included; the
     mean of several. In real time by `/proc/stat`, in virtual time by the ledger; null where its
     work is free."""
+    response_halves_ms: tuple[float | None, ...] = ()
+    """Mean response of the connections that were to start in the first half of the measured time,
+    and in the second; empty where nobody counted them."""
+    syn_timers_s: tuple[float, ...] = ()
+    """By the capture: after how long clients sent a SYN again, each time; the medians."""
+    repeated: int = 0
+    """By the capture: connections whose SYN was sent again."""
+    repeated_answered: int = 0
+    """Of them those whose second SYN was answered by a SYN-ACK, before a third."""
     limits: tuple[str, ...] = ()
     """What the generator itself lacked: `lateness`, `ports`, `descriptors`, `memory`."""
     management: dict[str, int] = field(default_factory=dict)
@@ -69,3 +81,13 @@ class ServedLoad:
     list, and the segments that were priced."""
     prices_ns: dict[str, int] = field(default_factory=dict)
     """In virtual time: the price of each piece of the server's work, as it was charged."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the mean response is that of a load which goes on.
+
+        It is not if it still moves between the halves of the measured time: then it depends on how
+        long was measured.
+        """
+        first, second = [time or 0.0 for time in self.response_halves_ms] or (0.0, 0.0)
+        return abs(first - second) <= SETTLED_SHARE * max(first, second)

@@ -56,6 +56,7 @@ def generator_argv(
     load = trial.condition_as(ServerLoad)
     arrivals = load.arrivals
     is_open = arrivals.loop == "open"
+    listed_ms = (str(round(s * 1000)) for s in arrivals.syn_timers_s if arrivals.syn_timeouts_s)
     given = {
         "target": address,
         **({"rate": arrivals.rate_per_s} if is_open else {"clients": arrivals.clients}),
@@ -63,11 +64,16 @@ def generator_argv(
         "seed": trial.seed,
         "warm-up-ms": arrivals.warm_up_s * 1000,
         "duration-ms": arrivals.duration_s * 1000,
+        "cool-down-ms": arrivals.cool_down_s * 1000,
+        "burst-ms": round(arrivals.burst_s * 1000),
+        "every-ms": round(arrivals.every_s * 1000),
+        "base-rate": arrivals.base_rate_per_s,
         "timeout-ms": round(arrivals.patience_s * 1000),
         "http": arrivals.http_version,
         "close": arrivals.ending,
         "retry-refused": arrivals.retries_refused,
         "fast-open": int(load.tcp.tfo),
+        "syn-timeouts-ms": ",".join(listed_ms),
         "processor": -1 if processor is None else processor,
     }
     return (str(program), *_options(given))
@@ -114,7 +120,7 @@ def generate(namespace: Namespace, argv: tuple[str, ...], trial: Trial) -> dict[
         LabError: it left none.
     """
     arrivals = trial.condition_as(ServerLoad).arrivals
-    bound_s = arrivals.warm_up_s + arrivals.duration_s + arrivals.patience_s + GRACE_S
+    bound_s = arrivals.lasts_s + arrivals.patience_s + GRACE_S
     done = proc.run((*namespace.prefix, *argv), check=False, timeout_s=bound_s)
     if done.returncode not in (0, ITS_OWN_LIMIT):
         said = done.stderr.strip()[-2000:]
@@ -157,6 +163,7 @@ def gather_load(
         response_mean_ms=_in_ms(response.get("mean")),
         response_p50_ms=_in_ms(response.get("p50")),
         response_p99_ms=_in_ms(response.get("p99")),
+        response_halves_ms=tuple(map(_in_ms, report["response_halves_us"])),
         lateness_p99_us=(report["lateness_us"] or {"p99": 0.0})["p99"],
         generator_cpu_s=report["processor_us"] / 1e6,
         all_started=sum(second["started"] for second in whole),

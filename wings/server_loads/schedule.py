@@ -19,11 +19,25 @@ _64 = 1 << 64
 
 def schedule_ns(arrivals: ArrivalSpec, seed: int) -> Iterator[int]:
     """Yield when each connection is to start, in ns from the beginning."""
-    until_ns = (arrivals.warm_up_s + arrivals.duration_s) * SECOND_NS
+    until_ns = arrivals.lasts_s * SECOND_NS
     rate = arrivals.rate_per_s
     fixed = (number * SECOND_NS // rate for number in count())
     starts = fixed if arrivals.spacing == "fixed" else _poisson_ns(rate, _draws(seed))
+    if arrivals.burst_s:
+        starts = _stretch_ns(starts, arrivals)
     return takewhile(lambda at_ns: at_ns < until_ns, starts)
+
+
+def _stretch_ns(starts: Iterator[int], arrivals: ArrivalSpec) -> Iterator[int]:
+    """Yield when what would start at ``starts`` does, if the rate holds in bursts alone."""
+    rate, base = arrivals.rate_per_s, arrivals.base_rate_per_s
+    burst_ns, every_ns = (round(s * 1000) * 10**6 for s in (arrivals.burst_s, arrivals.every_s))
+    rest_ns = (every_ns - burst_ns) * base // rate
+    for at_ns in starts:
+        periods, within_ns = divmod(at_ns, burst_ns + rest_ns)
+        if within_ns >= burst_ns:
+            within_ns = burst_ns + (within_ns - burst_ns) * rate // base
+        yield periods * every_ns + within_ns
 
 
 def _poisson_ns(rate_per_s: int, draws: Iterator[int]) -> Iterator[int]:

@@ -23,6 +23,8 @@ PRICES_PATTERN = (
     r"( (syn|segment|accept|request|close)\*(0\.[0-9]*[1-9]|[1-9][0-9]?(\.[0-9]+)?))?$"
 )
 
+SYN_TIMEOUTS_PATTERN = r"^([0-9]+(\.[0-9]{1,3})?( [0-9]+(\.[0-9]{1,3})?){0,15})?$"
+
 Spacing = Literal["fixed", "poisson"]
 Ending = Literal["fin", "rst"]
 HttpVersion = Literal["1.1", "1.0"]
@@ -133,6 +135,20 @@ class ArrivalSpec:
         "Open loop: equal distances between arrivals, or those of a Poisson process by seed.",
         label="Arrivals", since=SINCE, shown="starts", draws=True,
     )] = "fixed"  # fmt: skip
+    burst_s: Annotated[float, Knob(
+        "Open loop: for how long of every_s the rate holds; for the rest, base_rate_per_s does.  "
+        "0: it always holds.",
+        label="Burst", unit="s", low=0, high=600, since=SINCE, shown="starts",
+    )] = 0.0  # fmt: skip
+    every_s: Annotated[float, Knob(
+        "Open loop: from the beginning of one burst to that of the next.",
+        label="A burst every", unit="s", low=0.001, high=600, since=SINCE, shown="starts",
+    )] = 10.0  # fmt: skip
+    base_rate_per_s: Annotated[int, Knob(
+        "Open loop: new connections a second between bursts.",
+        label="Rate between bursts", unit="1/s", low=0, high=HIGHEST_RATE, since=SINCE,
+        shown="starts",
+    )] = 0  # fmt: skip
     http_version: Annotated[HttpVersion, Knob(
         "Of each request.",
         label="HTTP", since=SINCE, shown="exchanges",
@@ -161,6 +177,13 @@ class ArrivalSpec:
         "3.1, 1 s since (RFC 6298).  Only the virtual kernel 7.3 has others than 1 s.",
         label="SYN timer", unit="s", low=0.001, high=120, since=SINCE, shown="SYN timers",
     )] = 1.0  # fmt: skip
+    syn_timeouts_s: Annotated[str, Knob(
+        "All times after which a SYN is sent again, instead of the three knobs of its timer: "
+        "\"3 3.2 3.2 3.2 3.2 6.2 12.2 24.2\" is FreeBSD 5.3.",
+        label="SYN timers", unit="s", pattern=SYN_TIMEOUTS_PATTERN, since=SINCE, shown="SYN timers",
+        allowed="up to 16 seconds, such as \"3 6 12\", of three decimals at most; empty: by "
+        "syn_timeout_s, syn_retries and syn_linear_timeouts",
+    )] = ""  # fmt: skip
     patience_s: Annotated[float, Knob(
         "After how long a client gives a connection up.",
         label="Patience", unit="s", above=0, high=600, since=SINCE, shown="SYN timers",
@@ -173,6 +196,30 @@ class ArrivalSpec:
         "How long it is measured.",
         label="Duration", unit="s", low=1, high=3600, since=SINCE, shown="arrivals",
     )] = 10  # fmt: skip
+    cool_down_s: Annotated[int, Knob(
+        "Open loop: how long the load lasts after it is measured.  Without it, who was dropped "
+        "last is answered when nobody else comes.",
+        label="Cool-down", unit="s", low=0, high=600, since=SINCE, shown="starts",
+    )] = 0  # fmt: skip
+
+    @property
+    def syn_timers_s(self) -> tuple[float, ...]:
+        """After how long a SYN is sent again, each time; then no more."""
+        if self.syn_timeouts_s:
+            return tuple(map(float, self.syn_timeouts_s.split()))
+        linear = self.syn_linear_timeouts
+        times = range(self.syn_retries + linear)
+        return tuple(self.syn_timeout_s * 2.0 ** max(0, number - linear) for number in times)
+
+    @property
+    def measured_s(self) -> tuple[int, int]:
+        """From when until when a load is measured, in seconds from its beginning."""
+        return self.warm_up_s, self.warm_up_s + self.duration_s
+
+    @property
+    def lasts_s(self) -> int:
+        """How long connections start."""
+        return self.warm_up_s + self.duration_s + self.cool_down_s
 
 
 @dataclass(frozen=True, slots=True)

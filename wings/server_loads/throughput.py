@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from testbed.proof.check import check
 from wings.server_loads.evidence import HISTOGRAM_SHARE, ServedEvidence
-from wings.server_loads.responses import at_share
+from wings.server_loads.responses import SeenResponse, at_share
+from wings.server_loads.schedule import SECOND_NS
 from wings.server_loads.sysctls import own_sysctls
 
 TIMES_SHARE, TIMES_MS = 0.002, 0.05
@@ -72,7 +75,10 @@ def check_responses(seen: ServedEvidence) -> Iterator[str]:
     if len(responses) != served.all_started:
         yield f"{served.all_started} connections started, by the capture {len(responses)}"
         return
-    measured = responses[served.all_started - served.started :]
+    _, until_s = arrivals.measured_s
+    after = len(seen.due_ns) - bisect_left(seen.due_ns, until_s * SECOND_NS)
+    end = served.all_started - after
+    measured = responses[end - served.started : end]
     times_ms = sorted(
         (each.ended_ns - each.began_ns) / 1e6 for each in measured if each.ended_ns is not None
     )
@@ -83,7 +89,24 @@ def check_responses(seen: ServedEvidence) -> Iterator[str]:
         ("mean", served.response_mean_ms, sum(times_ms) / max(1, len(times_ms))),
         ("median", served.response_p50_ms, at_share(times_ms, 0.5) if times_ms else 0.0),
         ("p99", served.response_p99_ms, at_share(times_ms, 0.99) if times_ms else 0.0),
+        *_halves(seen, measured),
     ):
         within = math.isclose(told_ms or 0.0, found_ms, rel_tol=TIMES_SHARE, abs_tol=TIMES_MS)
         if not within:
             yield f"the {name} response took {told_ms} ms, by the capture {found_ms:.3f}"
+
+
+def _halves(
+    seen: ServedEvidence, measured: Sequence[SeenResponse]
+) -> Iterator[tuple[str, float | None, float]]:
+    """Yield of each half of the measured time its mean response, as told and by the capture."""
+    arrivals = seen.asked.arrivals
+    half_ns = (arrivals.warm_up_s * 2 + arrivals.duration_s) * SECOND_NS // 2
+    began_ns = seen.responses[0].began_ns - (seen.due_ns[0] if seen.due_ns else 0)
+    half = bisect_left(measured, began_ns + half_ns, key=lambda each: each.began_ns)
+    told = seen.served_load.response_halves_ms
+    for name, told_ms, part in zip(
+        ("first half's", "second half's"), told, (measured[:half], measured[half:]), strict=False
+    ):
+        times_ms = [(e.ended_ns - e.began_ns) / 1e6 for e in part if e.ended_ns is not None]
+        yield f"{name} mean", told_ms, fmean(times_ms) if times_ms else 0.0

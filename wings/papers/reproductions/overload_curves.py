@@ -26,6 +26,7 @@ from wings.papers.reproductions.sweep import (
     grid_of,
     median_columns,
     named,
+    plain,
     proven_records,
     titled,
 )
@@ -36,9 +37,13 @@ from wings.server_loads.price_list import connection_price
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]
 AXES = (*ARM[1:], "rate_per_s")
+UNSETTLED = (
+    "There is no mean response that had settled: none came, or it still moved between the halves "
+    "of the measured time."
+)
 MECHANISM = "Mechanism"
 """An arm, in the key of a figure."""
-MEASURED = ("throughput", "response_ms", "failed_pct", "answered_pct")
+MEASURED = ("throughput", "response_ms", "failed_pct", "answered_pct", "again_pct")
 SHARE = "replies_of_saturation"
 KEPT_UP_PCT = 95.0
 """Of a saturation: the least share of connections answered as fast as they come.  A search asks for
@@ -79,9 +84,11 @@ def served_loads(results: Results) -> pd.DataFrame:
     """Return a row for each proven load, in planned order.
 
     Columns: knobs, RUN, ``arm``, RATE (NaN where no saturation is stated), MEASURED:
-    ``throughput`` in replies a second, the mean ``response_ms``, ``failed_pct``, and
-    ``answered_pct``, the replies as a share of the connections that came meanwhile; and
-    ``connection_us``, the price of a connection in virtual time.
+    ``throughput`` in replies a second, the mean ``response_ms``, ``failed_pct``, ``again_pct``,
+    the share of SYNs sent again for the first time that a SYN-ACK answered, and ``answered_pct``,
+    the replies as a share of the connections that came meanwhile; and ``connection_us``, the price
+    of a connection in virtual time.  A mean that has not settled is NaN: it is of no load that goes
+    on.
     """
     stated = experiment_of(results.manifest).get("saturation_per_s")
     saturation = float(stated) if stated else math.nan
@@ -94,7 +101,8 @@ def served_loads(results: Results) -> pd.DataFrame:
             # With few decimals: it was a round multiple before rates were made whole.
             RATE: round(axes["rate_per_s"] / saturation, 2),
             "throughput": served.replies_per_s,
-            "response_ms": served.response_mean_ms,
+            "response_ms": served.response_mean_ms if served.is_settled else None,
+            "again_pct": percent_of(served.repeated_answered, served.repeated),
             "failed_pct": served.failed_pct,
             "answered_pct": 100 * served.replies_per_s * served.seconds / served.started,
             "connection_us": price_connection_us(served.prices_ns),
@@ -106,31 +114,48 @@ def served_loads(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(MEASURED, float))
 
 
+def percent_of(part: int, whole: int) -> float:
+    """Return a share in percent; NaN of nothing."""
+    return 100 * part / whole if whole else math.nan
+
+
 def price_connection_us(prices_ns: Mapping[str, int]) -> float:
     """Return the price of one connection by a price list, in us; NaN without a list."""
     return connection_price(prices_ns) / 1000 if any(prices_ns.values()) else math.nan
 
 
-def curves_of(loads: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each arm and rate: the medians of MEASURED with their intervals."""
-    return median_columns(loads, [*ARM, RATE, "rate_per_s"], MEASURED)
+def curves_of(loads: pd.DataFrame, further: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a row for each arm and rate: the medians of MEASURED with their intervals.
+
+    So for each value of ``further`` knobs, if there are any.
+    """
+    return _noted(median_columns(loads, [*ARM, *further, RATE, "rate_per_s"], MEASURED))
 
 
-def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
+def _noted(rows: pd.DataFrame, of: str = "response_ms") -> pd.DataFrame:
+    """Return ``rows`` with a column ``missing``: why a row of proven loads has no mean response."""
+    return rows.assign(missing=[UNSETTLED if plain(value) is None else "" for value in rows[of]])
+
+
+def gains_of(
+    loads: pd.DataFrame, pairs: Iterable[ArmPair], further: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return a row for each pair and rate, of the runs that have both, seed by seed.
+
+    So for each value of ``further`` knobs, if there are any.
 
     Columns: those of ARM, ``base``, RATE; medians with their intervals: ``gain`` of throughput in
     percent, ``quicker``, how many orders of magnitude (powers of ten) the mean response is sooner,
     and ``fewer_failed`` in percentage points.
     """
-    paired = _beside_base(loads, pairs, [RATE, "rate_per_s", *RUN], MEASURED)
+    paired = _beside_base(loads, pairs, [*further, RATE, "rate_per_s", *RUN], MEASURED)
     gains = paired.assign(
         gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
         quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
         fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
     )
-    by = [*ARM, "base", RATE, "rate_per_s"]
-    return median_columns(gains, by, ("gain", "quicker", "fewer_failed"))
+    by = [*ARM, "base", *further, RATE, "rate_per_s"]
+    return _noted(median_columns(gains, by, ("gain", "quicker", "fewer_failed")), "quicker")
 
 
 def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
@@ -156,15 +181,19 @@ def _beside_base(
     return pd.concat(paired, ignore_index=True)
 
 
-def grid_of_curves(curves: pd.DataFrame, title: str) -> Grid:
-    """Return the numbers of all curves as a table."""
+def grid_of_curves(
+    curves: pd.DataFrame, title: str, further: Mapping[str, str] | None = None
+) -> Grid:
+    """Return the numbers of all curves as a table, with the headings of ``further`` knobs."""
     return grid_of(curves, title,
-                   {"arm": "Mechanism", RATE: "Rate of saturation|2", "rate_per_s": "Rate (1/s)",
+                   {"arm": "Mechanism", **(further or {}), RATE: "Rate of saturation|2",
+                    "rate_per_s": "Rate (1/s)",
                     "throughput": "Replies (1/s)|1", "throughput_low": "from|1",
                     "throughput_high": "to|1", "response_ms": "Mean response (ms)|1",
                     "response_ms_low": "from (ms)|1", "response_ms_high": "to (ms)|1",
                     "failed_pct": "Failed (%)|1"},
-                   "Medians over the seeds, and the intervals of the medians.")  # fmt: skip
+                   "Medians over the seeds, and the intervals of the medians. A mean response "
+                   "that moved between the halves of the measured time is left out.")  # fmt: skip
 
 
 def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from analysis.words import number
 from wings.papers.reproductions.overload_curves import (
     ARM,
     RATE,
+    UNSETTLED,
     ArmPair,
     gains_of,
     in_words,
@@ -27,7 +30,8 @@ def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
     over_default = pairs[pairs["base"] == DEFAULT]
     best = over_default.sort_values("gain", ascending=False).drop_duplicates("arm")
     return {"pairs": pairs, "peaks": peaks_of(known, PAIRS), "largest": best,
-            "spikes": spikes_of(curves.dropna(subset=[RATE]))}  # fmt: skip
+            "spikes": spikes_of(curves.dropna(subset=[RATE])),
+            "curves": curves.dropna(subset=[RATE])}  # fmt: skip
 
 
 def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
@@ -40,8 +44,9 @@ def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
         below, above = arm_curve[arm_curve[RATE] < 1], arm_curve[arm_curve[RATE] > 1]
         if not below.empty and not above.empty:
             rise = above.iloc[0]["response_ms"] / below.iloc[-1]["response_ms"]
-            rows.append({**dict(zip(ARM, key, strict=True)), "rise": rise})
-    return pd.DataFrame(rows, columns=[*ARM, "rise"])
+            missing = UNSETTLED if math.isnan(rise) else ""
+            rows.append({**dict(zip(ARM, key, strict=True)), "rise": rise, "missing": missing})
+    return pd.DataFrame(rows, columns=[*ARM, "rise", "missing"])
 
 
 def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:

@@ -81,6 +81,7 @@ class OverloadFigure:
     def _draw(self, loads: pd.DataFrame, part: str, note: str) -> list[Figure]:
         if not self.responses:
             return [draw_throughput(loads, self.place, part, note)]
-        return [draw_throughput(loads, f"{self.place}(a)", part, note),
-                draw_response(loads, f"{self.place}(b)", part, note),
+        settled = loads["response_ms"].notna().any()
+        responses = [draw_response(loads, f"{self.place}(b)", part, note)] if settled else []
+        return [draw_throughput(loads, f"{self.place}(a)", part, note), *responses,
                 draw_failures(loads, f"Beside {self.place}", part, note)]  # fmt: skip

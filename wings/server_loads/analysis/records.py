@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from analysis.records.kind import COUNTED, RecordKind, leaves_of
 from analysis.records.metric import Metric
-from testbed.model import RESOLUTION_MS
+from testbed.model import RESOLUTION_MS, Record
+from wings.server_loads.measurement import ServedLoad
 from wings.server_loads.spec import ArrivalSpec, ServerLoad, ServerSpec
 
 METRICS = (
@@ -21,13 +23,21 @@ METRICS = (
            absent="the server's work was free (price = 0)",
            labels="loads of the server's processor", unit="%", better="smaller"),
 )  # fmt: skip
+
+
+def _values(record: Record) -> dict[str, Any]:
+    served = record.measured_as(ServedLoad)
+    return {} if served is None else {"settled": int(served.is_settled)}
+
+
 DESCRIPTION = RecordKind(
     metrics=METRICS,
     holds="counts of connections",
     knobs=tuple(leaves_of(asdict(ServerLoad(ServerSpec(), ArrivalSpec())))),
     axes=("mechanism",),
     columns=(*COUNTED, "started", "answered", "refused", "reset", "timed_out",
-             "syn_retransmissions"),
+             "syn_retransmissions", "repeated", "repeated_answered", "settled"),
+    values=_values,
     tcp_alone=True,  # the clients are the testbed's own and follow their seed
     offered="of loads on a server {}",
 )  # fmt: skip

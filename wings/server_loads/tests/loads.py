@@ -40,6 +40,7 @@ def report(**changes: Any) -> dict[str, Any]:
         },
         "lateness_us": {"count": 20, "mean": 1.0, "p50": 1.0, "p99": 2.5, "max": 3.0},
         "response_us": {"count": 20, "mean": 4500.0, "p50": 4250.0, "p99": 9000.0, "max": 9500.0},
+        "response_halves_us": [4600.0, 4400.0],
         "seconds": [{"started": 10, "completed": 10, "failed": 0}] * 3,
     }  # fmt: skip
     return made | changes

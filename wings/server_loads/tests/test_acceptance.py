@@ -166,10 +166,10 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
 def test_a_halved_backlog_is_found_in_every_overload_experiment(
     house: House, name: str, only: str
 ) -> None:
-    short = ("warm_up_s=1", "duration_s=1", "patience_s=2", "rate_of_saturation=1.5")
+    short = ("warm_up_s=1", "duration_s=1", "patience_s=2", "rate_of_saturation=1.5", "cool_down_s=0")
     words = [word for given in short for word in ("--set", given)]
     base, new = (house.folder / "results" / f"{name}-{end}" for end in ("base", "halved"))
-    for folder, backlog in ((base, 128), (new, 64)):
+    for folder, backlog in ((base, 16), (new, 8)):
         code, said = house.command(
             "run", str(CONFIGS / f"{name}.toml"), *words, "--only", only, "-n", "1",
             "--set", f"listen_backlog={backlog}", "-o", str(folder),
@@ -199,6 +199,41 @@ def test_a_syn_is_sent_again_when_the_asked_time_is_over(house: House) -> None:
     assert max(map(len, gaps)) == 2
     assert {round(first) for first, *_ in filter(None, gaps)} == {3}
     assert {round(both[1]) for both in gaps if len(both) == 2} == {6}
+
+
+def test_clients_have_the_listed_timers_and_the_load_goes_on_until_they_ended(
+    house: House,
+) -> None:
+    """FreeBSD's: other systems would send the third SYN after 6, 7 or 9 s."""
+    list_ = 'syn_timeouts_s="3 3.2 3.2 3.2 3.2 6.2 12.2 24.2"'
+    sets = (list_, "rate_per_s=700", "patience_s=8", "cool_down_s=8")
+    folder, (record,) = run(house, "listed", *sets)
+    gaps = [[b - a for a, b in pairwise(times)] for times in openings(folder, record)]
+    assert max(map(len, gaps)) == 2
+    assert {round(each[0], 1) for each in gaps if each} <= {3.0, 3.1}
+    assert {round(each[1], 1) for each in gaps if len(each) == 2} == {3.3}
+    found = served_of(record)
+    assert found.started < found.all_started == 11 * 700
+    assert found.syn_timers_s == pytest.approx((3.03, 3.264), abs=0.04)
+
+
+@pytest.mark.nightly
+def test_each_of_many_timers_is_the_listed_one(house: House) -> None:
+    """A server that reserves drops SYNs in silence, and resets nothing that it forgot."""
+    timers = "3 3.2 3.2 3.2 3.2 6.2 12.2 24.2"
+    sets = (f'syn_timeouts_s="{timers}"', "mechanism=reserv", "rate_per_s=700", "patience_s=64")
+    found = one(house, "all listed", *sets, "duration_s=40")
+    assert len(found.syn_timers_s) == 8
+    for listed, seen_s in zip(timers.split(), found.syn_timers_s, strict=True):
+        assert float(listed) <= seen_s <= 1.125 * float(listed)
+
+
+def test_bursts_come_when_they_are_due(house: House) -> None:
+    sets = ("rate_per_s=400", "burst_s=0.25", "every_s=1", "base_rate_per_s=40", "spacing=poisson")
+    folder, (record,) = run(house, "bursts", *sets)
+    starts = [times[0] for times in openings(folder, record)]
+    within = [(at - starts[0]) % 1 for at in starts]
+    assert 0.7 < sum(at < 0.25 for at in within) / len(within) < 0.85
 
 
 @pytest.mark.nightly

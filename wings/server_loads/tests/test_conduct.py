@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from testbed.capture.flows import Flow
 from testbed.capture.packets import ACK, FIN, RST, SYN
 from tests.capture.packets import CLIENT, SERVER, START_NS, Capture
 from wings.server_loads.conduct import (
+    count_repeated,
     ending_of,
+    find_medians_s,
     odd_patience,
     odd_timers,
     read_answer,
@@ -71,6 +73,52 @@ def test_a_syn_goes_again_by_its_timer(tmp_path: Path, at_ms: Any, odd: int) -> 
     found = flows(tmp_path, [(at, UP, SYN, b"") for at in at_ms])
     assert odd_timers(found, ArrivalSpec(syn_timeout_s=1, syn_linear_timeouts=0)) == odd
     assert odd_timers(found[:0], ArrivalSpec()) == 0
+
+
+FREEBSD = "3 3.2 3.2 3.2 3.2 6.2 12.2 24.2"
+
+
+@pytest.mark.parametrize(("at_ms", "odd"), [
+    ((0, 3030, 6294, 9558), 0), ((0, 3030, 6030), 1), ((0, 3200), 1), ((0, 3030, 9200), 1),
+    ((0, 3063, 6327, 9591, 12855, 16119, 22519, 34807, 59383), 0),
+    ((0, 3063, 6327, 9591, 12855, 16119, 22519, 34807, 59383, 83895), 1),
+])  # fmt: skip
+def test_a_syn_goes_again_by_the_list_of_its_timers(tmp_path: Path, at_ms: Any, odd: int) -> None:
+    """In virtual time a timer is late by a step of its wheel at most: 64 ms of 3 s."""
+    found = flows(tmp_path, [(at, UP, SYN, b"") for at in at_ms])
+    assert odd_timers(found, ArrivalSpec(syn_timeouts_s=FREEBSD), exact=True) == odd
+
+
+def test_without_a_list_timers_double_after_those_that_are_linear() -> None:
+    older = ArrivalSpec(syn_timeout_s=3, syn_retries=2, syn_linear_timeouts=0)
+    assert older.syn_timers_s == (3, 6)
+    assert ArrivalSpec(syn_retries=2).syn_timers_s == (1, 1, 1, 1, 1, 2)
+    mac = ArrivalSpec(syn_timeout_s=3, syn_retries=4)
+    assert mac.syn_timers_s == ArrivalSpec(syn_timeouts_s="3 3 3 3 3 6 12 24").syn_timers_s
+
+
+def test_whose_second_syn_is_answered(tmp_path: Path) -> None:
+    again: list[Step] = [(0, UP, SYN, b""), (3000, UP, SYN, b"")]
+    answer: list[Step] = [(3002, DOWN, SYN | ACK, b"")]
+    third: list[Step] = [*again, (9000, UP, SYN, b""), (9002, DOWN, SYN | ACK, b"")]
+    found = flows(tmp_path, WHOLE, [*again, *answer], again, third)
+    assert count_repeated(found) == (3, 1)
+    assert find_medians_s(found) == (3, 6)
+    assert find_medians_s(found[:1]) == ()
+
+
+BURSTS = {"rate_per_s": 100, "burst_s": 0.5, "every_s": 2.0, "warm_up_s": 0, "duration_s": 4}
+
+
+@pytest.mark.parametrize(("base", "counts"), [(0, (50, 0, 50, 0)), (20, (50, 30, 50, 30))])
+def test_bursts_have_their_rate_and_the_rest_has_another(
+    base: int, counts: tuple[int, ...]
+) -> None:
+    due = list(schedule_ns(ArrivalSpec(base_rate_per_s=base, **BURSTS), 0))
+    edges = (0, 0.5e9, 2e9, 2.5e9, 4e9)
+    found = tuple(sum(a <= at < b for at in due) for a, b in pairwise(edges))
+    assert found == counts
+    assert due == sorted(due)
 
 
 @pytest.mark.parametrize(("last_ms", "patience_s", "odd"), [

@@ -19,7 +19,10 @@ from analysis.report.terminal import render_table
 from analysis.verdicts.compare.comparison import CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
+from testbed.model import Experiment, Record
+from tests.analysis.sample import write_results
 from wings.server_loads.measurement import ServedLoad
+from wings.server_loads.spec import ServerLoad
 from wings.server_loads.tests.served import RATES, loads, served_record, write_served
 
 
@@ -76,6 +79,26 @@ def test_the_report_draws_each_metric_and_speaks_of_no_page(folder: Path) -> Non
     assert "In virtual time computing takes no time" in page
     for absent in ('id="waterfall"', 'id="replay"', "page load time", "Page load time"):
         assert absent not in page.replace("reproducible page-load testbed", "")
+
+
+@pytest.mark.parametrize(("cool_down_s", "remedy"), [(0, "cool_down_s"), (10, "duration_s")])
+def test_a_mean_that_has_not_settled_is_said(
+    tmp_path: Path, cool_down_s: int, remedy: str
+) -> None:
+    def moved(load: ServerLoad, *halves_ms: float) -> Record:
+        arrivals = replace(load.arrivals, cool_down_s=cool_down_s)
+        return served_record(replace(load, arrivals=arrivals), response_halves_ms=halves_ms)
+
+    first, second, *_ = loads()
+    records = [moved(first, 600.0, 1100.0), moved(second, 600.0, 610.0)]
+    planned = tuple(record.trial.condition for record in records)
+    plan = Experiment("overload", "A server under load", planned, kind="server_load")
+    folder = write_results(tmp_path / "run", records, plan)
+    said = " ".join(render_table(folder, 120).split())
+    assert "Not settled: in 1 row the mean response moved by more than 20 %" in said
+    assert f"(default, 600 1/s); set {'a longer ' * bool(cool_down_s)}{remedy}" in said
+    frame = trial_frame(read_results(folder))
+    assert dict(zip(frame["rate_per_s"], frame["settled"], strict=True)) == {600: 0, 800: 1}
 
 
 def test_the_report_says_where_prices_are_from(folder: Path) -> None:

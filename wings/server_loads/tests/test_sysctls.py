@@ -34,6 +34,17 @@ def test_both_ends_wait_as_long_for_an_answer_where_the_kernel_can(
     assert {asked[end][FIRST_TIMEOUT] for end in ("client", "server")} == {"3000"}
 
 
+def test_a_list_has_its_first_timer_and_its_length_from_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sysctls, "IPV4", tmp_path)
+    for name in ("tcp_rto_init_ms", "tcp_syn_linear_timeouts"):
+        (tmp_path / name).touch()
+    asked = load_sysctls(ArrivalSpec(syn_timeouts_s="3 3.2 3.2 6.2"))["client"]
+    assert (asked[FIRST_TIMEOUT], asked[LINEAR]) == ("3000", "0")
+    assert asked["net.ipv4.tcp_syn_retries"] == "4"
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_linear_retries_are_written_where_a_kernel_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool

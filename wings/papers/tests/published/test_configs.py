@@ -11,7 +11,6 @@ from testbed.base.places import CONFIGS
 from testbed.client import tcp_alone
 from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
-from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.model import Condition, Experiment
 from testbed.runner.prepare import read_catalogue
@@ -115,6 +114,10 @@ OVERLOADS = {"overload-establishment": [("default", "fin", 0), ("abort", "fin", 
                                       ("default rst-fin", "fin", 0), ("abort rst-syn", "rst", 0),
                                       ("abort rst-syn rst-fin", "fin", 0)],
              "overload-segments": [("default", "fin", 0)]}  # fmt: skip
+QUEUES = {256: (256, 32), 128: (128, 16)}
+"""The source's queues by the saturation: shorter as the server is slower, so that they last as long."""
+SWEPT = {"overload-bursts": "burst_s", "overload-clients": "syn_timeouts_s",
+         "overload-wan": "rtt_ms"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OVERLOADS)
@@ -133,29 +136,46 @@ def test_an_overload_has_the_published_combinations(name: str) -> None:
         server, arrivals = load.server, load.arrivals
         # The source's queues, patience and SYNs (sections V and VI).
         assert (server.syn_backlog, server.listen_backlog, server.admission) == (
-            1024, 128, "linux-2.4",
+            *QUEUES[experiment.saturation_per_s or 0], "linux-2.4",
         )  # fmt: skip
         assert (arrivals.patience_s, arrivals.syn_retries, arrivals.syn_linear_timeouts) == (
             10, 2, 0,
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OVERLOADS)
-def test_an_overload_has_the_published_length_where_it_is_asked_for(name: str) -> None:
-    words = ("duration_s=120", "timeout_s=7200")
-    overrides = [parse_override(text) for text in words]
-    long = load_experiment(CONFIGS / f"{name}.toml", read_catalogue(), overrides)
-    loads = [c for c in long.conditions if isinstance(c, ServerLoad)]
+@pytest.mark.parametrize("name", [*OVERLOADS, "overload-bursts", "overload-clients"])
+def test_an_overload_lasts_two_minutes_and_more_than_one_seed_has_it(name: str) -> None:
+    experiment = asked(name)
+    loads = [c for c in experiment.conditions if isinstance(c, ServerLoad)]
     assert {load.arrivals.duration_s for load in loads} == {120}
-    assert len(loads) == len(asked(name).conditions)
-    assert long.timeout_s == 7200
+    assert experiment.repetitions >= 2
 
 
-def test_all_overloads_have_one_server_and_one_saturation() -> None:
-    found = [asked(name) for name in OVERLOADS]
-    assert len({experiment.saturation_per_s for experiment in found}) == 1
-    firsts = [e.conditions[0] for e in found if isinstance(e.conditions[0], ServerLoad)]
-    assert len({(c.link, c.tcp, c.server.price, c.server.response_bytes) for c in firsts}) == 1
+@pytest.mark.parametrize("name", [*OVERLOADS, *SWEPT])
+def test_what_is_timed_under_a_load_ends_under_it(name: str) -> None:
+    """Of Table II nothing is timed: it counts the whole load."""
+    for load in asked(name).conditions:
+        assert isinstance(load, ServerLoad)
+        counted = name == "overload-segments"
+        assert counted or load.arrivals.cool_down_s >= load.arrivals.patience_s
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_swept_overload_has_default_at_each_value(name: str) -> None:
+    experiment = asked(name)
+    loads = [c for c in experiment.conditions if isinstance(c, ServerLoad)]
+    at_each = {(knob_of(c, SWEPT[name]), c.server.mechanism) for c in loads}
+    assert len(at_each) == len(loads)
+    values_of = {value for value, _ in at_each}
+    assert len(values_of) >= 4 and {(value, "default") for value in values_of} <= at_each
+    assert experiment.reference == name
+
+
+def test_all_overloads_have_one_server_at_one_of_two_speeds() -> None:
+    found = [asked(name) for name in (*OVERLOADS, *SWEPT)]
+    firsts = [(e.saturation_per_s, c.tcp, c.link.down_kbit, c.server.price, c.server.response_bytes)
+              for e in found for c in e.conditions[:1] if isinstance(c, ServerLoad)]  # fmt: skip
+    assert len(set(firsts)) == len(QUEUES)
 
 
 def test_a_change_to_tcp_is_tried_on_cells_that_only_tcp_decides() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from testbed.model import Record
 from wings.papers.tests.reproductions.overloads import load_at, point, rebuilt
 from wings.papers.tests.reproductions.sweeps import check_at, checks_at
 from wings.server_loads.spec import Mechanism
+from wings.server_loads.tests.served import served_of
 
 NAME = "overload-establishment"
 # Replies a second and the mean response above the saturation, by arm.
@@ -75,6 +77,26 @@ def test_what_is_stated_beside_ours(tmp_path: Path) -> None:
     assert check_at(found, "fairly close").agreement == "agrees"
     failed = check_at(found, "fewer clients without a response")
     assert (failed.ours.split(";")[0], failed.agreement) == ("in 0 of 4", "differs")
+
+
+def test_a_mean_that_has_not_settled_is_held_against_nothing(tmp_path: Path) -> None:
+    moving = [replace(record, measured=replace(served_of(record), response_halves_ms=(1.0, 2.0)))
+              for record in sweep()]  # fmt: skip
+    found = rebuilt(tmp_path, NAME, moving)
+    assert check_at(found, "mean response time of abort rst-syn").agreement == "not measured"
+    assert check_at(found, "rise sharply").agreement == "not measured"
+    assert check_at(found, "throughput of abort over default").agreement == "agrees"
+    (grid,) = found.tables
+    assert {row[6] for row in grid.rows} == {None}
+
+
+@pytest.mark.parametrize(("answered", "agreement"), [(40, "agrees"), (60, "differs")])
+def test_syns_that_are_sent_again_are_counted(
+    tmp_path: Path, answered: int, agreement: str
+) -> None:
+    records = [point(load_at("default", 1.5), 700.0, 900.0, repeated=100,
+                     repeated_answered=answered)]  # fmt: skip
+    assert check_at(rebuilt(tmp_path, NAME, records), "sent again").agreement == agreement
 
 
 def test_seeds_make_intervals_of_gains(tmp_path: Path) -> None:
