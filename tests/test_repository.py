@@ -210,7 +210,7 @@ def test_the_documentation_keeps_to_its_budget_of_words() -> None:
         and (name == Path("README.md") or name.parts[0] in ("docs", "wings"))
         and not (name.parts[0] == "docs" and name.name in GENERATED)
     }
-    assert sum(len(GENERATED_BLOCK.sub("", text).split()) for text in written.values()) <= 22_900
+    assert sum(len(GENERATED_BLOCK.sub("", text).split()) for text in written.values()) <= 23_700
     assert len(written[Path("README.md")].split()) <= 1_200
 
 

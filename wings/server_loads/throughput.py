@@ -36,6 +36,9 @@ def check_asked(seen: ServedEvidence) -> Iterator[str]:
     failed_pct = 100 * unanswered / served.started if served.started else 0.0
     if not math.isclose(served.failed_pct, failed_pct, abs_tol=1e-9):
         yield f"{served.failed_pct:g} % failed, but {unanswered} of {served.started} connections"
+    mean_ms, halves_ms = served.response_mean_ms or 0.0, [*filter(None, served.response_halves_ms)]
+    if halves_ms and not min(halves_ms) - TIMES_MS <= mean_ms <= max(halves_ms) + TIMES_MS:
+        yield f"the mean response took {mean_ms:g} ms, those of the halves {halves_ms}"
     least_ms = load.link.rtt_ms * (1 if load.tcp.tfo else 2)
     median_ms = served.response_p50_ms
     if median_ms is not None and median_ms < least_ms * (1 - HISTOGRAM_SHARE):

@@ -5,6 +5,7 @@ Source: S. Radhakrishnan et al., TCP Fast Open, CoNEXT 2011, section 8.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -28,6 +29,7 @@ from wings.papers.reproductions.sweep import (
 HIT = "preconnect_pct"
 PLACE, MECHANISM = ("page", "rtt_ms"), (HIT, PAIR_AXIS)
 ALL_RIGHT = 100.0
+NUMBERS = ("plt_s", "base_s", "idle_connections")
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -56,7 +58,8 @@ def gains(loads: pd.DataFrame) -> pd.DataFrame:
     run = [*PLACE, *RUN]
     neither = loads[loads[HIT].isna() & ~loads[PAIR_AXIS].astype(bool)]
     known = loads.join(neither.set_index(run)["plt_s"].rename("base_s"), on=run)
-    known = known.astype({"plt_s": float, "base_s": float, "idle_connections": float})
+    idle = known.get("idle_connections", math.nan)
+    known = known.assign(idle_connections=idle).astype(dict.fromkeys(NUMBERS, float))
     known = known.assign(gain_pct=(1 - known["plt_s"] / known["base_s"]) * 100.0)
     rows = median_columns(known, [*PLACE, *MECHANISM], ["plt_s", "gain_pct", "idle_connections"])
     right = rows[rows[HIT] == ALL_RIGHT].set_index([*PLACE, PAIR_AXIS])["idle_connections"]

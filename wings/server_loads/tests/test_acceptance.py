@@ -166,7 +166,13 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
 def test_a_halved_backlog_is_found_in_every_overload_experiment(
     house: House, name: str, only: str
 ) -> None:
-    short = ("warm_up_s=1", "duration_s=1", "patience_s=2", "rate_of_saturation=1.5", "cool_down_s=0")
+    short = (
+        "warm_up_s=1",
+        "duration_s=1",
+        "patience_s=2",
+        "rate_of_saturation=1.5",
+        "cool_down_s=0",
+    )
     words = [word for given in short for word in ("--set", given)]
     base, new = (house.folder / "results" / f"{name}-{end}" for end in ("base", "halved"))
     for folder, backlog in ((base, 16), (new, 8)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -107,14 +108,14 @@ def test_whose_second_syn_is_answered(tmp_path: Path) -> None:
     assert find_medians_s(found[:1]) == ()
 
 
-BURSTS = {"rate_per_s": 100, "burst_s": 0.5, "every_s": 2.0, "warm_up_s": 0, "duration_s": 4}
+BURSTS = ArrivalSpec(rate_per_s=100, burst_s=0.5, every_s=2.0, warm_up_s=0, duration_s=4)
 
 
 @pytest.mark.parametrize(("base", "counts"), [(0, (50, 0, 50, 0)), (20, (50, 30, 50, 30))])
 def test_bursts_have_their_rate_and_the_rest_has_another(
     base: int, counts: tuple[int, ...]
 ) -> None:
-    due = list(schedule_ns(ArrivalSpec(base_rate_per_s=base, **BURSTS), 0))
+    due = list(schedule_ns(replace(BURSTS, base_rate_per_s=base), 0))
     edges = (0, 0.5e9, 2e9, 2.5e9, 4e9)
     found = tuple(sum(a <= at < b for at in due) for a, b in pairwise(edges))
     assert found == counts

@@ -170,6 +170,8 @@ def test_in_real_time_there_is_no_ledger() -> None:
         ({"replies_per_s": 15.5},
          "15.5 responses a second for 2 s are more than the 30 that clients had"),
         ({"answered": 19}, "0 % failed, but 1 of 20 connections"),
+        ({"response_mean_ms": 4.7},
+         "the mean response took 4.7 ms, those of the halves [4.6, 4.4]"),
         ({"response_p50_ms": 3.9}, "half of the responses came within 3.9 ms, which 4 ms preclude"),
     ],
 )  # fmt: skip

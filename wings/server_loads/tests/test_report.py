@@ -82,9 +82,7 @@ def test_the_report_draws_each_metric_and_speaks_of_no_page(folder: Path) -> Non
 
 
 @pytest.mark.parametrize(("cool_down_s", "remedy"), [(0, "cool_down_s"), (10, "duration_s")])
-def test_a_mean_that_has_not_settled_is_said(
-    tmp_path: Path, cool_down_s: int, remedy: str
-) -> None:
+def test_a_mean_that_has_not_settled_is_said(tmp_path: Path, cool_down_s: int, remedy: str) -> None:
     def moved(load: ServerLoad, *halves_ms: float) -> Record:
         arrivals = replace(load.arrivals, cool_down_s=cool_down_s)
         return served_record(replace(load, arrivals=arrivals), response_halves_ms=halves_ms)

@@ -84,9 +84,11 @@ def test_each_half_has_its_mean(half: int) -> None:
 def test_who_starts_in_the_cool_down_is_not_measured() -> None:
     cooled = replace(LOAD, arrivals=replace(LOAD.arrivals, duration_s=1, cool_down_s=1))
     times = sorted(TIMES_MS[100:200])
-    told = {"seconds": 1, "started": 100, "answered": 100, "response_mean_ms": fmean(times),
-            "response_p50_ms": at_share(times, 0.5), "response_p99_ms": at_share(times, 0.99),
-            "response_halves_ms": (fmean(TIMES_MS[100:150]), fmean(TIMES_MS[150:200]))}  # fmt: skip
+    told: dict[str, Any] = {
+        "seconds": 1, "started": 100, "answered": 100, "response_mean_ms": fmean(times),
+        "response_p50_ms": at_share(times, 0.5), "response_p99_ms": at_share(times, 0.99),
+        "response_halves_ms": (fmean(TIMES_MS[100:150]), fmean(TIMES_MS[150:200])),
+    }  # fmt: skip
     assert said(load=cooled, **told) == []
     assert len(said(load=LOAD, **told)) > 1
 

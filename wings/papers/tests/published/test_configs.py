@@ -115,7 +115,7 @@ OVERLOADS = {"overload-establishment": [("default", "fin", 0), ("abort", "fin", 
                                       ("abort rst-syn rst-fin", "fin", 0)],
              "overload-segments": [("default", "fin", 0)]}  # fmt: skip
 QUEUES = {256: (256, 32), 128: (128, 16)}
-"""The source's queues by the saturation: shorter as the server is slower, so that they last as long."""
+"""The source's queues by the saturation: the slower a server, the shorter, so they last as long."""
 SWEPT = {"overload-bursts": "burst_s", "overload-clients": "syn_timeouts_s",
          "overload-wan": "rtt_ms"}  # fmt: skip
 
