@@ -315,6 +315,7 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ours = {"run", "plan", "report", "root", "pages", "serve", "scenario", "clean", "doctor"}
     others = {"compare", "baseline", "history", "kernel", "knobs", "saturation", "exec", "shell"}
     others |= {
+        "budgets",
         "completion",
         "import",
         "links",
