@@ -255,7 +255,7 @@ def _check_pool(walk: _Walk, server: Server) -> Iterator[str]:
             request.began_ms
         ):
             yield f"{url} was sent after {request.began_ms:.3f} ms, when nothing came"
-        place = bisect_left(left_ms, request.began_ms - LATE_MS)
+        place = bisect_left(left_ms, request.began_ms - walk.slack_ms)
         if place == len(left_ms) or left_ms[place] > request.began_ms + walk.slack_ms + 0.2:
             yield f"{url} was not sent after {request.began_ms:.3f} ms"
     for one, other in pairwise(sorted(own, key=lambda r: r.began_ms)):

@@ -16,6 +16,7 @@ from testbed.capture.flows import Flow
 from testbed.capture.packets import HTTPS_PORT
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
+from testbed.proof.load_time import held_ms
 
 CLIENT = "graph"
 SAME_MS = 0.01
@@ -68,11 +69,12 @@ def list_early(seen: Evidence) -> dict[Server, list[Flow]]:
         url = urlsplit(request.url)
         port = url.port or (HTTPS_PORT if url.scheme == "https" else 80)
         known_ms[url.hostname or "", port].append(request.start_ms)
+    same_ms = SAME_MS + held_ms(seen)
     own, early = _own_server(seen), defaultdict[Server, list[Flow]](list)
     for flow in sorted(seen.flows.flows, key=lambda flow: flow.syn.at_ns):
         server = server_of(seen, flow)
         moments = sorted(known_ms[server])[int(server == own) :]
-        if not moments or (flow.syn.at_ns - zero_ns) / 1e6 < moments[0] - SAME_MS:
+        if not moments or (flow.syn.at_ns - zero_ns) / 1e6 < moments[0] - same_ms:
             early[server].append(flow)
     early[own] = early[own][1:]
     return dict(early)
