@@ -106,14 +106,26 @@ def _check_end(
 
 
 def _unread(packets: Sequence[Packet], own: Sequence[bool]) -> int:
-    """Return how many datagrams came when their end had sent its last: its socket may be closed."""
-    speaking, unread = set[frozenset[str]](), 0
-    for packet, sent in zip(reversed(packets), reversed(own), strict=True):
-        ends = frozenset((packet.sender, packet.receiver))
+    """Return how many datagrams their end need not have read.
+
+    Over QUIC they are those behind its last word: its socket may be closed.  Elsewhere they are
+    those behind the first since its last word, such as copies of an answer that it has.
+    """
+    speaking, answered, unread = set[frozenset[str]](), set[frozenset[str]](), 0
+    said = [frozenset((packet.sender, packet.receiver)) for packet in packets]
+    for packet, ends, sent in zip(reversed(packets), reversed(said), reversed(own), strict=True):
         if sent:
             speaking.add(ends)
         else:
             unread += is_quic(packet) and ends not in speaking
+    for packet, ends, sent in zip(packets, said, own, strict=True):
+        if packet.protocol != "UDP" or is_quic(packet):
+            continue
+        if sent:
+            answered.discard(ends)
+        else:
+            unread += ends in answered
+            answered.add(ends)
     return unread
 
 

@@ -273,8 +273,7 @@ DURING = """
          "passed 0 delivered, 0 dropped when it was measured", id="computed, not measured",
      ),
      pytest.param("lab/calibration.py",
-                  '            *_measure_train("up", ends.client, ends.server, spec, '
-                  "exactness, traces),\n",
+                  '            *_measure_train("up", *ends.ways["up"], spec, exactness, traces),\n',
                   "", "up_rate of the link was not measured", id="no uplink calibration"),
      pytest.param(
          "kinds/page_load/performance.py",

@@ -119,16 +119,18 @@ COUNTED = {
 }  # fmt: skip
 
 
-def datagram(up: bool) -> Packet:
+def datagram(up: bool, port: int) -> Packet:
     client, server = (socket.inet_aton(each) for each in (CLIENT, SERVER))
     ends = (client, server) if up else (server, client)
-    ports = (40000, 443) if up else (443, 40000)
+    ports = (40000, port) if up else (port, 40000)
     return Packet(0, b"", 0, "UDP", *ends, 60, 0, *ports, b"", 32)
 
 
-def of_kernels(tmp_path: Path, end: str = "client", *ways: bool, **other: int) -> list[str]:
+def of_kernels(
+    tmp_path: Path, end: str = "client", *ways: bool, port: int = 443, **other: int
+) -> list[str]:
     capture = exchange().read(tmp_path)
-    capture = replace(capture, packets=(*capture.packets, *map(datagram, ways)))
+    capture = replace(capture, packets=(*capture.packets, *(datagram(up, port) for up in ways)))
     flows = exchange().flows(tmp_path)
     counters = COUNTED | {end: COUNTED[end] | other}
     connections = tuple(map(read_connection, flows.flows))
@@ -152,3 +154,10 @@ def test_what_comes_behind_an_end_s_last_word_may_be_taken(
 ) -> None:
     counted = {"UdpInDatagrams": taken, "UdpOutDatagrams": 2}
     assert len(of_kernels(tmp_path, "client", True, False, True, False, False, **counted)) == wrong
+
+
+@pytest.mark.parametrize(("taken", "wrong"), [(0, 1), (1, 0), (2, 0), (3, 1)])
+def test_of_copies_of_an_answer_one_is_read(tmp_path: Path, taken: int, wrong: int) -> None:
+    counted = {"UdpInDatagrams": taken, "UdpOutDatagrams": 1}
+    ways = (True, False, False)
+    assert len(of_kernels(tmp_path, "client", *ways, port=53, **counted)) == wrong
