@@ -7,6 +7,7 @@ line, and what it waited.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -91,11 +92,19 @@ def transits_of(crossings: Crossings) -> Transits:
 
 
 def join_transits(some: Transits, others: Transits) -> Transits:
-    """Return all transits of a line that is shared, in the order in which packets were sent."""
+    """Return all transits of a line that is shared, in the order in which packets were sent.
+
+    Of two that hosts sent in the same instant the one that came first was before the other: no
+    capture has both.
+    """
     return {
-        way: sorted((*packets, *others.get(way, ())), key=lambda transit: transit.sent_ns)
+        way: list(heapq.merge(packets, others.get(way, ()), key=_sent_and_came))
         for way, packets in some.items()
     }
+
+
+def _sent_and_came(transit: Transit) -> tuple[int, float]:
+    return transit.sent_ns, math.inf if transit.came_ns is None else transit.came_ns
 
 
 def _sort(

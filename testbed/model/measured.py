@@ -199,6 +199,9 @@ class PageLoad:
     began_ns: int | None = None
     """When the load began, in ns of CLOCK_REALTIME of the trial's kernel, where there are several
     visits."""
+    sockets: tuple[str, ...] = ()
+    """URLs of the WebSockets that the page opened, of a browser; absent in older records. A replay
+    refuses them, and need not have their hosts."""
     earlier: tuple[PageLoad, ...] = ()
     """The visits before this one, in their order, each like a load of its own; their requests are
     in the files `visit-1.har` and so on."""

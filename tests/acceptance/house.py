@@ -150,7 +150,7 @@ def toml(value: Any) -> str:
 
 def assert_ok(record: Record) -> None:
     """The trial counts, and its reason is in the message if it does not."""
-    assert (record.outcome, record.reason) == ("ok", None)
+    assert (record.outcome, record.reason) == ("ok", None), (record.outcome, record.reason)
 
 
 def assert_refused(ran: Ran, outcome: str, *parts: str) -> None:

@@ -27,7 +27,8 @@ pytestmark = [
 
 BUSYBOX = Path("/bin/busybox")
 USER = 61_200
-TREE = ("analysis", "bootstrap", "configs", "firstflight", "pages", "roots", "scenarios", "testbed")
+TREE = ("analysis", "bootstrap", "configs", "firstflight", "pages", "roots", "scenarios", "testbed",
+        "wings")  # fmt: skip
 ENTER = """\
 set -e
 root=$1; shift

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess  # noqa: TID251 - only the type of what proc returns
+from uuid import uuid4
 
 from testbed.base import proc
 from testbed.base.debian import MAIN, SECURITY, debian_archives
@@ -66,10 +67,24 @@ class Container:
     name: str
 
     def run(self, *argv: str, user: str = USER) -> CompletedProcess[str]:
-        """Run a command in the image's working directory and environment, whatever its status."""
-        return self.engine.buildah(
-            *("run", "--isolation", "chroot", "--user", user, self.name, "--", *argv), check=False
+        """Run a command in the image's working directory and environment, whatever its status.
+
+        It prints to files, for buildah may end before it has passed on what came last.
+        """
+        root = Path(self.engine.buildah("mount", self.name).stdout.strip())
+        name = f"/tmp/printed-{uuid4()}"
+        done = self.engine.buildah(
+            *("run", "--isolation", "chroot", "--user", user, self.name, "--"),
+            *("sh", "-c", 'exec >"$0.out" 2>"$0.err" "$@"', name, *argv),
+            check=False,
         )
+        printed = [root / f"{name[1:]}.{which}" for which in ("out", "err")]
+        if not all(file.exists() for file in printed):  # the command was not begun
+            return done
+        done.stdout, done.stderr = (file.read_text("utf-8", "replace") for file in printed)
+        for file in printed:
+            file.unlink()
+        return done
 
     def shell(self, script: str) -> str:
         """Return what a script prints."""

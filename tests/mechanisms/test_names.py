@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import dpkt
@@ -122,3 +123,16 @@ def test_who_got_no_answer_asks_again(tmp_path: Path, answered: str, again: bool
     load = PageLoad("wget2", "2.2.0", 9.0, ())
     said = found(check_questions, capture=capture.read(tmp_path), hosts=HOSTS, load=load)
     assert bool(said) == again
+
+
+def test_hosts_of_websockets_alone(tmp_path: Path) -> None:
+    """A page may open one to a host that it has no request of."""
+    capture = Capture()
+    ask(capture, question("live.page.test"))
+    load = PageLoad("chromium", "156", 9.0, ())
+    shown = {"capture": capture.read(tmp_path), "hosts": HOSTS}
+    for sockets in (("wss://live.page.test:81/socket",), ("wss://other.page.test/",), ()):
+        opened = replace(load, sockets=sockets)
+        for each in (opened, replace(load, earlier=(opened,))):
+            told = found(check_questions, load=each, **shown)
+            assert bool(told) == ("live" not in str(sockets))

@@ -40,14 +40,17 @@ AGAIN = replace(
 
 
 def complain(
-    *handshakes: Handshake, asked: Condition = ASKED, served: tuple[ServedConnection, ...] = ()
+    *handshakes: Handshake,
+    asked: Condition = ASKED,
+    served: tuple[ServedConnection, ...] = (),
+    replay: Replay = Replay(1),  # noqa: B008
 ) -> list[str]:
     """What is wrong with the handshakes of two visits."""
     request = RequestTiming("https://www.page.test/", 200, 0.0, 1.0)
     load = PageLoad("chromium", "1", 1.0, (request,), began_ns=0)
     last = replace(load, began_ns=100, earlier=(load,))
     shown = {"visits": split_visits(last), "handshakes": handshakes, "served": served,
-             "replay": Replay(1), "hosts": HOSTS}  # fmt: skip
+             "replay": replay, "hosts": HOSTS}  # fmt: skip
     return [
         problem
         for check in (check_handshakes, check_protocol)
@@ -154,6 +157,23 @@ def test_certificates_are_counted() -> None:
 def test_certificates_that_nothing_shows() -> None:
     asked = replace(ASKED, certificates=4)
     assert complain(asked=asked) == ["nothing shows that certificates = 4 was performed"]
+
+
+def test_a_websocket_is_opened_by_http_1_1() -> None:
+    """As many connections that offer nothing else as the server refused of those over TLS."""
+    asked = replace(ASKED, tls_resumption=False, early_data=False)
+    hello = replace(HELLO, alpn=("http/1.1",))
+    opened = replace(FIRST, client="10.0.0.2:5002", hellos=(hello,), alpn="http/1.1")
+    fallen = replace(opened, hellos=(replace(hello, alpn=("h2", "http/1.1")),))
+    one = Replay(1, sockets=("wss://www.page.test/socket",))
+    for handshakes, replay, ok in (
+        ((FIRST, opened), one, True),
+        ((FIRST, opened), Replay(1, sockets=("ws://www.page.test/socket",)), False),
+        ((FIRST, opened, replace(opened, client="10.0.0.2:5003")), one, False),
+        ((FIRST, fallen), one, False),
+    ):
+        told = complain(*handshakes, asked=asked, replay=replay)
+        assert any("agreed on http/1.1" in each for each in told) != ok, told
 
 
 def test_a_client_of_http_1_1_alone_need_not_offer_it() -> None:

@@ -233,6 +233,7 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
         pinned=result.pinned,
         browser=result.cost,
         began_ns=result.began_ns if order.visits > 1 else None,
+        sockets=result.sockets,
         **result.milestones,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 from testbed.client.chromium.devtools import Event
 from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
+SOCKET = "Network.webSocketCreated"
 EVENTS = (
     "Network.requestWillBeSent",
     "Network.requestWillBeSentExtraInfo",
@@ -23,6 +24,7 @@ EVENTS = (
     "Network.loadingFinished",
     "Network.loadingFailed",
     "Network.resourceChangedPriority",
+    SOCKET,
     "Page.domContentEventFired",
     "Page.loadEventFired",
 )
@@ -88,12 +90,14 @@ class BrowserTraffic:
     """All requests of a load so far, from the events of any number of sessions.
 
     What the browser's caches or a service worker answered did not go out: what the worker itself
-    asked the network for is in the events of its own session.
+    asked the network for is in the events of its own session.  ``sockets`` are the URLs of the
+    WebSockets that were opened.
     """
 
     def __init__(self, *, keeps_cache: bool = False) -> None:
         """Take note of a load; ``keeps_cache``: what the cache answers is not owed any more."""
         self.events: list[Event] = []
+        self.sockets: list[str] = []
         self._keeps_cache = keeps_cache
         self._requests: list[BrowserRequest] = []
         self._current: dict[str, BrowserRequest] = {}
@@ -106,6 +110,8 @@ class BrowserTraffic:
             self.events.append(event)
             params = event["params"]
             method: str = event["method"]
+            if method == SOCKET:
+                self.sockets.append(params["url"])
             self._renumber(params)
             number: str = params.get("requestId", "")
             if method == "Network.requestWillBeSent":

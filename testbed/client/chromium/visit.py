@@ -13,7 +13,7 @@ from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, rea
 from testbed.client.chromium.devtools import DevTools, Event, LateError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
-from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
+from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
 
@@ -71,10 +71,10 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
 class Visit(NamedTuple):
     """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
 
-    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered, and
-    ``milestones`` fields of a page load, from what the page answered: ``seen``.  ``timeline`` are
-    largest paints and shifts as DevTools tells them, of the last visit only.  ``began_ns`` is the
-    CLOCK_REALTIME before the navigation.
+    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered,
+    ``sockets`` those of WebSockets, and ``milestones`` fields of a page load, from what the page
+    answered: ``seen``.  ``timeline`` are largest paints and shifts as DevTools tells them, of the
+    last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation.
     """
 
     plt_ms: float
@@ -83,6 +83,7 @@ class Visit(NamedTuple):
     events: list[Event]
     requests: list[BrowserRequest]
     cached: tuple[str, ...]
+    sockets: tuple[str, ...]
     milestones: Milestones
     pinned: bool
     seen: dict[str, Any] | None
@@ -196,6 +197,7 @@ def _load(
             if request.end_s is not None or request.start_s <= loaded_s
         ],
         cached=cached,
+        sockets=tuple(traffic.sockets),
         milestones=milestones,
         pinned=bool(seen and seen.get("pinned")),
         seen=seen,
@@ -395,7 +397,7 @@ def _settle(
         until = min(deadline, last + QUIET_S) if traffic.is_answered else deadline
         if devtools.receive(until):
             events = devtools.take()
-            if events:
-                traffic.add(events)
+            traffic.add(events)
+            if any(event["method"] != SOCKET for event in events):  # a page may try for ever
                 last = time.monotonic()
     return False

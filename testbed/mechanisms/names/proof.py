@@ -47,7 +47,11 @@ def check_lookups(seen: Evidence) -> Iterator[str]:
 def check_questions(seen: Evidence) -> Iterator[str]:
     """Only the page's hosts were asked for, and by clients with one cache once."""
     # A client may go to hosts that the page does not have, and tells of it.
-    asked_for = (urlsplit(request.url).hostname or "" for request in seen.load.requests)
+    asked_for = (
+        urlsplit(url).hostname or ""
+        for visit in seen.load.visits
+        for url in (*(request.url for request in visit.requests), *visit.sockets)
+    )
     hosts = {host.lower().rstrip(".") for host in (*seen.hosts.values(), *asked_for)}
     most = TIMES.get(seen.load.client)
     answered: dict[tuple[str, int], list[int]] = defaultdict(list)

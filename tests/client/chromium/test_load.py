@@ -40,7 +40,7 @@ def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:
     traffic.add(events)
     requests: list[BrowserRequest] = traffic.requests()
     seen = Visit(
-        *(50.5, 0, START_S, traffic.events, requests, ()),
+        *(50.5, 0, START_S, traffic.events, requests, (), ()),
         milestones_of(None, 5.0),
         False,
         None,

@@ -48,6 +48,12 @@ def test_one_request(traffic: BrowserTraffic) -> None:
     assert request.initiator == f"parser {ROOT}"
 
 
+def test_sockets_are_no_requests(traffic: BrowserTraffic) -> None:
+    told_of = told("webSocketCreated", "2", 5.0, url="wss://live.test/socket")
+    traffic.add([told_of])
+    assert (traffic.sockets, traffic.requests()) == (["wss://live.test/socket"], [])
+
+
 @pytest.mark.parametrize(
     ("starts", "blocked_ms"),
     [((2.5, 30.0, 90.0), 2.5), ((-1, 30.0, 90.0), 30.0), ((-1, -1, 90.0), 90.0)],
