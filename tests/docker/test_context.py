@@ -54,7 +54,8 @@ def perform(tree: Path, lines: list[str], home: Path) -> list[tuple[str, int, st
            "XDG_DATA_HOME": str(home / "data")}  # fmt: skip
     done = proc.run((sys.executable, "-P", "-c", PROGRAM), cwd=tree, env=env, timeout_s=600,
                     stdin=json.dumps(lines))  # fmt: skip
-    return [(line, code, said.replace(str(tree), "TREE")) for line, code, said in
+    place = re.compile(rf"{re.escape(str(tree))}\b")
+    return [(line, code, place.sub("TREE", said)) for line, code, said in
             json.loads(done.stdout)]  # fmt: skip
 
 
