@@ -317,9 +317,9 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
     """Yield where other bytes of requests left than the log has, over HTTP/1.1."""
     due: Counter[Server] = Counter()
     heads: dict[Server, set[int]] = defaultdict(set)
-    unknown = {_server_of(each.url) for log in seen.logs for each in log.unlogged}
+    unknown = {server_of_url(each.url) for log in seen.logs for each in log.unlogged}
     for request in (each for log in seen.logs for each in log.requests):
-        made, server = request.entry["request"], _server_of(request.told.url)
+        made, server = request.entry["request"], server_of_url(request.told.url)
         size = made["headersSize"] + max(0, made["bodySize"])
         if not request.told.status or made["headersSize"] < 0:
             unknown.add(server)
@@ -336,20 +336,25 @@ def _check_sizes(seen: Evidence) -> Iterator[str]:
             yield f"{more} more bytes of requests left for {server[0]} than the client's log has"
 
 
-def _server_of(url: str) -> Server:
+def server_of_url(url: str) -> Server:
     """The host and the port of a URL."""
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (HTTPS_PORT if parts.scheme == "https" else 80)
+
+
+def server_of_flow(seen: Evidence, flow: Flow) -> Server:
+    """The host, or an address that none has, and the port of a connection."""
+    address = format_address(flow.syn.target)
+    return seen.hosts.get(address, address), flow.syn.target_port
 
 
 def _by_server(seen: Evidence) -> dict[Server, list[Flow]]:
     """The connections by server, those with both addresses of a host together."""
     found: dict[Server, list[Flow]] = defaultdict(list)
     for flow in seen.flows.flows:
-        address = format_address(flow.syn.target)
         # What is sent to an address that never answers is sent to the other one again.
         if flow.synack is not None or seen.link.ip != "dual-broken":
-            found[seen.hosts.get(address, address), flow.syn.target_port].append(flow)
+            found[server_of_flow(seen, flow)].append(flow)
     return found
 
 

@@ -179,6 +179,11 @@ class Evidence:
         return _there(self.observed.connections, "the servers' log was not read")
 
     @cached_property
+    def served_ends(self) -> frozenset[tuple[str, str]]:
+        """The ends of the connections ``served``, as those of flows are written."""
+        return frozenset((each.client, each.server) for each in self.served)
+
+    @cached_property
     def hosts(self) -> Mapping[str, str]:
         """The page's hosts by their addresses in the lab."""
         return _there(self.observed.hosts, "no page is served")

@@ -72,7 +72,7 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
         proof,
         account={} if account is None else account.by_owner(),
         awaited=() if account is None else _names(account.handshakes(), seen.hosts),
-        idle_connections=_count_idle(seen),
+        idle_connections=sum(flow.ends not in seen.served_ends for flow in seen.flows.flows),
         first_flight_segments=max((f.segments for f in first_flights(seen)), default=0),
         waits=read_waits(seen.capture, seen.flows, seen.counters),
         ecn=count_marks(seen.marks),
@@ -87,11 +87,6 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
 def _names(addresses: Iterable[bytes], hosts: Mapping[str, str]) -> tuple[str, ...]:
     texts = map(format_address, addresses)
     return tuple(dict.fromkeys(hosts.get(text, text) for text in texts))
-
-
-def _count_idle(seen: Evidence) -> int:
-    carried = {(each.client, each.server) for each in seen.served}
-    return sum(flow.ends not in carried for flow in seen.flows.flows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from testbed.capture.connections import Connection
-from testbed.mechanisms.preconnect.proof import count_due, server_of
+from testbed.mechanisms.preconnect.proof import count_due
 from testbed.proof.check import check
+from testbed.proof.conduct import server_of_flow
 from testbed.proof.evidence import Evidence
 
 REFUSALS = (
@@ -79,7 +80,7 @@ def _preconnected(seen: Evidence) -> set[int]:
         return set()
     due, found = count_due(seen), set[int]()
     for connection, flow in zip(seen.connections, seen.flows.flows, strict=True):
-        server = server_of(seen, flow)
+        server = server_of_flow(seen, flow)
         if due[server] and not (connection.payload or connection.hello):
             due[server] -= 1
             found.add(id(connection))

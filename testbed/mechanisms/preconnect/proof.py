@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
-from testbed.base.addresses import format_address
 from testbed.base.seeding import guesses_right
 from testbed.capture.flows import Flow
-from testbed.capture.packets import HTTPS_PORT
 from testbed.proof.check import check, say_unshown
+from testbed.proof.conduct import Server, server_of_flow, server_of_url
 from testbed.proof.evidence import Evidence
 from testbed.proof.load_time import held_ms
 
 CLIENT = "graph"
 SAME_MS = 0.01
 """A SYN and a request of one instant are no further apart."""
-Server = tuple[str, int]
 
 
 @check("preconnect", "condition", "load", "logs", "archive", "capture", "flows", "hosts", "served",
@@ -37,7 +34,7 @@ def check_preconnect(seen: Evidence) -> Iterator[str]:
         yield say_unshown("preconnect_pct", asked)
     if seen.load.client != CLIENT:
         return
-    early, carried = list_early(seen), {(each.client, each.server) for each in seen.served}
+    early = list_early(seen)
     late = sum((due - Counter({server: len(flows) for server, flows in early.items()})).values())
     if late and not seen.lost:
         yield f"{late} of {due.total()} connections of PRECONNECT were not opened at the start"
@@ -45,7 +42,7 @@ def check_preconnect(seen: Evidence) -> Iterator[str]:
     if more:
         yield f"{more[0][0]} has a connection that was opened before anything was asked of it"
     own = _own_server(seen)
-    idle = sum(flow.ends not in carried for flow in early.get(own, ()))
+    idle = sum(flow.ends not in seen.served_ends for flow in early.get(own, ()))
     if idle < due[own] and not late:
         yield f"of {due[own]} wrong guesses of PRECONNECT {due[own] - idle} were used"
 
@@ -66,23 +63,16 @@ def list_early(seen: Evidence) -> dict[Server, list[Flow]]:
     zero_ns = seen.visits[0].zero_ns(seen.capture, seen.clients) or 0
     known_ms: dict[Server, list[float]] = defaultdict(list)
     for request in seen.load.requests:
-        url = urlsplit(request.url)
-        port = url.port or (HTTPS_PORT if url.scheme == "https" else 80)
-        known_ms[url.hostname or "", port].append(request.start_ms)
+        known_ms[server_of_url(request.url)].append(request.start_ms)
     same_ms = SAME_MS + held_ms(seen)
     own, early = _own_server(seen), defaultdict[Server, list[Flow]](list)
     for flow in sorted(seen.flows.flows, key=lambda flow: flow.syn.at_ns):
-        server = server_of(seen, flow)
+        server = server_of_flow(seen, flow)
         moments = sorted(known_ms[server])[int(server == own) :]
         if not moments or (flow.syn.at_ns - zero_ns) / 1e6 < moments[0] - same_ms:
             early[server].append(flow)
     early[own] = early[own][1:]
     return dict(early)
-
-
-def server_of(seen: Evidence, flow: Flow) -> Server:
-    """Return the host and port that a connection is with."""
-    return seen.hosts.get(format_address(flow.syn.target), ""), flow.syn.target_port
 
 
 def _own_server(seen: Evidence) -> Server:

@@ -40,7 +40,6 @@ class _End:
 
     timeout_ns: int
     """What its timeout may be until it has measured a round trip."""
-    least_ns: int
     reached: int
     first_ns: int
     """The first round trip that it may have measured; the shortest and the longest one."""
@@ -58,7 +57,7 @@ class _End:
     def most_ns(self) -> int:
         """Return the longest timeout that it may have now."""
         spread = max(2 * self.first_ns, 4 * (self.long_ns - self.short_ns))
-        most = self.long_ns + max(self.least_ns, spread)
+        most = self.long_ns + max(LEAST_NS, spread)
         return max(most, self.timeout_ns) << self.again
 
     def send(self, packet: Packet) -> None:
@@ -69,7 +68,7 @@ class _End:
             self.reached = end
         else:
             # What comes sooner than a timeout can, such as a tail loss probe, doubles nothing.
-            self.again += packet.at_ns - self.moved_ns >= self.short_ns + self.least_ns
+            self.again += packet.at_ns - self.moved_ns >= self.short_ns + LEAST_NS
             self.segments = deque(
                 (each, at, sent_again or behind(each, packet.seq) > 0 >= behind(each, end))
                 for each, at, sent_again in self.segments
@@ -127,7 +126,7 @@ def _length(packet: Packet) -> int:
     return packet.payload_bytes + bool(packet.flags & FIN)
 
 
-def find_overdue(flow: Flow, *, by_client: bool, least_ns: int = LEAST_NS) -> Iterator[Overdue]:
+def find_overdue(flow: Flow, *, by_client: bool) -> Iterator[Overdue]:
     """Yield each wait for an acknowledgement until one end acts or is answered.
 
     ``flow`` is of the capture at the end that is asked about.
@@ -141,7 +140,7 @@ def find_overdue(flow: Flow, *, by_client: bool, least_ns: int = LEAST_NS) -> It
     answer = next(answers, opening)
     rtt_ns = answer.at_ns - opening.at_ns
     start = (opening.seq + 1) & 0xFFFFFFFF
-    end = _End(FALLBACK_NS, least_ns, start, rtt_ns, rtt_ns, rtt_ns)
+    end = _End(FALLBACK_NS, start, rtt_ns, rtt_ns, rtt_ns)
     sender, receiver = flow.ends if by_client else flow.ends[::-1]
     for ours, packet in packets:
         if packet is answer or (ours and packet.flags & SYN):

@@ -79,7 +79,7 @@ QUIC: Mapping[str, Values] = {
 def check_settings(seen: Evidence) -> Iterator[str]:
     """Servers advertise the HTTP/2, HTTP/3 and QUIC settings that they were configured with."""
     opened = {(each.client, each.server) for each in seen.http2 if each.answered}
-    answered = {(each.client, each.server) for each in (seen.served if seen.has("served") else ())}
+    answered = seen.served_ends if seen.has("served") else frozenset()
     closed = [
         each for each in seen.handshakes
         if each.answer and "h2" in (each.alpn, *each.answer.alpn)
