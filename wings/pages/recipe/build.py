@@ -60,7 +60,7 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
         installed = install(recipe, cache, tell)
         recorded_page = _place(recipe, installed.version, installed.checksum, cache)
         if not _is_whole(recorded_page, tell):
-            recording = make_canonical(capture_recipe(recipe, installed, tell))
+            recording = make_canonical(capture_recipe(recipe, installed, cache, tell))
             write_archive(recorded_page, recording, licence=recipe.licence, bodies=BODIES,
                           replace=True)  # fmt: skip
             write_checksums(recorded_page.parent)
@@ -85,7 +85,7 @@ def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
     return cache / "recipes" / f"{recipe.name}-{digest(inputs)[:16]}" / recipe.name
 
 
-def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recording:
+def capture_recipe(recipe: Recipe, installed: Installed, cache: Path, tell: Tell) -> Recording:
     """Serve the recipe's site and record it, with the recipe's own title, date and source.
 
     Raises:
@@ -93,7 +93,13 @@ def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recordin
             what the site does not have.
         TestbedError: serving or recording failed.
     """
-    parts = split(recipe, read_package(recipe, installed))
+    files = read_package(recipe, installed)
+    for part in recipe.parts:
+        own = recipe.of_part(part)
+        below = read_package(own, install(own, cache, tell))
+        files |= {f"{part.at}/{path}": data for path, data in below.items()}
+    files |= {path: text.encode() for path, text in recipe.own_files.items()}
+    parts = split(recipe, files)
     site = make_site(recipe, parts, _source(recipe, installed))
     with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)  # or the browser could not have a user of its own
@@ -143,9 +149,10 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
 
 
 def _source(recipe: Recipe, installed: Installed) -> str:
+    further = "".join(f", {part.package} {part.version}" for part in recipe.parts)
     return (
         f"The {recipe.registry} package {recipe.package} {installed.version} "
-        f"({installed.checksum}), split over several hosts, served on loopback and recorded "
+        f"({installed.checksum}){further}, split over several hosts, served on loopback and recorded "
         "from there in headless Chromium."
     )
 

@@ -58,6 +58,24 @@ class Edit(_Model):
     new: Annotated[str, Field(description="the text that replaces it")]
 
 
+_PACKAGE = r"^(@[a-z0-9._-]+/)?[a-z0-9][a-z0-9.+_-]*$"
+_VERSION = r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$"
+_INTEGRITY = r"^sha512-[A-Za-z0-9+/]{86}==$"
+
+
+class Part(_Model):
+    """A further package of npm, whose files below ``root`` are the site's below ``at``."""
+
+    package: Annotated[str, Field(pattern=_PACKAGE, description="its name")]
+    version: Annotated[str, Field(pattern=_VERSION, description="one exact version")]
+    integrity: Annotated[str, Field(
+        pattern=_INTEGRITY,
+        description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says",
+    )]  # fmt: skip
+    root: _Path
+    at: _Path
+
+
 class Like(_Model):
     """A recipe that differs from another page's by its protocol only."""
 
@@ -70,14 +88,10 @@ class RecipeTable(_Model):
     """A whole recipe."""
 
     registry: Annotated[Literal["npm", "debian"], Field(description="'npm' or 'debian'")]
-    package: Annotated[
-        str, Field(pattern=r"^(@[a-z0-9._-]+/)?[a-z0-9][a-z0-9.+_-]*$", description="its name")
-    ]
-    version: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$", description="one exact version")
-    ]
+    package: Annotated[str, Field(pattern=_PACKAGE, description="its name")]
+    version: Annotated[str, Field(pattern=_VERSION, description="one exact version")]
     integrity: Annotated[str | None, Field(
-        pattern=r"^sha512-[A-Za-z0-9+/]{86}==$",
+        pattern=_INTEGRITY,
         description="the 'sha512-...' that `npm view PACKAGE@VERSION dist.integrity` says",
     )] = None  # fmt: skip
     sha256: Annotated[str | None, Field(
@@ -95,6 +109,8 @@ class RecipeTable(_Model):
     main: _Host
     hosts: Annotated[tuple[HostRule, ...], Field(strict=False)] = ()
     also: Annotated[tuple[_Path, ...], Field(strict=False)] = ()
+    parts: Annotated[tuple[Part, ...], Field(strict=False)] = ()
+    own: Annotated[tuple[_Path, ...], Field(strict=False)] = ()
     edits: Annotated[tuple[Edit, ...], Field(strict=False)] = ()
     protocol: Annotated[Literal["http", "h2"], Field(description="'http' or 'h2'")]
 
@@ -109,10 +125,6 @@ class RecipeTable(_Model):
                      if getattr(self, key) is not None]  # fmt: skip
         if not debian and self.when_gone == "newest":
             problems.append("when_gone: npm keeps every version; remove it")
-        site = self.main.split(".")[-2:]
-        outside = [rule.host for rule in self.hosts if rule.host.split(".")[-2:] != site]
-        why = f"is not below {'.'.join(site)} as main is; a page is one site"
-        problems += [f"hosts: {host} {why}" for host in outside]
         if problems:
             raise _problem("; ".join(problems))
         return self
@@ -123,8 +135,9 @@ class Recipe(RecipeTable):
 
     ``root`` is the folder of the package that is the site, with ``index`` the document that is
     loaded; ``main`` is the host of all that no rule in ``hosts`` matches.  ``also`` are files that
-    only scripts ask for; the main host serves them.  ``edits`` are texts of the package that are
-    replaced, each found exactly once.
+    only scripts ask for; the main host serves them.  ``parts`` are further packages, such as those
+    of third parties, and ``own`` files that stand beside the ``page.toml``: ``own_files`` has their
+    texts.  ``edits`` are texts that are replaced, each found exactly once.
     """
 
     name: str
@@ -132,6 +145,11 @@ class Recipe(RecipeTable):
     recorded: date
     licence: str
     deviations: tuple[str, ...]
+    own_files: dict[str, str]
+
+    def of_part(self, part: Part) -> Recipe:
+        """Return the recipe with ``part`` for its package."""
+        return self.model_copy(update={**dict(part), "registry": "npm", "when_gone": "refuse"})
 
     @property
     def checksum(self) -> str:
@@ -160,27 +178,39 @@ def read_recipe(folder: Path) -> Recipe:
     Raises:
         ConfigurationError: every problem, with file, line and key.
     """
-    path = folder / FACTS_NAME
+    path = base = folder / FACTS_NAME
     facts = read_facts(path)
     table = dict(facts.recipe or {})
     problems: list[str] = []
     if "like" in table:
-        own = _validated(path, Like, table, problems)
-        table = _table_of(folder.parent / own.like, path, problems) if own else {}
-        if own:
-            table |= {"protocol": own.protocol}
+        like = _validated(path, Like, table, problems)
+        if like:
+            base = folder.parent / like.like / FACTS_NAME
+            table = _table_of(base.parent, path, problems) | {"protocol": like.protocol}
     valid = None if problems else _validated(path, RecipeTable, table, problems)
-    if valid is None:
+    own_files = {} if valid is None else _read_own(base, valid.own, problems)
+    if valid is None or problems:
         raise ConfigurationError(problems)
     recipe = Recipe.model_construct(**dict(valid), name=folder.name, title=facts.title,
                                     recorded=facts.recorded, licence=facts.licence,
-                                    deviations=facts.deviations)  # fmt: skip
+                                    deviations=facts.deviations, own_files=own_files)  # fmt: skip
     expected = f"{recipe.scheme}://{recipe.main}/{recipe.index}"
     if facts.url != expected:
         raise ConfigurationError(
             [f"{path}: url is {facts.url!r}, but the recipe makes {expected!r}; correct one"]
         )
     return recipe
+
+
+def _read_own(facts: Path, names: tuple[str, ...], problems: list[str]) -> dict[str, str]:
+    """Return the texts of files beside the ``page.toml`` that is ``facts``, by their names."""
+    texts = {}
+    for name in names:
+        try:
+            texts[name] = (facts.parent / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{facts}: recipe.own: {name} cannot be read as a text: {error}")
+    return texts
 
 
 def _table_of(base: Path, path: Path, problems: list[str]) -> dict[str, Any]:
