@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from testbed.base import places
-from testbed.pages.catalogue import list_pages, read_kind
+from testbed.pages.catalogue import FACTS_NAME, list_pages, read_facts, read_kind
 from tests.acceptance.house import House, Ran, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -24,7 +24,7 @@ MANY = "agency-h2"
 RECIPES = [
     folder.name
     for folder in list_pages(places.ROOT / "pages")
-    if read_kind(folder) == "recipe" and folder.name.endswith("-h2")
+    if read_kind(folder) == "recipe" and read_facts(folder / FACTS_NAME).url.startswith("https:")
 ]
 AT_ONCE = 6
 """What Chromium asks a server for at once that it takes for one of HTTP/1.1."""
@@ -39,7 +39,7 @@ def load(house: House) -> Load:
 
     @functools.cache
     def run(page: str, protocol: str) -> Ran:
-        house.take(page.removesuffix("-h2"), page)
+        house.take(*{page.removesuffix("-h2"), page})
         return house.run(page=page, protocol=protocol, web_server="nginx-quic", **LINE)
 
     return run

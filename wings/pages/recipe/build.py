@@ -93,13 +93,7 @@ def capture_recipe(recipe: Recipe, installed: Installed, cache: Path, tell: Tell
             what the site does not have.
         TestbedError: serving or recording failed.
     """
-    files = read_package(recipe, installed)
-    for part in recipe.parts:
-        own = recipe.of_part(part)
-        below = read_package(own, install(own, cache, tell))
-        files |= {f"{part.at}/{path}": data for path, data in below.items()}
-    files |= {path: text.encode() for path, text in recipe.own_files.items()}
-    parts = split(recipe, files)
+    parts = split(recipe, gather_files(recipe, installed, cache, tell))
     site = make_site(recipe, parts, _source(recipe, installed))
     with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)  # or the browser could not have a user of its own
@@ -116,6 +110,21 @@ def capture_recipe(recipe: Recipe, installed: Installed, cache: Path, tell: Tell
         raise ConfigurationError(problems)
     return replace(recording, title=recipe.title, recorded=recipe.recorded, source=site.source,
                    notes=(*recipe.deviations, *parts.notes))  # fmt: skip
+
+
+def gather_files(recipe: Recipe, installed: Installed, cache: Path, tell: Tell) -> dict[str, bytes]:
+    """Return all files of the site by their paths: of the package, of its parts, and its own.
+
+    Raises:
+        ConfigurationError: a package has none below its root.
+        MissingError, CommandError: a part is not to be had.
+    """
+    files = read_package(recipe, installed)
+    for part in recipe.parts:
+        further = recipe.of_part(part)
+        below = read_package(further, install(further, cache, tell))
+        files |= {f"{part.at}/{path}": data for path, data in below.items()}
+    return files | {path: text.encode() for path, text in recipe.own_files.items()}
 
 
 def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
@@ -152,8 +161,8 @@ def _source(recipe: Recipe, installed: Installed) -> str:
     further = "".join(f", {part.package} {part.version}" for part in recipe.parts)
     return (
         f"The {recipe.registry} package {recipe.package} {installed.version} "
-        f"({installed.checksum}){further}, split over several hosts, served on loopback and recorded "
-        "from there in headless Chromium."
+        f"({installed.checksum}){further}, split over several hosts, served on loopback and "
+        "recorded from there in headless Chromium."
     )
 
 

@@ -60,7 +60,7 @@ class ReplayComparison:
 def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Recording, Replay]:
     """A recorded load of a recipe's page, one of its replay, and how the replay answered."""
     recipe = read_recipe(folder)
-    recorded = capture_recipe(recipe, install(recipe, cache, tell), tell)
+    recorded = capture_recipe(recipe, install(recipe, cache, tell), cache, tell)
     with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)
         page = scratch / recipe.name

@@ -48,7 +48,7 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         "that ends in .test, as RFC 6761 reserves it",
         "/page.toml:14: recipe.indx: no such key (did you mean 'index'?); allowed: registry, "
         "package, version, integrity, sha256, suite, when_gone, root, index, main, hosts, also, "
-        "edits, protocol",
+        "parts, own, edits, protocol",
     ]
 
 
@@ -59,10 +59,36 @@ def test_a_registry_has_its_own_checksum(tmp_path: Path) -> None:
     assert "integrity is not for debian; remove it" in told
 
 
-def test_hosts_of_a_page_are_one_site(tmp_path: Path) -> None:
-    table = TABLE.replace("img.small.test", "img.other.test")
+PART = """
+[[recipe.parts]]
+package = "@third/party"
+version = "2.0.0"
+integrity = "{integrity}"
+root = "package/dist"
+at = "third"
+"""
+
+
+def test_a_page_may_have_parts_hosts_of_other_sites_and_files_of_its_own(tmp_path: Path) -> None:
+    table = TABLE.replace('"img/*", host = "img.small.test"', '"third/*", host = "cdn.third.test"')
+    own = table.replace("protocol =", 'own = ["index.html"]\nprotocol =')
+    folder = write_page(tmp_path, table=own + PART)
+    (folder / "index.html").write_text("<!doctype html>")
+    recipe = read_recipe(folder)
+    further = recipe.of_part(recipe.parts[0])
+    assert (further.package, further.root, further.registry) == (
+        "@third/party", "package/dist", "npm")  # fmt: skip
+    assert recipe.own_files == {"index.html": "<!doctype html>"}
+    like = write_page(tmp_path, "small-h2", '[recipe]\nlike = "small"\nprotocol = "h2"\n')
+    assert read_recipe(like).own_files == recipe.own_files
+    (folder / "index.html").write_text("<!doctype html><title>other</title>")
+    assert read_recipe(folder).digest != recipe.digest
+
+
+def test_a_file_of_its_own_that_is_not_there_is_named(tmp_path: Path) -> None:
+    table = TABLE.replace("protocol =", 'own = ["app.js"]\nprotocol =')
     (told,) = complaints(write_page(tmp_path, table=table))
-    assert "img.other.test is not below small.test as main is" in told
+    assert told.startswith("/page.toml: recipe.own: app.js cannot be read as a text: ")
 
 
 def test_the_address_is_what_the_recipe_makes(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from testbed.pages.catalogue import list_pages, read_kind
 from wings.pages.exchange import Recording
 from wings.pages.har_export import write_archive
 from wings.pages.recipe import build
-from wings.pages.recipe.build import build_recipe, make_canonical
+from wings.pages.recipe.build import build_recipe, gather_files, make_canonical
 from wings.pages.recipe.description import read_recipe
-from wings.pages.recipe.packages import install, read_package
+from wings.pages.recipe.packages import install
 from wings.pages.recipe.site import split
 from wings.pages.tests.recipe.compare import compare, load_twice
 from wings.pages.verify import verify_archive
@@ -52,11 +52,13 @@ def silent(_: str) -> None:
     """Progress is for people."""
 
 
-def test_each_page_has_both_forms() -> None:
+def test_each_page_has_both_forms_and_those_of_today_are_over_tls() -> None:
     plain = [folder for folder in RECIPES if read_recipe(folder).protocol == "http"]
     h2 = [folder for folder in RECIPES if read_recipe(folder).protocol == "h2"]
     assert len(plain) == 21
-    assert names(h2) == sorted(f"{name}-h2" for name in names(plain))
+    today = [f"{kind}-{size}" for kind in ("app", "guide", "news", "shop", "travel")
+             for size in ("p25", "p50", "p75", "p90")]  # fmt: skip
+    assert names(h2) == sorted([*(f"{name}-h2" for name in names(plain)), *today])
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +176,10 @@ def test_what_a_script_asks_for_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", PLAIN, ids=names(PLAIN))
 def test_nothing_leads_outside(folder: Path) -> None:
     recipe = read_recipe(folder)
-    package = read_package(recipe, install(recipe, places.cache(), silent))
+    installed = install(recipe, places.cache(), silent)
+    files = split(recipe, gather_files(recipe, installed, places.cache(), silent)).files
     hosts = {recipe.main, *(rule.host for rule in recipe.hosts)}
-    assert {file.url.split("/")[2] for file in split(recipe, package).files} == hosts
+    assert {file.url.split("/")[2] for file in files} == hosts
 
 
 def _packages(folder: Path) -> Path:
