@@ -1,7 +1,7 @@
 """Habits of pages of today, one page each, and a site that serves all of them.
 
 Paths say what comes: ``/404/a.js`` is a script that is not there, ``/302/a.png`` leads to
-``/a.png``, ``/slow/a.png`` takes 300 ms, and what ends in ``.png``, ``.css``, ``.js`` or ``.json`` is
+``/a.png``, ``/slow/a.png`` takes 300 ms, and what ends in ``.png``, ``.css``, ``.js`` and so on is
 one of its type.
 """
 
