@@ -19,8 +19,8 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.coding import plain_body
 from wings.pages.exchange import Headers, find_header
+from wings.pages.importing.framing import with_body
 from wings.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget
@@ -88,7 +88,7 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
         if size > BODY_BYTES:
             notes.add(f"Files left out, of more than {mib(BODY_BYTES)}", path.name)
             continue
-        claim = parse_exchange(kind, path.read_bytes())
+        claim = parse_exchange(kind, path.read_bytes(), notes)
         if claim is None:
             notes.add("Files left out, no exchanges of mahimahi", path.name)
         else:
@@ -103,7 +103,7 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     )  # fmt: skip
 
 
-def parse_exchange(kind: Any, data: bytes) -> Claim | None:
+def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
     """Return the exchange in a file; ``None`` if it holds none."""
     try:
         record = kind.FromString(data)
@@ -114,17 +114,16 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
     if request is None or status is None:
         return None
     request_headers, headers = _headers(record.request), _headers(record.response)
-    served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
-    return Claim(
+    claim = Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
         method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
         request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
-        body=served, body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
         initiator=find_header(request_headers, "referer") or None,
     )  # fmt: skip
+    return with_body(claim, record.response.body, notes)
 
 
 def guess_root(claims: list[Claim]) -> str:
