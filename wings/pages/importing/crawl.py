@@ -85,7 +85,9 @@ def cut_page(
         ConfigurationError: there is no such page; the message has those that are there.
     """
     sequence = _Sequence(crawl.responses)
-    pages = crawl.pages or crawl.noted or _navigations(crawl.responses)
+    pages = crawl.pages or crawl.noted
+    pages = pages or [ListedPage("", each.claim.url, moment=each.moment)
+                      for each in crawl.responses if is_navigation(each.claim)]  # fmt: skip
     starts = sequence.find_starts(pages)
     page, start = _choose(pages, starts, sequence, notes, url, page_id)
     if len(pages) < 2 or start is None:
@@ -138,13 +140,9 @@ def _choose(
     return None, None
 
 
-def _navigations(responses: Sequence[CrawlResponse]) -> list[ListedPage]:
-    """Return the documents that a browser says it went to (W3C Fetch Metadata)."""
-    return [
-        ListedPage("", each.claim.url, moment=each.moment)
-        for each in responses
-        if find_header(each.claim.request_headers, "sec-fetch-dest") == "document"
-    ]
+def is_navigation(claim: Claim) -> bool:
+    """Return whether a browser said that it went to the document (W3C Fetch Metadata)."""
+    return find_header(claim.request_headers, "sec-fetch-dest").strip() == "document"
 
 
 class _Sequence:

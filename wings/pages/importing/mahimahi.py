@@ -19,15 +19,15 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.exchange import Headers, find_header
+from wings.pages.exchange import Headers, find_header, redirect_target
 from wings.pages.importing.framing import with_body
 from wings.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
+from wings.pages.importing.messages import status_of
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
 
 _HTTPS = 2
-_STATUS = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
 _REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
 
 
@@ -96,10 +96,13 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     if not claims:
         raise ConfigurationError(["no exchange of mahimahi in this folder"])
     start = url or guess_root(claims)
+    ordered = led_from(claims, start)
+    placed = {id(claim) for claim in ordered}
+    rest = (claim for claim in claims if id(claim) not in placed)
     return Reading(
         title="", url=start, recorded=date.fromtimestamp(folder.stat().st_mtime),
         source=f"The mahimahi record folder {folder.name}, which has no order and no times.",
-        claims=order_by_referer(claims, start), notes=notes,
+        claims=(*ordered, *rest), notes=notes,
     )  # fmt: skip
 
 
@@ -110,13 +113,13 @@ def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
     except DecodeError:
         return None
     request = _REQUEST.fullmatch(_text(record.request.first_line).strip())
-    status = _STATUS.fullmatch(_text(record.response.first_line).strip())
-    if request is None or status is None:
+    status = status_of(_text(record.response.first_line).strip())
+    if request is None or not status:
         return None
     request_headers, headers = _headers(record.request), _headers(record.response)
     claim = Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
-        method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
+        method=request.group(1), status=status, protocol="http/1.1",
         request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
@@ -141,21 +144,23 @@ def guess_root(claims: list[Claim]) -> str:
     return url
 
 
-def order_by_referer(claims: list[Claim], root: str) -> tuple[Claim, ...]:
-    """Return the page, what it led to, what that led to, and so on; then the rest."""
+def led_from(claims: list[Claim], root: str) -> list[Claim]:
+    """Return the page, what it led to, what that led to, and so on."""
     children: dict[str | None, list[Claim]] = {}
+    by_url: dict[str, list[Claim]] = {}
     for claim in claims:
         children.setdefault(claim.initiator, []).append(claim)
-    ordered = [claim for claim in claims if claim.url == root]
+        by_url.setdefault(claim.url, []).append(claim)
+    ordered = list(by_url.get(root, ()))
     placed = {id(claim) for claim in ordered}
     for claim in ordered:  # which grows
-        locations = [value for name, value in claim.headers if name.lower() == "location"]
-        following = [other for other in claims if other.url in locations] if locations else []
+        target = redirect_target(claim.url, claim.status, claim.headers)
+        following = by_url.get(target, []) if target is not None else []
         for child in (*following, *children.get(claim.url, ())):
             if id(child) not in placed:
                 placed.add(id(child))
                 ordered.append(child)
-    return (*ordered, *(claim for claim in claims if id(claim) not in placed))
+    return ordered
 
 
 def _url(record: Any, target: str, host: str) -> str:
