@@ -188,14 +188,18 @@ class _Sequence:
             if moment is not None and self._is_dated:
                 at = min(free, key=lambda index: abs(self.moments[index] - moment))
             taken.add(at)
-            seen = {at}
-            while led := [i for i in self._led_by.get(self.urls[at], ()) if i < at]:
-                at = led[-1]
-                if at in seen:
-                    break
-                seen.add(at)
+            while (led := self._led_from(at)) is not None:
+                at = led
             starts.append(at)
         return starts
+
+    def _led_from(self, at: int) -> int | None:
+        """Return where the redirect is that this answer follows."""
+        url = self.urls[at]
+        redirects = [index for index in self._led_by.get(url, ()) if index < at]
+        if not redirects or any(redirects[-1] < other < at for other in self._places[url]):
+            return None
+        return redirects[-1]
 
     def find_owners(self, pages: Sequence[ListedPage], starts: Sequence[int | None]) -> list[int]:
         """Return for each response where the page that it belongs to begins; -1 for none."""

@@ -40,7 +40,10 @@ def flow(sent: Sent) -> dict[str, Any]:
     scheme, _, rest = sent.url.partition("://")
     host, _, path = rest.partition("/")
     began = START.timestamp() + sent.start_ms / 1000
-    asked = [[b"Host", host.encode()], *([[b"Referer", sent.initiator.encode()]] * bool(sent.initiator))]
+    asked = [
+        [b"Host", host.encode()],
+        *([[b"Referer", sent.initiator.encode()]] * bool(sent.initiator)),
+    ]
     return {
         "websocket": None,
         "response": {
