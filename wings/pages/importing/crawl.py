@@ -94,6 +94,9 @@ def cut_page(
         return crawl.responses, page
     owners = sequence.find_owners(pages, [*starts, start])
     own = [index for index, owner in enumerate(owners) if owner == start]
+    if url is not None:  # not with what redirected to it
+        start = next((i for i in own if sequence.urls[i] == _clean(url)), start)
+        own = [index for index in own if index >= start]
     asked = crawl.asked.get(page.id) or crawl.asked.get(page.url) if page else None
     if asked is not None:
         wanted = {_clean(each) for each in asked}
@@ -212,7 +215,7 @@ class _Sequence:
         current = -1
         for index, url in enumerate(self.urls):
             response, target = self.responses[index], self._targets[index]
-            current = index if index in begun else current
+            current = index if index in begun and self._is_dated else current
             if index in begun:
                 owner = index
             elif response.page_id in by_id:

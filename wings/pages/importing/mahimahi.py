@@ -22,13 +22,13 @@ from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Headers, find_header, redirect_target
 from wings.pages.importing.framing import with_body
 from wings.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
-from wings.pages.importing.messages import status_of
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
 
 _HTTPS = 2
-_REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
+STATUS_LINE = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
+REQUEST_LINE = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
 
 
 _PROTOCOL = """
@@ -96,13 +96,10 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     if not claims:
         raise ConfigurationError(["no exchange of mahimahi in this folder"])
     start = url or guess_root(claims)
-    ordered = led_from(claims, start)
-    placed = {id(claim) for claim in ordered}
-    rest = (claim for claim in claims if id(claim) not in placed)
     return Reading(
         title="", url=start, recorded=date.fromtimestamp(folder.stat().st_mtime),
         source=f"The mahimahi record folder {folder.name}, which has no order and no times.",
-        claims=(*ordered, *rest), notes=notes,
+        claims=order_by_referer(claims, start), notes=notes,
     )  # fmt: skip
 
 
@@ -112,14 +109,14 @@ def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
         record = kind.FromString(data)
     except DecodeError:
         return None
-    request = _REQUEST.fullmatch(_text(record.request.first_line).strip())
-    status = status_of(_text(record.response.first_line).strip())
-    if request is None or not status:
+    request = REQUEST_LINE.fullmatch(_text(record.request.first_line).strip())
+    status = STATUS_LINE.fullmatch(_text(record.response.first_line).strip())
+    if request is None or status is None:
         return None
     request_headers, headers = _headers(record.request), _headers(record.response)
     claim = Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
-        method=request.group(1), status=status, protocol="http/1.1",
+        method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
         request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
@@ -144,8 +141,8 @@ def guess_root(claims: list[Claim]) -> str:
     return url
 
 
-def led_from(claims: list[Claim], root: str) -> list[Claim]:
-    """Return the page, what it led to, what that led to, and so on."""
+def order_by_referer(claims: list[Claim], root: str) -> tuple[Claim, ...]:
+    """Return the page, what it led to, what that led to, and so on; then the rest."""
     children: dict[str | None, list[Claim]] = {}
     by_url: dict[str, list[Claim]] = {}
     for claim in claims:
@@ -160,7 +157,7 @@ def led_from(claims: list[Claim], root: str) -> list[Claim]:
             if id(child) not in placed:
                 placed.add(id(child))
                 ordered.append(child)
-    return ordered
+    return (*ordered, *(claim for claim in claims if id(claim) not in placed))
 
 
 def _url(record: Any, target: str, host: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Headers, find_header
@@ -28,14 +28,13 @@ from wings.pages.importing.importer import (
     whole_number,
 )
 from wings.pages.importing.notes import Notes
-from wings.pages.importing.untrusted import Budget, opened_zip
+from wings.pages.importing.untrusted import Budget, Fields, opened_zip
 from wings.pages.limits import ARCHIVE_BYTES, JSON_VALUES, mib
 
 _START = re.compile(rb"[0-9]{1,12}:[0-9]{1,4}:[a-z_]{1,30}[,;]")
 _SIZE_DIGITS = 12
 _DEEPEST = 20
 _LONGEST_NUMBER = 40
-_LATEST_S = 1e11
 _NAMES = (".mp", ".mitm", ".dump", ".flow", ".flows")
 
 
@@ -47,99 +46,65 @@ def read_flows(path: Path, *, url: str | None = None) -> Reading:
         OSError: it cannot be read.
     """
     notes = Notes()
-    claims: list[tuple[Claim, float | None]] = []
-    earliest: float | None = None
-    for flow in _Values(_read(path)).flows():
-        if _text(flow.get("type", b"http")) != "http":
-            notes.add("Flows left out, not of HTTP", _text(flow.get("type")))
-            continue
-        claim, began_s = _claim(flow, notes)
-        claims.append((claim, began_s))
-        if began_s is not None:
-            earliest = began_s if earliest is None else min(began_s, earliest)
+    claims: list[Claim] = []
+    for value in _Values(_read(path)).flows():
+        flow = Fields(value, "a flow", notes)
+        if flow.text("type") not in ("http", ""):
+            notes.add("Flows left out, not of HTTP", flow.text("type"))
+        else:
+            claims.append(_claim(flow, notes))
     if not claims:
         raise ConfigurationError(["no exchange of HTTP among these flows"])
-    recorded = path.stat().st_mtime if earliest is None else earliest
+    first_ms = min((c.start_ms for c in claims if c.start_ms is not None), default=None)
+    recorded_s = path.stat().st_mtime if first_ms is None else first_ms / 1000
     return Reading(
-        title="", url=url, recorded=datetime.fromtimestamp(recorded, UTC).date(),
+        title="", url=url, recorded=datetime.fromtimestamp(recorded_s, UTC).date(),
         source=f"The mitmproxy flows {path.name}.", notes=notes, is_session=True,
-        claims=tuple(_placed(claim, began_s, earliest) for claim, began_s in claims),
+        claims=tuple(claim if claim.start_ms is None or first_ms is None
+                     else replace(claim, start_ms=claim.start_ms - first_ms) for claim in claims),
     )  # fmt: skip
 
 
-def _placed(claim: Claim, began_s: float | None, earliest_s: float | None) -> Claim:
-    if began_s is None or earliest_s is None:
-        return claim
-    return replace(claim, start_ms=(began_s - earliest_s) * 1000)
-
-
-def _claim(flow: dict[str, Any], notes: Notes) -> tuple[Claim, float | None]:
-    """Return the exchange and when its request began, in seconds since 1970."""
-    request, response = _fields(flow.get("request")), _fields(flow.get("response"))
+def _claim(flow: Fields, notes: Notes) -> Claim:
+    """Return the exchange; its start is in milliseconds since 1970."""
+    request, response = flow.fields("request"), flow.fields("response")
     asked, headers = _headers(request), _headers(response)
-    began, ended = _number(request, "timestamp_start"), _number(response, "timestamp_end")
-    status = response.get("status_code", response.get("code"))
-    content, sent = request.get("content"), response.get("content")
-    protocol = _text(response.get("http_version") or request.get("http_version"))
-    line = f"{protocol or 'HTTP/1.1'} {status} {_text(response.get('reason', response.get('msg')))}"
-    length = whole_number(find_header(headers, "content-length"))
+    began, ended = request.number("timestamp_start"), response.number("timestamp_end")
+    status = int(response.number("status_code") or response.number("code") or 0)
+    protocol = response.text("http_version") or "HTTP/1.1"
+    reason = response.text("reason") or response.text("msg")
+    body = response.take_text("content")
     claim = Claim(
-        url=_url(request, asked), method=_text(request.get("method")),
-        status=status if isinstance(status, int) else 0, protocol=protocol or "http/1.1",
-        request_headers=asked, request_body_size=len(content) if _is_bytes(content) else None,
-        headers=headers, headers_size=head_size(line, headers),
-        body_size=length, mime=media_type(find_header(headers, "content-type")),
+        url=_url(request, asked), method=request.text("method"), status=status, protocol=protocol,
+        request_headers=asked, request_body_size=len(request.text("content")), headers=headers,
+        headers_size=head_size(f"{protocol} {status} {reason}", headers),
+        body_size=whole_number(find_header(headers, "content-length")),
+        mime=media_type(find_header(headers, "content-type")),
         initiator=find_header(asked, "referer") or None,
+        start_ms=None if began is None else began * 1000,
         dur_ms=None if began is None or ended is None else (ended - began) * 1000,
     )  # fmt: skip
-    return with_body(claim, sent, notes) if _is_bytes(sent) else claim, began
+    return claim if body is None else with_body(claim, body.encode("latin-1", "replace"), notes)
 
 
-def _url(request: dict[str, Any], asked: Headers) -> str:
-    path = _text(request.get("path"))
+def _url(request: Fields, asked: Headers) -> str:
+    path, port = request.text("path"), request.number("port")
     if path.startswith(("http://", "https://")):
         return path
-    scheme = _text(request.get("scheme")) or "http"
     # A transparent proxy knows an address, the browser a name.
-    named = _text(request.get("authority")) or find_header(asked, "host")
-    port = request.get("port")
-    given = _text(request.get("host"))
-    given = f"[{given}]" if ":" in given else given
-    return f"{scheme}://{named or (f'{given}:{port}' if isinstance(port, int) else given)}{path}"
+    host = request.text("authority") or find_header(asked, "host")
+    host = host or f"{request.text('host')}{'' if port is None else f':{port:.0f}'}"
+    return f"{request.text('scheme') or 'http'}://{host}{path}"
 
 
-def _headers(message: dict[str, Any]) -> Headers:
-    pairs = message.get("headers")
-    return tuple((_text(pair[0]), _text(pair[1])) for pair in (pairs if _is_list(pairs) else ())
-                 if _is_list(pair) and len(pair) == 2)  # fmt: skip
-
-
-def _fields(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _is_bytes(value: object) -> TypeGuard[bytes]:
-    return isinstance(value, bytes)
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _number(message: dict[str, Any], name: str) -> float | None:
-    value = message.get(name)
-    is_time = isinstance(value, int | float) and 0 < value < _LATEST_S
-    return float(value) if is_time and value is not None else None
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return value if isinstance(value, str) else ""
+def _headers(message: Fields) -> Headers:
+    pairs = message.raw("headers")
+    return tuple((str(pair[0]), str(pair[1])) for pair in (pairs if isinstance(pairs, list) else ())
+                 if isinstance(pair, list) and len(pair) == 2)  # fmt: skip
 
 
 def _read(path: Path) -> bytes:
-    """Return the flows of a file, or of the one among those of a zip.
+    """Return the flows of a file, or of the one such file of a zip.
 
     Raises:
         ConfigurationError: it is larger than what is taken in, or there are several.
@@ -148,39 +113,36 @@ def _read(path: Path) -> bytes:
     if not zipfile.is_zipfile(path):
         budget.take(path.stat().st_size)
         return path.read_bytes()
-    with opened_zip(path, "zip") as archive:
-        names = _flow_files(archive)
-        if len(names) != 1:
-            raise ConfigurationError([f"{len(names)} files of flows in one zip; import one"])
-        with archive.open(names[0]) as file:
-            data = file.read(budget.left + 1)
+    names = _flow_files(path)
+    if len(names) != 1:
+        raise ConfigurationError([f"{len(names)} files of flows in one zip; import one"])
+    with opened_zip(path, "zip") as archive, archive.open(names[0]) as file:
+        data = file.read(budget.left + 1)
     budget.take(len(data))
     return data
 
 
-def _flow_files(archive: zipfile.ZipFile) -> list[str]:
-    return [name for name in archive.namelist() if name.lower().endswith(_NAMES)]
+def _flow_files(path: Path) -> list[str]:
+    with opened_zip(path, "zip") as archive:
+        return [name for name in archive.namelist() if name.lower().endswith(_NAMES)]
 
 
 def _recognises(sample: FileStart) -> bool:
-    if not sample.is_zip:
-        return _START.match(sample.start) is not None
     try:
-        with opened_zip(sample.path, "zip") as archive:
-            return bool(_flow_files(archive))
+        return bool(_START.match(sample.start) or (sample.is_zip and _flow_files(sample.path)))
     except ConfigurationError:
         return False
 
 
 class _Values:
-    """Typed netstrings, read within bounds."""
+    """Typed netstrings, read within bounds; of bytes each becomes one character."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._count = 0
 
-    def flows(self) -> Iterator[dict[str, Any]]:
-        """Yield each dictionary of the file.
+    def flows(self) -> Iterator[Any]:
+        """Yield each value of the file.
 
         Raises:
             ConfigurationError: it is damaged, or ends too early; the message has the byte.
@@ -188,49 +150,39 @@ class _Values:
         at = 0
         while at < len(self._data):
             value, at = self._value(at, len(self._data), 0)
-            if not isinstance(value, dict):
-                raise ConfigurationError([f"no flow before byte {at}"])
             yield value
 
     def _value(self, at: int, limit: int, depth: int) -> tuple[Any, int]:
         colon = self._data.find(b":", at, min(limit, at + _SIZE_DIGITS + 1))
         digits = self._data[at:colon] if colon > at else b""
         self._count += 1
-        if self._count > JSON_VALUES:
-            raise ConfigurationError([f"more than {JSON_VALUES} values; record one page"])
-        if not digits.isdigit() or depth > _DEEPEST:
+        if not digits.isdigit() or depth > _DEEPEST or self._count > JSON_VALUES:
             raise ConfigurationError([f"no flow of mitmproxy at byte {at}; fetch the file again"])
         start = colon + 1
         end = start + int(digits)
         if end >= limit:
             raise ConfigurationError([f"the flow at byte {at} ends too early; fetch it again"])
         kind = self._data[end : end + 1]
-        if kind in (b"]", b"}"):
-            items: list[Any] = []
-            while start < end:
-                item, start = self._value(start, end, depth + 1)
-                items.append(item)
-            if kind == b"]":
-                return items, end + 1
-            pairs = zip(items[::2], items[1::2], strict=False)
-            return {_text(name): value for name, value in pairs}, end + 1
-        return _plain(kind, self._data[start:end], at), end + 1
+        if kind not in (b"]", b"}"):
+            return _plain(kind, self._data[start:end], at), end + 1
+        items: list[Any] = []
+        while start < end:
+            item, start = self._value(start, end, depth + 1)
+            items.append(item)
+        pairs = zip(map(str, items[::2]), items[1::2], strict=False)
+        return items if kind == b"]" else dict(pairs), end + 1
 
 
 def _plain(kind: bytes, data: bytes, at: int) -> Any:
-    if kind == b",":
-        return data
-    if kind == b";":
-        return data.decode("utf-8", "replace")
-    if kind == b"~":
-        return None
-    if kind == b"!":
-        return data == b"true"
-    if kind in (b"#", b"^") and len(data) <= _LONGEST_NUMBER:
-        try:
+    if kind in (b",", b";"):
+        return data.decode("latin-1" if kind == b"," else "utf-8", "replace")
+    if kind in (b"~", b"!"):
+        return data == b"true" if data else None
+    try:
+        if kind in (b"#", b"^") and len(data) <= _LONGEST_NUMBER:
             return int(data) if kind == b"#" else float(data)
-        except ValueError:
-            pass
+    except ValueError:
+        pass
     raise ConfigurationError([f"no value of a flow at byte {at}; fetch the file again"])
 
 

@@ -15,7 +15,9 @@ from wings.pages.exchange import Recording
 from wings.pages.importing.registry import read_recording
 from wings.pages.tests.importing.site import ROOT, SITE, Sent
 
-OTHER = Sent("https://www.site.example/other", "text/html", b"<p>other", document=True)
+OTHER = Sent("https://www.site.example/two", "text/html", b"<img src=//cdn.site.example/named.png>",
+             document=True)  # fmt: skip
+LIMITED = "https://gone.example/"
 
 
 def message(line: str, headers: list[tuple[str, str]], body: bytes = b"") -> str:
@@ -68,15 +70,14 @@ def test_the_page_and_what_it_led_to(packed: bool, chunked: bool, tmp_path: Path
 
 
 def test_of_several_pages_one_is_read(tmp_path: Path) -> None:
-    stray = Sent("https://cdn.site.example/stray.png", "image/png", b"1",
-                 initiator="https://gone.example/")  # fmt: skip
-    data = make((*SITE, OTHER, stray))
+    named = Sent("https://cdn.site.example/named.png", "image/png", b"1", initiator=LIMITED)
+    stray = Sent("https://cdn.site.example/stray.png", "image/png", b"2", initiator=LIMITED)
+    data = make((*SITE, OTHER, named, stray))
     first = imported(tmp_path, data, url=ROOT)
-    assert OTHER.url not in [x.url for x in first.exchanges]
-    assert [x.url for x in first.exchanges if x.after_load] == [stray.url]
-    assert any("of other pages" in note and OTHER.url in note for note in first.notes)
+    assert {x.url for x in first.exchanges} == {sent.url for sent in SITE[1:]}
+    assert any("of other pages" in note for note in first.notes)
     second = imported(tmp_path, data, url=OTHER.url)
-    assert [x.url for x in second.exchanges] == [OTHER.url, stray.url]
+    assert [x.url for x in second.exchanges] == [OTHER.url, named.url]
 
 
 def test_what_was_recorded_twice_is_there_once(tmp_path: Path) -> None:
