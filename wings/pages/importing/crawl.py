@@ -62,14 +62,10 @@ class ListedPage:
 
 @dataclass
 class Crawl:
-    """All that a file has: responses, listed pages, and what a page asked for, by id and URL.
-
-    ``noted`` are pages that the crawler described beside the responses, not in a list.
-    """
+    """All that a file has: responses, listed pages, and what a page asked for, by id and URL."""
 
     responses: list[CrawlResponse] = field(default_factory=list)
     pages: list[ListedPage] = field(default_factory=list)
-    noted: list[ListedPage] = field(default_factory=list)
     asked: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
@@ -85,9 +81,8 @@ def cut_page(
         ConfigurationError: there is no such page; the message has those that are there.
     """
     sequence = _Sequence(crawl.responses)
-    pages = crawl.pages or crawl.noted
-    pages = pages or [ListedPage("", each.claim.url, moment=each.moment)
-                      for each in crawl.responses if is_navigation(each.claim)]  # fmt: skip
+    pages = crawl.pages or [ListedPage("", each.claim.url, moment=each.moment)
+                            for each in crawl.responses if is_navigation(each.claim)]  # fmt: skip
     starts = sequence.find_starts(pages)
     page, start = _choose(pages, starts, sequence, notes, url, page_id)
     if len(pages) < 2 or start is None:

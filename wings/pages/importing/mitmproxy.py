@@ -1,4 +1,4 @@
-"""mitmproxy importer: a file of flows, as ``mitmdump -w`` writes, of any version since 0.11.
+"""mitmproxy importer: a file of flows, as ``mitmdump -w`` writes, of any version since 0.10.
 
 A flow is a dictionary as a typed netstring: ``SIZE:DATA`` and one character for the type.  Mozilla
 keeps such a file with others in a zip.  Sources: https://tnetstrings.info/, mitmproxy's

@@ -146,7 +146,7 @@ class WarcReader:
             replace(record.response, claim=_revisited(claim, record, with_bodies, self.notes))
             for record, claim in zip(self._records, claims, strict=True)
         ]
-        return Crawl(responses, self.pages, self._noted, self._asked)
+        return Crawl(responses, self.pages or self._noted, self._asked)
 
     def _take(self, record: Any, body: bytes) -> None:
         if record.rec_type == "request" and record.http_headers is not None:
