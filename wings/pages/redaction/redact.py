@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from wings.pages.coding import CodingError, Effort, content_coding, decode, encode
-from wings.pages.exchange import Headers, PageExchange, Recording
+from wings.pages.exchange import Headers, PageExchange, Recording, find_header
 from wings.pages.redaction.rules import (
     SELF_NAMED,
     STRUCTURAL_HEADERS,
@@ -69,7 +69,8 @@ def redact(recording: Recording) -> Recording:
     scrubber = Scrubber(
         (urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges),
         (each.url for each in recording.exchanges
-         if is_public_file(each.method, each.status, each.mime, each.headers)),
+         if is_public_file(each.method, each.status, each.mime, each.headers)
+         and not find_header(each.request_headers, "authorization")),
     )  # fmt: skip
     tally = _Tally()
     for learn in (_learn_urls, _learn_headers, _learn_body):

@@ -483,6 +483,12 @@ def test_the_path_of_a_file_that_anybody_gets_stays(
     assert len(said) == (not kept) and all(found.exchanges[1].url in note for note in said)
 
 
+def test_a_file_for_who_logged_in_is_for_one_person() -> None:
+    asked = (("Authorization", "Bearer abc"),)
+    file = get(MODULE, mime="text/javascript", headers=PUBLIC, request_headers=asked)
+    assert redact(recording(file)).exchanges[0].url != MODULE
+
+
 def test_a_token_in_the_path_of_a_public_file_is_one_all_the_same() -> None:
     for secret in (FORMS[-1], "3f9aB7kQ2mZx8LpW4tYv"):
         file = get(f"https://a.example/s/{secret}/w", mime="text/javascript", headers=PUBLIC)
