@@ -186,6 +186,8 @@ def split_url(url: str) -> tuple[str, str, int, str]:
         raise ValueError(f"{url}: only http and https are served")
     end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
     authority, path = rest[:end], rest[end:]
+    if authority.startswith("["):
+        raise ValueError(f"{url}: {authority} is an address; the lab serves host names")
     host, colon, port = authority.partition(":")
     if not _HOST.fullmatch(host):
         raise ValueError(f"{url}: {host!r} is no host name")

@@ -10,12 +10,14 @@ from pathlib import Path
 from testbed.capture.packets import (
     ETHERNET_BYTES,
     FIN,
+    HTTPS_PORT,
     SYN,
     Capture,
     Packet,
     behind,
     scale_of,
 )
+from testbed.capture.tls import HANDSHAKE_START
 from testbed.model import KEPT_ALIVE_S
 
 _PROTOCOL_AT, _TCP = {"IP": 23, "IP6": 20}, 6
@@ -144,6 +146,12 @@ def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:
     for sender, packet in flow.packets:
         if sender == by_client and packet.payload_bytes > 0 and packet.at_ns >= first.at_ns:
             yield behind(packet.seq, first.seq) - (0 if packet.flags & SYN else 1), packet
+
+
+def speaks_tls(flow: Flow) -> bool:
+    """Return whether the client speaks TLS there: at its usual port, or by its first bytes."""
+    first = (packet.payload for offset, packet in payloads(flow, by_client=True) if not offset)
+    return flow.syn.target_port == HTTPS_PORT or next(first, b"").startswith(HANDSHAKE_START)
 
 
 def first_byte(sent: Iterable[Packet]) -> int:

@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.capture.connections import Connection, read_connection
-from testbed.capture.flows import Flow
+from testbed.capture.flows import Flow, speaks_tls
 from testbed.capture.packets import Packet
-from tests.capture.packets import ACK, COOKIE, REQUEST, START_NS, SYN, Capture, Visit
+from tests.capture.packets import (
+    ACK,
+    COOKIE,
+    REQUEST,
+    START_NS,
+    SYN,
+    Capture,
+    Visit,
+    client_hello,
+)
 
 
 def only(capture: Capture, folder: Path) -> Connection:
@@ -118,3 +127,15 @@ def test_windows_are_scaled_where_both_ends_scale(client: bytes, server: bytes, 
     )
     assert Flow(syn, [(True, syn), (False, synack)], synack).window_shift == shift
     assert Flow(syn, [(True, syn)]).window_shift == 0
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_tls_is_told_by_its_port_or_by_its_first_bytes(early: bool, tmp_path: Path) -> None:
+    capture = Capture()
+    sent = ((443, b""), (8443, client_hello(300)), (80, REQUEST), (8080, REQUEST), (8081, b""))
+    for port, payload in sent:
+        visit = Visit(capture, 2000 + port, server_port=port)
+        visit.open(payload if early else b"")
+        visit.send(0, payload)
+    found = {flow.syn.target_port: speaks_tls(flow) for flow in capture.flows(tmp_path).flows}
+    assert found == {443: True, 8443: True, 80: False, 8080: False, 8081: False}

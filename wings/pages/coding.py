@@ -154,6 +154,10 @@ class CodingError(Exception):
     """A body does not decode, or not within its limit; the message is a clause without a URL."""
 
 
+class CutShortError(CodingError):
+    """The data is sound as far as it goes, but ends too early."""
+
+
 def split_codings(encoding: str) -> tuple[str, ...]:
     """Return the codings of a ``Content-Encoding`` value, in the order of their application.
 
@@ -184,7 +188,7 @@ def decode(data: bytes, encoding: str, limit: int) -> bytes:
         if data:
             # What is still coded once more may be larger than what it decodes to.
             bound = 2 * limit + 1000 if place else limit
-            data = _collect(data, names[place], bound)
+            data = _collect(data, names[place], bound, [])
     _check_size(len(data), limit, "identity")
     return data
 
@@ -194,31 +198,27 @@ def undo_chunks(data: bytes) -> tuple[bytes | None, int]:
 
     It is ``None`` where ``data`` is not chunked, or not to its end.
     """
+    content, is_whole = split_chunks(data)
+    return content if is_whole else None, len(content)
+
+
+def split_chunks(data: bytes) -> tuple[bytes, bool]:
+    """Return what of a chunked body's content is there, and whether that is all of it."""
     pieces: list[bytes] = []
-    at = size = 0
+    at = 0
     while True:
         end = data.find(b"\r\n", at, at + 4096)
         size_line = _CHUNK.fullmatch(data[at:end].partition(b";")[0].strip()) if end >= 0 else None
         if size_line is None:
-            return None, size
+            return b"".join(pieces), False
         length = int(size_line.group(), 16)
         at = end + 2
         if length == 0:
-            return b"".join(pieces), size
+            return b"".join(pieces), True
         pieces.append(data[at : at + length])
-        size += len(pieces[-1])
         if data[at + length : at + length + 2] != b"\r\n":
-            return None, size
+            return b"".join(pieces), False
         at += length + 2
-
-
-def plain_body(data: bytes, transfer_encoding: str) -> bytes:
-    """Return the body without its transfer coding.
-
-    Recorders may have undone it and left the header.
-    """
-    content = undo_chunks(data)[0] if "chunked" in transfer_encoding.lower() else None
-    return data if content is None else content
 
 
 class Effort:
@@ -275,12 +275,30 @@ def _known(encoding: str) -> tuple[str, ...]:
     return names
 
 
-def _collect(data: bytes, name: str, limit: int) -> bytes:
-    pieces, size = [], 0
+def _collect(data: bytes, name: str, limit: int, pieces: list[bytes]) -> bytes:
+    size = 0
     for piece in _DECODERS[name](data):
         size += len(piece)
         _check_size(size, limit, name)
         pieces.append(piece)
+    return b"".join(pieces)
+
+
+def decode_start(data: bytes, encoding: str, limit: int) -> bytes:
+    """Undo the coding of a body that may be cut short, as far as it goes.
+
+    Raises:
+        CodingError: as ``decode``, but not where the data ends.
+    """
+    names = _known(encoding)
+    pieces: list[bytes] = []
+    try:
+        if len(names) != 1:
+            return decode(data, encoding, limit)
+        _collect(data, names[0], limit, pieces)
+    except CutShortError:
+        if not any(pieces):
+            raise
     return b"".join(pieces)
 
 
@@ -305,7 +323,7 @@ def _inflate(data: bytes, wbits: int, name: str) -> Iterator[bytes]:
                 return
             stream = zlib.decompressobj(wbits)
         elif not piece and not data:
-            raise CodingError(f"{name} data is truncated")
+            raise CutShortError(f"{name} data is truncated")
 
 
 def _undeflate(data: bytes) -> Iterator[bytes]:
@@ -324,7 +342,7 @@ def _unbrotli(data: bytes) -> Iterator[bytes]:
         yield piece
         data = b""
         if not piece and not stream.is_finished() and stream.can_accept_more_data():
-            raise CodingError("br data is truncated")
+            raise CutShortError("br data is truncated")
 
 
 def _unzstd(data: bytes) -> Iterator[bytes]:
@@ -336,7 +354,7 @@ def _unzstd(data: bytes) -> Iterator[bytes]:
         while not stream.eof:
             step = data[at : at + _ZSTD_STEP_BYTES]
             if not step:
-                raise CodingError("zstd data is truncated")
+                raise CutShortError("zstd data is truncated")
             try:
                 yield stream.decompress(step)
             except zstandard.ZstdError as error:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from testbed.base.addresses import format_address
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, payloads
+from testbed.capture.flows import Flow, payloads, speaks_tls
 from testbed.capture.handshakes import start_of
 from testbed.capture.http2 import (
     DATA,
@@ -26,7 +26,6 @@ from testbed.capture.http2 import (
     Http2Connection,
     read_settings,
 )
-from testbed.capture.packets import HTTPS_PORT
 from testbed.capture.tls import APPLICATION_DATA, read_records
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
@@ -59,7 +58,7 @@ def check_segments(seen: Evidence) -> Iterator[str]:
     if seen.link.gso or seen.link.gro or seen.counted.get("down.too_long"):
         return  # what is captured then is no segment, or was cut once more
     short = [(flow, found) for flow in seen.flows_at_server.flows
-             if flow.syn.target_port != HTTPS_PORT and (found := _surplus(flow)) > 0]  # fmt: skip
+             if not speaks_tls(flow) and (found := _surplus(flow)) > 0]  # fmt: skip
     if short:
         flow, surplus = max(short, key=lambda each: each[1])
         yield (
@@ -90,7 +89,7 @@ def check_records(seen: Evidence) -> Iterator[str]:
         return
     longest, carried = defaultdict[str, int](int), defaultdict[str, int](int)
     for flow in seen.flows.flows:
-        if flow.syn.target_port == HTTPS_PORT:
+        if speaks_tls(flow):
             address = format_address(flow.syn.target)
             host = seen.hosts.get(address, address)
             sent = start_of(flow, by_client=False, most=maxsize)

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from testbed.capture.connections import TIMESTAMP_BYTES
-from testbed.capture.flows import Flows
+from testbed.capture.flows import Flows, speaks_tls
 from testbed.capture.packets import (
     ACK,
     ECE,
     FIN,
-    HTTPS_PORT,
     SACK,
     SYN,
     TIMESTAMPS,
@@ -182,7 +181,7 @@ def find_silences(flows: Flows, segments: int) -> Iterator[Silence]:
             next_seq=(flow.synack.seq + 1) & 0xFFFFFFFF,
             acked=flow.synack.seq,
             first_window=segments,
-            corks=flow.syn.target_port != HTTPS_PORT,
+            corks=not speaks_tls(flow),
         )
         last: list[Silence] = []
         for by_client, packet in flow.packets:

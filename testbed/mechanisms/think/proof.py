@@ -13,8 +13,8 @@ from operator import attrgetter
 from testbed.base.addresses import format_address
 from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
-from testbed.capture.flows import Flow, payloads
-from testbed.capture.packets import HTTPS_PORT, Packet
+from testbed.capture.flows import Flow, payloads, speaks_tls
+from testbed.capture.packets import Packet
 from testbed.capture.quic import ONE_RTT, QuicConnection, QuicPacket
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
@@ -57,7 +57,7 @@ def _thoughts(seen: Evidence) -> Iterator[tuple[float, float]]:
     """Yield how long after each request that can be told its answer left, and due, in ms."""
     least_ms = _due_ms(seen, None)
     for flow in seen.flows_at_server.flows:
-        if flow.syn.target_port != HTTPS_PORT:
+        if not speaks_tls(flow):
             for begun, request, answer in _exchanges(flow):
                 yield (
                     (answer.at_ns - request.at_ns) / 1e6,

@@ -152,7 +152,7 @@ def make_body(
     """
     if not size:
         return b"", False
-    if not _is_text(mime):
+    if not is_text(mime):
         return _binary(mime, url, size), False
     template, syntax = _template(mime)
     if split_codings(encoding) and decoded_size is not None:
@@ -183,7 +183,8 @@ def _binary(mime: str, url: str, size: int) -> bytes:
     return fill
 
 
-def _is_text(mime: str) -> bool:
+def is_text(mime: str) -> bool:
+    """Return whether bodies of the type are text; those of no type are."""
     return not mime or mime.startswith(_TEXT) or mime.endswith(("+json", "+xml"))
 
 

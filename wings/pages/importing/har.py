@@ -24,7 +24,7 @@ from wings.pages.importing.untrusted import (
 )
 from wings.pages.limits import ARCHIVE_BYTES, ENTRIES, HAR_BYTES, mib
 
-_EARLIEST_S = 60  # before the page, that a request still belongs to it
+_EARLIEST_S = 60  # from the page, that a request still belongs to it
 
 
 def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
@@ -54,6 +54,7 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         raise ConfigurationError([f"{len(kept)} requests, at most {ENTRIES} are taken; {remedy}"])
     started = parse_moment(chosen.raw("startedDateTime")) if chosen else None
     moments = [parse_moment(entry.raw("startedDateTime")) for entry in kept]
+    started = _by_one_clock(started, moments, notes)
     zero = _zero(started, moments)
     load_ms = chosen.fields("pageTimings").number("onLoad") if chosen else None
     if load_ms is not None and started and zero and load_ms >= 0:
@@ -149,14 +150,16 @@ def _source(path: Path, log: Fields) -> str:
 
 
 def _choose_page(log: Fields, entries: list[Fields], page_id: str | None) -> Fields | None:
-    """Return the page that was asked for, or the first one that has requests."""
+    """Return the page that was asked for, or the first one with requests to a server."""
     pages = {page.text("id"): page for page in reversed(log.members("pages"))}
     if page_id is not None:
         if page_id not in pages:
             names = ", ".join(ascii(name)[1:-1][:60] for name in list(pages)[::-1][:20])
             raise ConfigurationError([f"no page {page_id!r}; the pages are {names or 'not named'}"])
         return pages[page_id]
-    used = {entry.text("pageref") for entry in entries} if len(pages) > 1 else {*pages}
+    used = {*pages}
+    if len(pages) > 1:
+        used = {e.text("pageref") for e in entries if url_of(e).lower().startswith("http")} or used
     return next((page for name, page in reversed(pages.items()) if name in used), None)
 
 
@@ -178,6 +181,18 @@ def _without_workers(entries: list[Fields], notes: Notes) -> Iterator[Fields]:
             notes.add("Requests left out, answered by a service worker", url_of(entry))
         else:
             yield entry
+
+
+def _by_one_clock(
+    started: datetime | None, moments: list[datetime | None], notes: Notes
+) -> datetime | None:
+    """Return the page's start; that of its first request where no request is near it."""
+    timed = [moment for moment in moments if moment is not None]
+    near = (abs((m - started).total_seconds()) < _EARLIEST_S for m in timed if started)
+    if started is None or not timed or any(near):
+        return started
+    notes.add("Pages by another clock than their requests, begun with the first", str(started))
+    return min(timed)
 
 
 def _zero(started: datetime | None, moments: list[datetime | None]) -> datetime | None:

@@ -68,7 +68,8 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
     return Claim(
         url=url, method=request.text("method") or "GET", status=status,
         protocol=response.text("httpVersion") or request.text("httpVersion"),
-        request_headers=request_headers, request_body_size=request.size("bodySize"),
+        request_headers=request_headers,
+        request_body_size=_request_size(request, request_headers),
         headers=headers, headers_size=_measure_head(response, headers, producer), body=body,
         body_is_decoded=True, body_size=body_size, size_is_exact=is_exact,
         decoded_size=decoded if body is None else len(body),
@@ -159,6 +160,14 @@ def _measure(
         return max((total or body or 0) - head, 0), False
     # Nothing was transferred, or it was not counted; the decoded size says which.
     return 0 if response.fields("content").size("size") == 0 else None, True
+
+
+def _request_size(request: Fields, headers: Headers) -> int | None:
+    """Return the bytes of the request's body; DevTools does not count those of a fetch: -1."""
+    counted = request.size("bodySize")
+    stated = whole_number(find_header(headers, "content-length"))
+    text = request.fields("postData").text("text")
+    return counted or stated or (len(text.encode()) if text else counted)
 
 
 def _measure_head(response: Fields, headers: Headers, producer: str) -> int | None:

@@ -19,16 +19,16 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.coding import plain_body
-from wings.pages.exchange import Headers, find_header
+from wings.pages.exchange import Headers, find_header, redirect_target
+from wings.pages.importing.framing import with_body
 from wings.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
 
 _HTTPS = 2
-_STATUS = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
-_REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
+STATUS_LINE = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
+REQUEST_LINE = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
 
 
 _PROTOCOL = """
@@ -88,7 +88,7 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
         if size > BODY_BYTES:
             notes.add(f"Files left out, of more than {mib(BODY_BYTES)}", path.name)
             continue
-        claim = parse_exchange(kind, path.read_bytes())
+        claim = parse_exchange(kind, path.read_bytes(), notes)
         if claim is None:
             notes.add("Files left out, no exchanges of mahimahi", path.name)
         else:
@@ -103,28 +103,27 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     )  # fmt: skip
 
 
-def parse_exchange(kind: Any, data: bytes) -> Claim | None:
+def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
     """Return the exchange in a file; ``None`` if it holds none."""
     try:
         record = kind.FromString(data)
     except DecodeError:
         return None
-    request = _REQUEST.fullmatch(_text(record.request.first_line).strip())
-    status = _STATUS.fullmatch(_text(record.response.first_line).strip())
+    request = REQUEST_LINE.fullmatch(_text(record.request.first_line).strip())
+    status = STATUS_LINE.fullmatch(_text(record.response.first_line).strip())
     if request is None or status is None:
         return None
     request_headers, headers = _headers(record.request), _headers(record.response)
-    served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
-    return Claim(
+    claim = Claim(
         url=_url(record, request.group(2), find_header(request_headers, "host")),
         method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
         request_headers=request_headers, request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
-        body=served, body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
         initiator=find_header(request_headers, "referer") or None,
     )  # fmt: skip
+    return with_body(claim, record.response.body, notes)
 
 
 def guess_root(claims: list[Claim]) -> str:
@@ -145,13 +144,15 @@ def guess_root(claims: list[Claim]) -> str:
 def order_by_referer(claims: list[Claim], root: str) -> tuple[Claim, ...]:
     """Return the page, what it led to, what that led to, and so on; then the rest."""
     children: dict[str | None, list[Claim]] = {}
+    by_url: dict[str, list[Claim]] = {}
     for claim in claims:
         children.setdefault(claim.initiator, []).append(claim)
-    ordered = [claim for claim in claims if claim.url == root]
+        by_url.setdefault(claim.url, []).append(claim)
+    ordered = list(by_url.get(root, ()))
     placed = {id(claim) for claim in ordered}
     for claim in ordered:  # which grows
-        locations = [value for name, value in claim.headers if name.lower() == "location"]
-        following = [other for other in claims if other.url in locations] if locations else []
+        target = redirect_target(claim.url, claim.status, claim.headers)
+        following = by_url.get(target, []) if target is not None else []
         for child in (*following, *children.get(claim.url, ())):
             if id(child) not in placed:
                 placed.add(id(child))

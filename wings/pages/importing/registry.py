@@ -11,6 +11,8 @@ from wings.pages.importing.importer import FileStart, ImportedTable, Importer
 from wings.pages.importing.screening import screen
 
 MODULES = (
+    "wpr",
+    "mitmproxy",
     "har",
     "warc",
     "wacz",
@@ -18,7 +20,6 @@ MODULES = (
     "resources",
 )
 """Modules beside this one, in the order in which they are asked; each declares ``IMPORTER``."""
-_ELSEWHERE = "for a Web Page Replay archive see wings/pages/README.md"
 
 
 def importers() -> tuple[Importer, ...]:
@@ -29,7 +30,7 @@ def importers() -> tuple[Importer, ...]:
 def known_formats() -> str:
     """Return what can be imported, for messages."""
     *names, last = (importer.known_as for importer in importers())
-    return f"{', '.join(names)}, or {last}; {_ELSEWHERE}"
+    return f"{', '.join(names)}, or {last}"
 
 
 def read_recording(

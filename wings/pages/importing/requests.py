@@ -22,6 +22,8 @@ from wings.pages.limits import BODY_BYTES, HEAD_BYTES, mib
 from wings.pages.table import DOCUMENT_TYPES
 
 _LONGEST_MS = 1e8
+_MOST = mib(BODY_BYTES)
+_WITH_BODY = ("PATCH", "POST", "PUT")
 PAUSE_MS = 10_000
 """With nothing in flight for so long, the load is over, where the file has no load event."""
 _EARLIER = "Requests left out, made before the page's own (--url begins elsewhere)"
@@ -72,29 +74,33 @@ def _keep(claim: Claim, notes: Notes) -> Claim | None:
     elif status is None:
         problem = status_problem(claim.status)
     elif (len(claim.body) if claim.body is not None else claim.body_size or 0) > BODY_BYTES:
-        problem = f"bodies of more than {mib(BODY_BYTES)}"
+        problem = f"bodies of more than {_MOST}"
     if problem is not None or status is None:
         notes.add(f"Requests left out, {problem}", f"{claim.method} {claim.status} {url}")
         return None
     if has_user(claim.url):
         notes.add("URLs without their user information", url)
 
-    # Codings make a body hardly larger; one that is half as large again is no coding's work.
-    most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
+    had = None if claim.body is None else len(claim.body)
+    shown = url if had is None else f"{had} recorded, {url}"
 
     def bounded(what: str, size: int | None, least: int, most: int) -> int | None:
         if size is None or least <= size <= most:
             return size
-        notes.add(f"Sizes that no {what} has, taken as not recorded", f"{size}: {url}")
+        notes.add(f"Stated sizes of {what}, taken as not recorded", f"{size} stated, {shown}")
         return None
 
-    request = claim.request_body_size or 0
+    request = claim.request_body_size
+    if request is None and claim.method.upper() in _WITH_BODY:
+        notes.add("Requests whose body is of unknown size, taken as without one", url)
+    # Codings make a body hardly larger; one that is half as large again is no coding's work.
+    larger = BODY_BYTES if had is None else 2 * had + 4096
     return replace(
         claim, url=url, status=status, method=claim.method.upper(),
-        body_size=bounded("body", claim.body_size, 0, most),
-        decoded_size=bounded("body", claim.decoded_size, 0, BODY_BYTES),
-        headers_size=bounded("head", claim.headers_size, 1, HEAD_BYTES),
-        request_body_size=request if 0 < request <= BODY_BYTES else 0,
+        body_size=bounded("bodies far above what was recorded", claim.body_size, 0, larger),
+        decoded_size=bounded(f"decoded bodies above {_MOST}", claim.decoded_size, 0, BODY_BYTES),
+        headers_size=bounded(f"heads above {HEAD_BYTES} bytes", claim.headers_size, 1, HEAD_BYTES),
+        request_body_size=request if request and 0 < request <= BODY_BYTES else 0,
         start_ms=time_ms(claim.start_ms), dur_ms=time_ms(claim.dur_ms),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ mend.
 from __future__ import annotations
 
 import re
+import unicodedata
 from urllib.parse import quote
 
 from testbed.archive.head import REASONS, header_problem, request_problem
@@ -22,6 +23,8 @@ _NAMED = frozenset({"about", "blob", "chrome", "chrome-extension", "data", "devt
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # What browsers take for a part of an address, in decimal or hexadecimal (WHATWG URL 3.5).
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_ADDRESS = ("addresses instead of host names: record it under a name, "
+            "--resolver-rule 'MAP www.mine.test ADDRESS'")  # fmt: skip
 _OWN_NAMES = frozenset({"prime"})
 _KEPT = "!$%&'()*+,-./:;=?@[\\]^_`{|}~"
 _DOTS = re.compile(r"/(\.|%2e)", re.IGNORECASE)
@@ -73,6 +76,8 @@ def split_authority(text: str, scheme: str) -> tuple[str, int]:
     Raises:
         UnusableError: they are none, or the lab cannot serve them.
     """
+    if text.startswith("["):  # RFC 3986 section 3.2.2
+        raise UnusableError(_ADDRESS)
     name, colon, digits = text.partition(":")
     if colon and digits and not (digits.isascii() and digits.isdigit() and len(digits) < 6):
         raise UnusableError("no port")
@@ -88,19 +93,35 @@ def _clean_host(name: str) -> str:
     host = name.lower().removesuffix(".")
     if not host.isascii():
         try:
-            host = host.encode("idna").decode().lower()
+            host = ascii_host(host)
         except UnicodeError:
             raise UnusableError("host names that are none") from None
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise UnusableError("host names that are none")
     if _NUMBER.fullmatch(labels[-1]):
-        raise UnusableError("addresses instead of host names")
+        raise UnusableError(_ADDRESS)
     if labels[-1] == "localhost":
         raise UnusableError("localhost, which a browser takes for its own machine")
     if host in _OWN_NAMES:
         raise UnusableError("a host name that the lab needs")
     return host
+
+
+def ascii_host(name: str) -> str:
+    """Return a host name as browsers ask for it (RFC 3492; UTS 46, not transitional).
+
+    Raises:
+        UnicodeError: it is none.
+    """
+    lower = "".join(map(str.lower, unicodedata.normalize("NFKC", name)))
+    labels = lower.replace("\u3002", ".").split(".")
+    return ".".join(
+        # Python's codec is of 2003, when these two became others.
+        f"xn--{label.encode('punycode').decode()}" if set(label) & set("\u00df\u03c2")
+        else label.encode("idna").decode()
+        for label in labels
+    ).lower()  # fmt: skip
 
 
 def _without_dots(path: str) -> str:

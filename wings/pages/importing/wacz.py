@@ -1,126 +1,78 @@
-"""WACZ importer: a zip of WARC files and a list of pages (Webrecorder's specification 1.1.1)."""
+"""WACZ importer: a zip of WARC files and lists of pages (Webrecorder's specification 1.1.1).
+
+A multi-WACZ (specification 0.1.0) is a zip of such zips.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.importing.importer import Claim, Importer, Reading
+from wings.pages.importing.crawl import ListedPage
+from wings.pages.importing.importer import Importer, Reading
 from wings.pages.importing.notes import Notes, printable
-from wings.pages.importing.sanitiser import UnusableError, clean_url
-from wings.pages.importing.untrusted import Budget, Fields, opened_zip
-from wings.pages.importing.warc import (
-    BrokenWarcError,
-    WarcResponse,
-    make_reading,
-    new_budget,
-    read_records,
-)
+from wings.pages.importing.untrusted import Fields, opened_zip, parse_moment
+from wings.pages.importing.warc import BrokenWarcError, WarcReader, make_reading, new_budget
 from wings.pages.limits import ENTRIES, LINE_BYTES
 
-_PAGES = "pages/pages.jsonl"
-_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    id: str
-    url: str
-    title: str
+_PAGES = ("pages/pages.jsonl", "pages/extraPages.jsonl")
+_WARC = (".warc", ".warc.gz")
 
 
 def read_wacz(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
     """Read one page of a WACZ: that of ``url``, that with the id ``page``, or the first listed.
 
-    Where the file has several pages, only what a page asked for, by the Referers, is read.
-
     Raises:
         ConfigurationError: it is broken, too large, or has no such page or no responses.
     """
-    notes, budget = Notes(), new_budget()
-    responses: list[WarcResponse] = []
+    reader = WarcReader(Notes(), new_budget())
     with opened_zip(path, "WACZ") as archive:
-        if len(archive.infolist()) > ENTRIES:
-            raise ConfigurationError([f"more than {ENTRIES} files"])
-        pages = _read_pages(archive, budget, notes)
-        for member in archive.infolist():
-            name = member.filename.lower()
-            if name.startswith("archive/") and name.endswith((".warc", ".warc.gz")):
-                with archive.open(member) as file:
-                    try:
-                        responses += read_records(file, notes, budget)  # type: ignore[arg-type]
-                    except BrokenWarcError as error:
-                        raise ConfigurationError([f"holds a broken WARC: {error}"]) from None
-    chosen = _choose(pages, url, page)
-    start = url or (chosen.url if chosen else None)
-    if start is not None and len(pages) > 1:
-        responses = _of_page(responses, start, notes)
-    title = chosen.title if chosen else ""
-    return make_reading(path, responses, notes, url=start, title=title, kind="WACZ")
+        _read_archive(archive, reader, is_outer=True)
+    return make_reading(path, reader, url=url, kind="WACZ", page_id=page)
 
 
-def _read_pages(archive: zipfile.ZipFile, budget: Budget, notes: Notes) -> list[_Page]:
-    if _PAGES not in archive.namelist():
-        return []
-    pages: list[_Page] = []
-    with archive.open(_PAGES) as file:
+def _read_archive(archive: zipfile.ZipFile, reader: WarcReader, *, is_outer: bool) -> None:
+    if len(archive.infolist()) > ENTRIES:
+        raise ConfigurationError([f"more than {ENTRIES} files"])
+    for name in _PAGES:
+        _read_pages(archive, name, reader)
+    for member in archive.infolist():
+        name = member.filename.lower()
+        if name.startswith("archive/") and name.endswith(_WARC):
+            with archive.open(member) as file:
+                try:
+                    reader.read(file)  # type: ignore[arg-type]
+                except BrokenWarcError as error:
+                    what = f"holds a broken WARC, {printable(member.filename)}: {error}"
+                    raise ConfigurationError([what]) from None
+        elif is_outer and name.endswith(".wacz"):
+            with archive.open(member) as file:
+                data = file.read(reader.budget.left + 1)
+            reader.budget.take(len(data))
+            with zipfile.ZipFile(io.BytesIO(data)) as inner:
+                _read_archive(inner, reader, is_outer=False)
+
+
+def _read_pages(archive: zipfile.ZipFile, name: str, reader: WarcReader) -> None:
+    if name not in archive.namelist():
+        return
+    with archive.open(name) as file:
         while line := file.readline(LINE_BYTES):
-            budget.take(len(line))
+            reader.budget.take(len(line))
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
-                notes.add("Lines of pages.jsonl that are no JSON, left out")
+                reader.notes.add("Lines of pages.jsonl that are no JSON, left out")
                 continue
-            fields = Fields(value, _PAGES, notes)
+            fields = Fields(value, name, reader.notes)
             if fields.text("url"):
-                pages.append(_Page(fields.text("id"), fields.text("url"), fields.text("title")))
-    return pages
-
-
-def _choose(pages: list[_Page], url: str | None, page_id: str | None) -> _Page | None:
-    if page_id is not None:
-        for page in pages:
-            if page.id == page_id:
-                return page
-        page_ids = ", ".join(printable(page.id) for page in pages[:_SHOWN]) or "not listed"
-        raise ConfigurationError([f"no page {page_id!r}; the pages are {page_ids}"])
-    if url is not None:
-        return next((page for page in pages if page.url == url), None)
-    return pages[0] if pages else None
-
-
-def _of_page(responses: list[WarcResponse], start: str, notes: Notes) -> list[WarcResponse]:
-    """Return the responses that ``start`` led to by its redirects, and by Referer."""
-    urls = {_clean(start)}
-    selected: set[int] = set()
-    while True:
-        more = {index for index, response in enumerate(responses) if index not in selected
-                and not urls.isdisjoint(_own_urls(response.claim))}  # fmt: skip
-        if not more:
-            break
-        selected |= more
-        for index in more:
-            claim = responses[index].claim
-            locations = (value for name, value in claim.headers if name.lower() == "location")
-            urls |= {_clean(url) for url in (claim.url, *locations)}
-    for index, response in enumerate(responses):
-        if index not in selected:
-            notes.add("Records left out, of other pages by their Referer", response.claim.url)
-    return [response for index, response in enumerate(responses) if index in selected]
-
-
-def _own_urls(claim: Claim) -> set[str]:
-    return {_clean(url) for url in (claim.url, claim.initiator) if url}
-
-
-def _clean(url: str) -> str:
-    try:
-        return clean_url(url)
-    except UnusableError:
-        return url
+                reader.pages.append(
+                    ListedPage(fields.text("id"), fields.text("url"), fields.text("title"),
+                               parse_moment(fields.raw("ts")))
+                )  # fmt: skip
 
 
 IMPORTER = Importer("wacz", "a WACZ", lambda sample: sample.is_zip, read_wacz, has_pages=True)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,9 +22,11 @@ from warcio.statusandheaders import (  # type: ignore[import-untyped]
     StatusAndHeadersParserException,
 )
 
+from testbed.archive.head import NOT_MODIFIED
 from testbed.base.errors import ConfigurationError
-from wings.pages.coding import plain_body
 from wings.pages.exchange import Headers, find_header
+from wings.pages.importing.crawl import Crawl, CrawlResponse, ListedPage, cut_page
+from wings.pages.importing.framing import with_body
 from wings.pages.importing.importer import (
     GZIP_MARK,
     Claim,
@@ -35,10 +37,11 @@ from wings.pages.importing.importer import (
     whole_number,
 )
 from wings.pages.importing.notes import Notes, printable
-from wings.pages.importing.untrusted import Budget, parse_moment, whole_text
+from wings.pages.importing.untrusted import Budget, Fields, parse_json, parse_moment, whole_text
 from wings.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, LINE_BYTES, mib
 
 _PIECE_BYTES = 1 << 16
+_INFO = "urn:pageinfo:"  # of which Browsertrix makes the address of its record on a page
 # What warcio raises for records that are none.
 _BROKEN = (ArchiveLoadFailed, StatusAndHeadersParserException, EOFError, ValueError, LookupError,
            AttributeError, TypeError, AssertionError, OSError, zlib.error)  # fmt: skip
@@ -49,12 +52,15 @@ class BrokenWarcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WarcResponse:
-    """One response of a WARC beside the request that it answers."""
+class _Record:
+    """A response or revisit of a WARC; ``body`` is ``None`` for a revisit."""
 
-    claim: Claim
-    moment: datetime | None
+    response: CrawlResponse
+    body: bytes | None
+    cut_by: str
     digest: str
+    refers_to: str
+    keys: tuple[str, ...]
 
 
 def new_budget() -> Budget:
@@ -64,100 +70,141 @@ def new_budget() -> Budget:
 
 
 def read_warc(path: Path, *, url: str | None = None) -> Reading:
-    """Read the responses of a WARC, plain or gzip, as one page.
+    """Read the responses of a WARC, plain or gzip, as one page: that of ``url``, or the first.
 
     Raises:
         ConfigurationError: it is broken, too large, or has no responses.
         OSError: it cannot be read.
     """
-    notes = Notes()
+    reader = WarcReader(Notes(), new_budget())
     try:
         with path.open("rb") as file:
-            responses = list(read_records(file, notes, new_budget()))
+            reader.read(file)
     except BrokenWarcError as error:
         raise ConfigurationError([f"a broken WARC: {error}"]) from None
-    return make_reading(path, responses, notes, url=url, title="", kind="WARC")
+    return make_reading(path, reader, url=url, kind="WARC")
 
 
-def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcResponse]:
-    """Read the responses of one WARC, each with its request, in the order of the file.
+class WarcReader:
+    """Reads WARC files of one crawl, one after another."""
 
-    Raises:
-        BrokenWarcError: it is no WARC, or not to its end.
-        ConfigurationError: it is larger than what is taken in.
-    """
-    responses: list[tuple[WarcResponse, str, str]] = []
-    requests: dict[str, tuple[str, Headers]] = {}
-    count = 0
-    try:
-        with redirect_stderr(io.StringIO()):
-            source = _Unpacked(file, budget)
-            iterator = WARCIterator(source)
-            iterator.reader = lines = _BoundedLines(source, block_size=_PIECE_BYTES)
-            for record in iterator:
-                count += 1
-                body = record.raw_stream.read(BODY_BYTES + 1)
-                if record.length is None or len(body) < min(record.payload_length, BODY_BYTES):
+    def __init__(self, notes: Notes, budget: Budget) -> None:
+        self.notes, self.budget = notes, budget
+        self._records: list[_Record] = []
+        self._requests: dict[str, tuple[str, Headers]] = {}
+        self.pages: list[ListedPage] = []
+        self._noted: list[ListedPage] = []
+        self._asked: dict[str, frozenset[str]] = {}
+
+    def read(self, file: BinaryIO) -> None:
+        """Read one file.
+
+        Raises:
+            BrokenWarcError: it is no WARC, or not to its end.
+            ConfigurationError: it is larger than what is taken in.
+        """
+        count = 0
+        try:
+            with redirect_stderr(io.StringIO()):
+                source = _Unpacked(file, self.budget)
+                iterator = WARCIterator(source)
+                iterator.reader = lines = _BoundedLines(source, block_size=_PIECE_BYTES)
+                for record in iterator:
+                    count += 1
+                    body = record.raw_stream.read(BODY_BYTES + 1)
+                    if record.length is None or len(body) < min(record.payload_length, BODY_BYTES):
+                        raise EOFError("the file ends too early, so fetch it again")
+                    self._take(record, body)
+                # warcio takes a record that is cut in its head for the end; one ends in blanks.
+                if count and lines.last.strip():
                     raise EOFError("the file ends too early, so fetch it again")
-                if record.rec_type == "request" and record.http_headers is not None:
-                    request = (str(record.http_headers.protocol), _headers(record.http_headers))
-                    for name in ("WARC-Concurrent-To", "WARC-Target-URI"):
-                        requests.setdefault(_field(record, name), request)
-                elif record.rec_type in ("response", "revisit"):
-                    response = _response(record, body, notes)
-                    if response is not None:
-                        ids = _field(record, "WARC-Record-ID"), _field(record, "WARC-Concurrent-To")
-                        responses.append((response, *ids))
-            # warcio takes a record that is cut in its head for the end; a record ends in blanks.
-            if count and lines.last.strip():
-                raise EOFError("the file ends too early, so fetch it again")
-    except _BROKEN as error:
-        plain = isinstance(error, ArchiveLoadFailed | EOFError | OSError | zlib.error)
-        reason = printable(str(error)) if plain and str(error) else "not as ISO 28500 has it"
-        raise BrokenWarcError(f"record {count + 1}: {reason}") from None
-    if not count:
-        raise BrokenWarcError("there is no record")
-    for response, record_id, concurrent_id in responses:
-        keys = (record_id, concurrent_id, response.claim.url)
-        found = (requests[key] for key in keys if key in requests)
-        yield _with_request(response, next(found, None))
+        except _BROKEN as error:
+            plain = isinstance(error, ArchiveLoadFailed | EOFError | OSError | zlib.error)
+            reason = printable(str(error)) if plain and str(error) else "not as ISO 28500 has it"
+            raise BrokenWarcError(f"record {count + 1}: {reason}") from None
+        if not count:
+            raise BrokenWarcError("there is no record")
+
+    def crawl(self) -> Crawl:
+        """Return what was read: each response with its request, each revisit with its body."""
+        with_bodies: dict[str, Claim] = {}
+        claims: list[Claim] = []
+        for record in self._records:
+            claim = record.response.claim
+            found = (self._requests[key] for key in record.keys if key in self._requests)
+            if request := next(found, None):
+                method, headers = request
+                referer = find_header(headers, "referer") or None
+                claim = replace(claim, method=method, request_headers=headers, initiator=referer)
+            if record.body is not None:
+                claim = with_body(claim, record.body, self.notes, record.cut_by)
+                if claim.body is not None:
+                    with_bodies.setdefault(claim.url, claim)
+                    with_bodies[record.digest or claim.url] = claim
+            claims.append(claim)
+        responses = [
+            replace(record.response, claim=_revisited(claim, record, with_bodies, self.notes))
+            for record, claim in zip(self._records, claims, strict=True)
+        ]
+        return Crawl(responses, self.pages or self._noted, self._asked)
+
+    def _take(self, record: Any, body: bytes) -> None:
+        if record.rec_type == "request" and record.http_headers is not None:
+            request = (str(record.http_headers.protocol), _headers(record.http_headers))
+            for name in ("WARC-Concurrent-To", "WARC-Target-URI"):
+                self._requests.setdefault(_field(record, name), request)
+        elif record.rec_type in ("response", "revisit"):
+            found = _response(record, body, self.notes)
+            self._records += [found] if found is not None else []
+        elif record.rec_type == "resource" and _field(record, "WARC-Target-URI").startswith(_INFO):
+            self._note_page(_field(record, "WARC-Target-URI").removeprefix(_INFO), body)
+
+    def _note_page(self, url: str, data: bytes) -> None:
+        """Take what Browsertrix says that a page asked for."""
+        fields = Fields(parse_json(data, self.notes), _INFO, self.notes)
+        page = ListedPage(fields.text("pageid"), url, moment=parse_moment(fields.raw("ts")))
+        self._noted.append(page)
+        urls = frozenset(fields.fields("urls").names())
+        self._asked |= {key: urls for key in (page.id, url) if key}
 
 
-def make_reading(path: Path, responses: list[WarcResponse], notes: Notes, *, url: str | None,
-                 title: str, kind: str) -> Reading:  # fmt: skip
-    """Return the responses as one page, by WARC-Date; a revisit gets the body that it points to.
+def make_reading(path: Path, reader: WarcReader, *, url: str | None, kind: str,
+                 page_id: str | None = None) -> Reading:  # fmt: skip
+    """Return the responses of one page, by WARC-Date.
 
     Raises:
-        ConfigurationError: there are none, or too many.
+        ConfigurationError: there are none, or too many, or there is no such page.
     """
-    if not responses:
+    notes, crawl = reader.notes, reader.crawl()
+    if not crawl.responses:
         raise ConfigurationError([f"no responses in this {kind}"])
+    responses, page = cut_page(crawl, notes, url=url, page_id=page_id)
     if len(responses) > ENTRIES:
         remedy = f"at most {ENTRIES} are taken; import a {kind} of one page"
         raise ConfigurationError([f"{len(responses)} responses, {remedy}"])
-    bodies = {r.digest: r.claim for r in responses if r.digest and r.claim.body is not None}
-    claims = [_revisited(response, bodies) for response in responses]
+    start = page.url if page is not None else url
     moments = [response.moment for response in responses]
     dated = [moment for moment in moments if moment is not None]
     first = min(dated, default=None)
     # Dates of whole seconds tell an order, not a time.
     fine = len(dated) == len(moments) and any(moment.microsecond for moment in dated)
-    order = list(range(len(claims)))
+    order = list(range(len(responses)))
     if len(dated) == len(moments):
         order.sort(key=dated.__getitem__)
     placed = []
     for index in order:
         moment = moments[index]
-        start = (moment - first).total_seconds() * 1000 if fine and moment and first else None
-        placed.append(replace(claims[index], start_ms=start))
+        begun = (moment - first).total_seconds() * 1000 if fine and moment and first else None
+        placed.append(replace(responses[index].claim, start_ms=begun))
     return Reading(
-        title=title, url=url, source=f"The {kind} file {path.name}.", notes=notes,
+        title=page.title if page is not None else "", url=start,
+        source=f"The {kind} file {path.name}.", notes=notes,
         recorded=first.date() if first else date.fromtimestamp(path.stat().st_mtime),
-        claims=tuple(_without_robots(placed, url, notes)),
+        claims=tuple(_without_robots(placed, start, notes)),
     )  # fmt: skip
 
 
-def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
+def _response(record: Any, body: bytes, notes: Notes) -> _Record | None:
     """Return the record as a response; ``None`` for one that is no HTTP response."""
     url = _field(record, "WARC-Target-URI")
     head = record.http_headers
@@ -170,10 +217,6 @@ def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
         v.lower() for name, v in record.rec_headers.headers if name.lower() == "warc-protocol"
     }
     is_h2 = not spoken.isdisjoint(("h2", "h3", "http/2", "http/3"))
-    revisit = record.rec_type == "revisit"
-    served = None if revisit else plain_body(body, find_header(headers, "transfer-encoding"))
-    length = whole_number(find_header(headers, "content-length"))
-    served_size = None if served is None else len(served)
     line = "" if head is None else f"{head.protocol} {head.statusline}"
     claim = Claim(
         url=url,
@@ -181,31 +224,35 @@ def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
         protocol="h2" if is_h2 else "http/1.1",
         headers=headers,
         headers_size=None if is_h2 or head is None else head_size(line, headers),
-        body=served,
-        body_size=served_size if length is None else length,
+        body_size=whole_number(find_header(headers, "content-length")),
         mime=media_type(find_header(headers, "content-type")),
     )
-    digest = _field(record, "WARC-Payload-Digest")
-    return WarcResponse(claim, parse_moment(_field(record, "WARC-Date")), digest)
+    truncated = _field(record, "WARC-Truncated")
+    moment = parse_moment(_field(record, "WARC-Date"))
+    return _Record(
+        CrawlResponse(claim, moment, _field(record, "WARC-Page-ID")),
+        body=None if record.rec_type == "revisit" else body,
+        cut_by=f"WARC-Truncated: {printable(truncated)}" if truncated else "",
+        digest=_field(record, "WARC-Payload-Digest"),
+        refers_to=_field(record, "WARC-Refers-To-Target-URI"),
+        keys=(_field(record, "WARC-Record-ID"), _field(record, "WARC-Concurrent-To"), url),
+    )
 
 
-def _with_request(response: WarcResponse, request: tuple[str, Headers] | None) -> WarcResponse:
-    if request is None:
-        return response
-    method, headers = request
-    referer = find_header(headers, "referer") or None
-    claim = replace(response.claim, method=method, request_headers=headers, initiator=referer)
-    return replace(response, claim=claim)
-
-
-def _revisited(response: WarcResponse, bodies: dict[str, Claim]) -> Claim:
-    claim, original = response.claim, bodies.get(response.digest)
-    if claim.body is not None or original is None:
+def _revisited(claim: Claim, record: _Record, with_bodies: dict[str, Claim], notes: Notes) -> Claim:
+    """Return a revisit with the body that it points to, by digest or by URL."""
+    if record.body is not None:
         return claim
-    if not claim.headers:
+    keys = (record.digest, record.refers_to, claim.url)
+    original = next((with_bodies[key] for key in keys if key in with_bodies), None)
+    if original is None:
+        notes.add("Revisits of what is not in the file, taken as not recorded", claim.url)
+        return claim
+    if not claim.headers or claim.status == NOT_MODIFIED:
         claim = replace(claim, status=original.status, headers=original.headers,
                         headers_size=original.headers_size, mime=original.mime)  # fmt: skip
-    return replace(claim, body=original.body, body_size=original.body_size)
+    return replace(claim, body=original.body, body_size=original.body_size,
+                   body_is_decoded=original.body_is_decoded)  # fmt: skip
 
 
 def _without_robots(claims: Sequence[Claim], url: str | None, notes: Notes) -> Iterator[Claim]:

@@ -16,8 +16,13 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from wings.pages.coding import CodingError, Effort, content_coding, decode, encode
-from wings.pages.exchange import Headers, PageExchange, Recording
-from wings.pages.redaction.rules import SELF_NAMED, STRUCTURAL_HEADERS, is_secret_header
+from wings.pages.exchange import Headers, PageExchange, Recording, find_header
+from wings.pages.redaction.rules import (
+    SELF_NAMED,
+    STRUCTURAL_HEADERS,
+    is_public_file,
+    is_secret_header,
+)
 from wings.pages.redaction.scrub import Scrubber
 
 SEARCH_LIMIT_BYTES = 256_000_000
@@ -29,6 +34,8 @@ _INLINE = re.compile(
     rb"<(?:script|style)\b[^>]*>(.*?)</(?:script|style)", re.DOTALL | re.IGNORECASE
 )
 _INTEGRITY = (b"sha256-", b"sha384-", b"sha512-")
+_GUESSED = ("shape", "path")
+_SHOWN, _LONGEST_URL = 5, 150
 _KINDS = {
     "name": "by the parameter's name", "shape": "by the value's shape",
     "e-mail address": "that are e-mail addresses", "user information": "of user information",
@@ -43,7 +50,7 @@ class _Tally:
     """What was changed, for the notes; never a value.  ``hashes`` are of bodies, old to new."""
 
     headers: dict[str, int] = field(default_factory=dict)
-    urls: int = 0
+    urls: dict[str, None] = field(default_factory=dict)
     bodies: int = 0
     problems: dict[str, str] = field(default_factory=dict)
     hashes: dict[bytes, bytes] = field(default_factory=dict)
@@ -59,7 +66,12 @@ def redact(recording: Recording) -> Recording:
     Raises:
         ConfigurationError: there is so much to look for that it would take hours.
     """
-    scrubber = Scrubber(urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges)
+    scrubber = Scrubber(
+        (urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges),
+        (each.url for each in recording.exchanges
+         if is_public_file(each.method, each.status, each.mime, each.headers)
+         and not find_header(each.request_headers, "authorization")),
+    )  # fmt: skip
     tally = _Tally()
     for learn in (_learn_urls, _learn_headers, _learn_body):
         for exchange in recording.exchanges:
@@ -114,7 +126,8 @@ def _header_secrets(name: str, value: str) -> Iterable[str]:
 
 def _redact(exchange: PageExchange, scrubber: Scrubber, tally: _Tally) -> PageExchange:
     url = scrubber.replace_text(exchange.url)
-    tally.urls += url != exchange.url
+    if url != exchange.url:
+        tally.urls[url] = None
     initiator = exchange.initiator
     changed = replace(
         exchange,
@@ -206,6 +219,14 @@ def _notes(scrubber: Scrubber, tally: _Tally) -> Iterator[str]:
     counts = scrubber.count_kinds()
     if counts:
         replaced = (f"{counts[kind]} {words}" for kind, words in _KINDS.items() if kind in counts)
-        changed = f"in {tally.urls} URLs and {tally.bodies} bodies"
+        changed = f"in {len(tally.urls)} URLs and {tally.bodies} bodies"
         yield f"Secret values that were replaced: {', '.join(replaced)}; {changed}."
+    guessed = sum(counts.get(kind, 0) for kind in _GUESSED)
+    if guessed and tally.urls:
+        shown = ", ".join(url[:_LONGEST_URL] for url in list(tally.urls)[:_SHOWN])
+        more = ", ..." if len(tally.urls) > _SHOWN else ""
+        yield (
+            f"{guessed} of these only look like secrets; a script that makes such a URL itself "
+            f"misses it, unless you give --keep-secrets: {shown}{more}."
+        )
     yield from (f"{url}: {problem}." for url, problem in tally.problems.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Literal
 
@@ -64,6 +64,10 @@ STRUCTURAL_HEADERS = frozenset({
     *("connection", "host", ":authority", ":scheme", ":method"),
 })  # fmt: skip
 """Headers (lower case) whose values are words of the protocol: nothing in them is replaced."""
+
+PUBLIC_CODE = ("text/css", "javascript", "ecmascript", "font/", "font-", "application/wasm")
+PUBLIC_MEDIA = ("image/", "audio/", "video/")
+"""Types of files that a page loads: what their paths hold is mostly a fingerprint."""
 
 SHORTEST_LIKELY = 6
 SHORTEST_HEADER = 16
@@ -135,6 +139,24 @@ def is_secret_header(name: str) -> bool:
     return name.lower() in SECRET_HEADERS or not SECRET_HEADER_WORDS.isdisjoint(split_words(name))
 
 
+def is_public_file(method: str, status: int, mime: str, headers: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a response is a file that anybody gets, whatever its path is.
+
+    That are code and fonts, unless their server says that they are for one person (RFC 9111
+    section 5.2.2), and media of which it says that they are for everybody.
+    """
+    lower = [(name.lower(), value.lower()) for name, value in headers]
+    control = ",".join(value for name, value in lower if name == "cache-control")
+    varies = any(name == "vary" and "cookie" in value for name, value in lower)
+    if method != "GET" or status != 200 or varies or any(name == "set-cookie" for name, _ in lower):
+        return False
+    if any(word in control for word in ("private", "no-store")):
+        return False
+    if any(word in mime for word in PUBLIC_CODE):
+        return True
+    return mime.startswith(PUBLIC_MEDIA) and any(w in control for w in ("public", "immutable"))
+
+
 def judge(name: str, value: str) -> Verdict | None:
     """Return whether a parameter's decoded value is secret, and by which kind of rule.
 
@@ -180,12 +202,14 @@ def find_personal(text: str) -> Iterator[tuple[Verdict, str]]:
     yield from ((kind, number) for kind, number in candidates if not _REDACTED.fullmatch(number))
 
 
-def path_tokens(path: str) -> Iterator[str]:
+def path_tokens(path: str, *, is_public: bool) -> Iterator[str]:
     """Yield long random pieces of a path: what a link has that is given to one person only.
 
-    Not those of scripts, pictures and the like, whose names are fingerprints of their contents.
+    Not those of scripts, pictures and the like, whose names are fingerprints of their contents, as
+    ``is_public`` says of others.  A web token names itself (RFC 7519): it is none.
     """
-    if _STATIC.search(path):
+    if is_public or _STATIC.search(path):
+        yield from (token for token in _JWT.findall(path) if is_public)
         return
     for piece in _PART.findall(path):
         if len(piece) >= SHORTEST_PATH and is_opaque(piece) and not _REDACTED.fullmatch(piece):

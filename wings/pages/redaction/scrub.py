@@ -67,12 +67,16 @@ class Secret:
 
 
 class Scrubber:
-    """All secrets of one recording, whose hosts are ``hosts``: learn them all, then replace."""
+    """All secrets of one recording: learn them all, then replace.
 
-    def __init__(self, hosts: Iterable[str] = ()) -> None:
+    ``hosts`` are its hosts, ``public`` the URLs of files that anybody gets.
+    """
+
+    def __init__(self, hosts: Iterable[str] = (), public: Iterable[str] = ()) -> None:
         self.secrets: dict[bytes, Secret] = {}
         names = {name for host in hosts for name in _with_domains(host.lower().encode())}
         self._hosts = sorted(names, key=len, reverse=True)
+        self._public = {path for url in public for path in _PATHS.findall(url.encode())}
         self._index: _Index | None = None
 
     def learn_url(self, text: str) -> None:
@@ -120,7 +124,7 @@ class Scrubber:
         """Take the parameters and the paths of a URL, and of URLs that are values themselves."""
         for path in _PATHS.findall(raw):
             text = unquote_to_bytes(path).decode("utf-8", "replace")
-            for token in path_tokens(text):
+            for token in path_tokens(text, is_public=path in self._public):
                 self._add(b"", token.encode(), "path", bare=True)
             self._learn_personal(text)
         for name, value in _parameters(raw):

@@ -18,6 +18,7 @@ from testbed.base import places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.scratch import scratch_folder
 from testbed.pages.catalogue import name_page
+from wings.pages.importing.sanitiser import ascii_host
 from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.recorder import RecordOrder, record
 from wings.pages.recorder.driver import set_up_recording
@@ -25,6 +26,8 @@ from wings.pages.verbs.import_page import report_page
 from wings.pages.verify import host_problem
 
 PLAIN_EVERY_S = 2.0
+_HOST = re.compile(r"(?<=://)[^/?#:@\[]*[^\x00-\x7f][^/?#:@]*")
+_ADDRESS = re.compile(r"(https?)://(\[[0-9a-fA-F:.]+\])(:[0-9]+)?(?![^/?#])")
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
 
 
@@ -85,7 +88,7 @@ def record_command(url: str, name: str, title: str | None, licence: str | None, 
     Cookies, tokens and the like are removed, unless you give --keep-secrets.  The recorded contents
     belong to their owners: with --anonymize only numbers and host names are kept.
     """
-    order = RecordOrder(url=url, **options)
+    order = RecordOrder(url=_HOST.sub(_ascii_host, url, count=1), **options)
     folder = _check(order, name, replace=replace, contents=not anonymize)
     set_up_recording()  # before there is a live line, in which a password would be asked for
     with scratch_folder("record") as scratch:
@@ -102,15 +105,13 @@ def record_command(url: str, name: str, title: str | None, licence: str | None, 
 def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> Path:
     """Return the folder of the new page, before anything is loaded; all problems at once."""
     problems = list(order.problems)
+    if literal := _ADDRESS.match(order.url):
+        problems = [_no_name(order.url, literal[1], literal[2], literal[3] or "", "an address")]
     # What keeps numbers only gives hosts names of its own.
     if not problems and contents:
         scheme, host, port, _ = split_url(order.url)
         if problem := host_problem(host):
-            problems.append(
-                f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser "
-                f"knows: {scheme}://www.mine.test:{port}/ with "
-                f"--resolver-rule 'MAP www.mine.test {host}'"
-            )
+            problems.append(_no_name(order.url, scheme, host, f":{port}", problem))
     try:
         folder = name_page(places.PAGES, name, replace=replace)
     except ConfigurationError as error:
@@ -118,6 +119,20 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
     if problems:
         raise ConfigurationError(problems)
     return folder
+
+
+def _no_name(url: str, scheme: str, host: str, port: str, problem: str) -> str:
+    return (
+        f"cannot replay {url}: {host}: {problem}; use a name that only this browser knows: "
+        f"{scheme}://www.mine.test{port}/ with --resolver-rule 'MAP www.mine.test {host}'"
+    )
+
+
+def _ascii_host(match: re.Match[str]) -> str:
+    try:
+        return ascii_host(match[0])
+    except UnicodeError:
+        return match[0]  # which is refused with the other problems
 
 
 @contextmanager

@@ -23,8 +23,11 @@ from wings.pages.importing.writing import WriteOptions, write_page
 from wings.pages.table import read_table
 from wings.pages.tests.importing.mutations import members
 from wings.pages.tests.importing.site import SITE, browsertime, devtools, firefox, webpagetest
+from wings.pages.tests.importing.test_crawl import CRAWL, PAGES, warc
 from wings.pages.tests.importing.test_mahimahi import record
+from wings.pages.tests.importing.test_mitmproxy import flow, packed
 from wings.pages.tests.importing.test_warc import make_wacz, make_warc
+from wings.pages.tests.importing.test_wpr import make
 from wings.pages.verify import verify_archive
 
 HARS = tuple(producer(SITE, bodies=True) for producer in (devtools, firefox, browsertime,
@@ -177,7 +180,9 @@ def test_raw_bytes(start: bytes, rest: bytes) -> None:
 
 
 WHOLE = (json.dumps(HARS[0]).encode(), gzip.compress(json.dumps(HARS[1]).encode()), make_warc(),
-         make_warc(packed=False), make_wacz({"archive/a.warc.gz": make_warc()}, []))  # fmt: skip
+         make_warc(packed=False), make_wacz({"archive/a.warc.gz": make_warc()}, []),
+         warc(*CRAWL), make_wacz({"archive/a.warc": make_warc(packed=False)}, PAGES),
+         b"".join(packed(flow(sent)) for sent in SITE), make(SITE, packed=False))  # fmt: skip
 
 
 def damaged(data: bytes, changes: list[tuple[float, bytes]]) -> bytes:

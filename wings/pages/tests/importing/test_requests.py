@@ -106,16 +106,45 @@ def test_a_document_of_no_known_type_is_one(imported: Import) -> None:
     assert any(note.startswith("Documents of no known type") for note in recording.notes)
 
 
-def test_a_first_page_without_a_usable_request_suggests_another(imported: Import) -> None:
+@pytest.mark.parametrize("url", ["about:blank", "file:///home/x.html"])
+def test_a_first_page_without_a_usable_request_is_passed_over(url: str, imported: Import) -> None:
     document = devtools()
     blank = deepcopy(document["log"]["entries"][0])
     blank["pageref"] = "page_0"
-    blank["request"]["url"] = "about:blank"
+    blank["request"]["url"] = url
     document["log"]["entries"].insert(0, blank)
     document["log"]["pages"].insert(0, {"id": "page_0", "title": "", "pageTimings": {}})
     with pytest.raises(ConfigurationError, match="give --page, one of page_1"):
-        imported(document)
-    assert len(imported(document, page="page_1").exchanges) == len(SITE)
+        imported(document, page="page_0")
+    found = imported(document)
+    assert len(found.exchanges) == len(SITE)
+    assert any("of another page of the file: 1 (page_0)" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [({}, 0), ({"postData": {"mimeType": "text/plain", "text": "g\u00fc"}}, 3),
+     ({"headers": [{"name": "Content-Length", "value": "77"}]}, 77)],
+)  # fmt: skip
+def test_a_post_whose_size_was_not_counted(
+    said: dict[str, Any], size: int, imported: Import
+) -> None:
+    document = devtools()
+    document["log"]["entries"][6]["request"] |= {"method": "POST", "bodySize": -1, **said}
+    found = imported(document)
+    assert found.exchanges[6].request_body_size == size
+    assert any("body is of unknown size" in note for note in found.notes) == (not size)
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_page_whose_clock_is_another_has_its_requests(hours: int, imported: Import) -> None:
+    document = devtools()
+    page = document["log"]["pages"][0]
+    page["startedDateTime"] = f"2024-05-06T{7 + hours:02}:08:09.500Z"
+    found = imported(document)
+    assert [(x.url, x.start_ms) for x in found.exchanges] == [(s.url, s.start_ms) for s in SITE]
+    assert [x.after_load for x in found.exchanges] == [False] * 6 + [True]
+    assert any("by another clock than their requests" in note for note in found.notes)
 
 
 def test_what_chrome_once_wrote_for_its_cache_is_known(imported: Import) -> None:

@@ -451,3 +451,47 @@ def test_private_keys_are_replaced_in_bodies(newline: str) -> None:
 def test_what_only_looks_like_a_form_stays() -> None:
     text = "AKIA ghp_ eyJ.eyJ.x xoxb- sk_live_ -----BEGIN PUBLIC KEY-----\nAAAA\n-----END"
     assert redacted_text(text) == text
+
+
+MODULE = ("https://www.a.example/_/scs/k=boq-id.Ui.en.aYf8QZ2kLmP.es5.O/am=4GQxT7hBc9Kd1Lm3Np5/"
+          "rs=AOaEmlF7k2Qz9XvB4tYw8Lp/m=_b")  # fmt: skip
+PUBLIC = (("Cache-Control", "public, max-age=31536000"),)
+
+
+@pytest.mark.parametrize(
+    ("mime", "headers", "kept"),
+    [
+        ("text/javascript", PUBLIC, True), ("text/javascript", (), True), ("text/css", (), True),
+        ("font/woff2", (), True), ("image/png", PUBLIC, True), ("image/png", (), False),
+        ("text/javascript", (("Cache-Control", "private, max-age=60"),), False),
+        ("text/javascript", (*PUBLIC, ("Vary", "Accept, Cookie")), False),
+        ("text/javascript", (*PUBLIC, ("Set-Cookie", "a=b")), False),
+        ("text/html", PUBLIC, False), ("application/json", PUBLIC, False),
+    ],
+)  # fmt: skip
+def test_the_path_of_a_file_that_anybody_gets_stays(
+    mime: str, headers: tuple[tuple[str, str], ...], kept: bool
+) -> None:
+    text = f'<script src="{MODULE}">'
+    asked = (("Referer", MODULE),)
+    file = get(MODULE, mime=mime, headers=headers, request_headers=asked)
+    found = redact(recording(with_body(text, url="https://www.a.example/"), file))
+    assert (found.exchanges[1].url == MODULE) is kept
+    assert found.exchanges[0].body is not None
+    assert found.exchanges[1].url in found.exchanges[0].body.decode()
+    said = [note for note in found.notes if "--keep-secrets" in note]
+    assert len(said) == (not kept) and all(found.exchanges[1].url in note for note in said)
+
+
+def test_a_file_for_who_logged_in_is_for_one_person() -> None:
+    asked = (("Authorization", "Bearer abc"),)
+    file = get(MODULE, mime="text/javascript", headers=PUBLIC, request_headers=asked)
+    assert redact(recording(file)).exchanges[0].url != MODULE
+
+
+def test_a_token_in_the_path_of_a_public_file_is_one_all_the_same() -> None:
+    for secret in (FORMS[-1], "3f9aB7kQ2mZx8LpW4tYv"):
+        file = get(f"https://a.example/s/{secret}/w", mime="text/javascript", headers=PUBLIC)
+        other = get(f"https://a.example/reset/{secret}", mime="text/html")
+        found = redact(recording(file, *[other] * (secret != FORMS[-1])))
+        assert secret not in found.exchanges[0].url

@@ -185,7 +185,7 @@ def test_plain_progress_is_not_a_flood() -> None:
     assert written == ["a", "c"]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.7", "localhost"])
+@pytest.mark.parametrize("host", ["127.0.0.7", "localhost", "[::1]"])
 def test_what_could_not_be_replayed_is_not_recorded(
     recorder: Recorder, capsys: Capsys, host: str
 ) -> None:
@@ -195,6 +195,16 @@ def test_what_could_not_be_replayed_is_not_recorded(
     assert f"--resolver-rule 'MAP www.mine.test {host}'" in said
     assert "http://www.mine.test:8707/" in said
     assert recorder.orders == []
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [("b\u00fccher.example", "xn--bcher-kva.example"),
+     ("Stra\u00dfe.example", "xn--strae-oqa.example"), ("www.x.test:8443", "www.x.test:8443")],
+)  # fmt: skip
+def test_a_name_is_asked_for_as_browsers_do(recorder: Recorder, host: str, asked: str) -> None:
+    assert run(f"https://{host}/a?b", "--name", "mine") == EXIT_OK
+    assert recorder.orders[0].url == f"https://{asked}/a?b"
 
 
 def test_a_url_without_a_scheme_gets_one(recorder: Recorder, capsys: Capsys) -> None:
