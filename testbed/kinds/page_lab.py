@@ -97,7 +97,8 @@ def open_lab_for(
     What the lab measured of itself is in ``observation`` by then, its problems too.
     """
     ip = trial.linked.link.ip
-    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(archive.hosts)}
+    hosts = (*archive.hosts, *archive.unserved)
+    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(hosts)}
     if site.aligned:
         begin_stage()
         if site.topology is None:
@@ -105,7 +106,9 @@ def open_lab_for(
     observation["archive"] = {"name": archive.name, "digest": archive.digest}
     observation["hosts"] = {address: host for host, of in addresses.items() for address in of}
     neighbours = parse_traffic(trial.condition_as(Condition).traffic)
-    with open_lab_of(trial, len(addresses), site, neighbours=neighbours) as lab:
+    # At an address that no end has, packets are lost.
+    answering = len(addresses) - len(archive.silent)
+    with open_lab_of(trial, answering, site, neighbours=neighbours) as lab:
         observation["lab"] = asdict(lab.reading)
         yield lab, addresses
 

@@ -77,10 +77,13 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
+    # What a rule of the web refused came, too.
+    latest_ms = max([end_ms, *(each.end_ms for each in load.requests if each.failure)])
     # What came of a response may have waited for what its headers refer to, which was lost.
     headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
     waited = end_ms > last_ms and is_near(end_ms, headers_ms, slack)
-    if not waited and not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
+    timely = last_ms - slack.early_ms <= latest_ms and end_ms - last_ms <= slack.late_ms
+    if not waited and not timely:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
             f"after {last_ms:.3f} ms"

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.failures import UNANSWERED
 from testbed.archive.head import BODILESS, sent_headers
 from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
@@ -26,6 +27,7 @@ from testbed.server.nginx import (
 )
 from testbed.server.quic_stack import READY_FILE
 from testbed.server.replay_log import LOG_FILE
+from testbed.server.think import SILENCE_S
 
 PROGRAM = Path(__file__).with_name("quic_program.py")
 ORDER_FILE = "order.json"
@@ -60,11 +62,11 @@ def order_of_page(
         "listeners": [
             {
                 "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
-                **_listener(each, archive.entries, options),
+                **_listener(each, archive.served, options),
             }
             for each in secured
         ],
-        "answers": {number: _answer(entry) for number, entry in enumerate(archive.entries)},
+        "answers": {number: _answer(entry) for number, entry in enumerate(archive.served)},
     }
 
 
@@ -74,9 +76,11 @@ def _listener(
     asked = asked_of(listener, entries)
 
     def think_ms(location: Location) -> int:
+        entry = None if location.answer is None else entries[location.answer]
+        if entry and not entry.is_answered and entry.fails in UNANSWERED:
+            return SILENCE_S * 1000
         if options.think is None or location.match == "plain":
             return 0
-        entry = None if location.answer is None else entries[location.answer]
         return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
     return {

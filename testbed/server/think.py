@@ -16,6 +16,8 @@ from testbed.server.quoting import quote
 MODULE = "lib/nginx/modules/ngx_http_echo_module.so"
 """Where Debian has it below a ``usr``; each build of nginx has its own."""
 PACKAGE = "libnginx-mod-http-echo"
+SILENCE_S = 86_400
+"""How long a request waits that was recorded without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,6 @@ def require_module(usr: Path) -> None:
     """
     if not (usr / MODULE).is_file():
         raise MissingError(
-            f"server_think_ms needs nginx's echo module, and there is no {usr / MODULE}: "
+            f"server_think_ms, and a page recorded with silence, need nginx's echo module, and there is no {usr / MODULE}: "
             f"install the package {PACKAGE}"
         )
