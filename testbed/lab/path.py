@@ -113,7 +113,8 @@ def read_taken(namespace: Namespace) -> Taken:
     devices = read_devices(namespace)
     told = read_ip(namespace)
     received = sum(device.received for device in devices.values())
-    return received, told["InReceives"], told["InDelivers"]
+    # At the addresses of a page's silent hosts nobody is.
+    return received, told["InReceives"], told["InDelivers"] + told["InAddrErrors"]
 
 
 def read_ip(namespace: Namespace, protocol: str = "Ip") -> Counter[str]:

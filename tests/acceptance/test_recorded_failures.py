@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from testbed.archive.reading import Archive
@@ -82,4 +85,68 @@ def test_each_failure_is_kept(archive: Archive) -> None:
 def test_what_failed_so_is_expected_so(house: House, archive: Archive) -> None:
     ran = house.run(page="failing")
     (record,) = ran.records
+    assert_ok(record)
+
+
+SHOP, ADS = "https://www.shop.test", "https://ads.test"
+TOLD = {
+    f"{ADS}/nowhere.js": "net::ERR_NAME_NOT_RESOLVED",
+    "https://refusing.test/t.js": "net::ERR_CONNECTION_REFUSED",
+    "https://silent.test/t.json": "net::ERR_CONNECTION_TIMED_OUT",
+    f"{SHOP}/reset.json": "net::ERR_HTTP2_PROTOCOL_ERROR",
+    f"{SHOP}/mute.json": "net::ERR_ABORTED",
+    "https://expired.test/t.js": "net::ERR_CERT_DATE_INVALID",
+    "https://tracker.test/t.js": "net::ERR_BLOCKED_BY_CLIENT",
+}
+# What the file does not tell of: kept by CSP or for its scheme, refused by CORS, given up.
+IMPORTED = f"""<!doctype html><title>Shop</title><link rel=stylesheet href=/gone.css>
+<img src=https://elsewhere.test/x.png><script src=http://insecure.test/m.js></script>
+{"".join(f'<script async src={url}></script>' for url in TOLD if url.endswith(".js"))}
+<p>text<script>
+const ask = (url, more) => fetch(url, more).catch(() => 0);
+const stopper = new AbortController();
+ask('/given-up.bin', {{signal: stopper.signal}});
+ask('/mute.json', {{signal: stopper.signal}});
+setTimeout(() => stopper.abort(), 5);
+for (const url of ['/reset.json', 'https://silent.test/t.json', 'https://cdn.shop.test/a.json'])
+  ask(url);
+</script>"""
+
+
+def entry(url: str, status: int = 200, mime: str = "text/plain", body: str = "x",
+          **more: object) -> dict[str, object]:  # fmt: skip
+    """An entry as DevTools writes it."""
+    response = {
+        "status": status, "statusText": "", "httpVersion": "h2" if status else "",
+        "headers": [{"name": "content-type", "value": mime}] if status else [],
+        "content": {"size": len(body), "mimeType": mime, "text": body}, "redirectURL": "",
+        "headersSize": -1, "bodySize": len(body), "cookies": [], **more,
+    }  # fmt: skip
+    request = {"method": "GET", "url": url, "httpVersion": "h2", "headers": [], "bodySize": 0,
+               "headersSize": -1, "cookies": [], "queryString": []}  # fmt: skip
+    return {"startedDateTime": "2026-07-01T00:00:00.000Z", "time": 1, "request": request,
+            "response": response, "cache": {}, "timings": {}}  # fmt: skip
+
+
+def write_har(path: Path, entries: list[dict[str, object]]) -> Path:
+    """A HAR with these."""
+    log = {"version": "1.2", "creator": {"name": "WebInspector", "version": "537.36"}}
+    path.write_text(json.dumps({"log": {**log, "entries": entries}}))
+    return path
+
+
+def test_a_file_tells_of_failures_too(house: House) -> None:
+    document = entry(f"{SHOP}/", mime="text/html", body=IMPORTED)
+    document["response"]["headers"].append(  # type: ignore[index]
+        {"name": "content-security-policy", "value": "img-src 'self'"}
+    )
+    entries = [
+        document, entry(f"{SHOP}/gone.css", 404, "text/html"), entry(f"{SHOP}/given-up.bin"),
+        entry("https://cdn.shop.test/a.json"), entry(f"{SHOP}/favicon.ico", mime="image/x-icon"),
+        *(entry(url, 0, "", "", _error=error) for url, error in TOLD.items()),
+    ]  # fmt: skip
+    house.import_page(write_har(house.folder / "shop.har", entries), "shop")
+    archive = house.archive("shop")
+    assert {each.url: each.failure for each in archive.failures} == TOLD
+    (record,) = house.run(page="shop").records
     assert_ok(record)

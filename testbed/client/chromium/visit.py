@@ -185,7 +185,7 @@ def _load(
         traffic.end_unread()
     cached = traffic.cached()
     # Of a page that the cache answers no first byte comes.
-    first_byte_ms = 0.0 if errand.url in cached else float(timing["response_start_ms"])
+    first_byte_ms = 0.0 if keeps and errand.url in cached else float(timing["response_start_ms"])
     seen = _read_milestones(devtools, session)
     milestones = milestones_of(seen, first_byte_ms)
     loaded_s = start_s + plt_ms / 1000
