@@ -32,7 +32,7 @@ ICON = "/favicon.ico"
 ICON_TYPES = ("image/x-icon", "image/vnd.microsoft.icon")
 ALLOW = "set allow_misses = true"
 PIN = "if scripts make its URLs of times or random numbers, record it with --pin"
-LACK = "the recording lacks them: record the page again until it is quiet (--wait, --scroll)"
+LACK = "the recording lacks them: record the page live, which keeps failures too"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from testbed.archive.reading import Archive
-from tests.acceptance.house import House, Plant, Ran, assert_bad, assert_ok
+from testbed.model import Record
+from tests.acceptance.house import House, Plant, assert_bad, assert_ok
 from tests.measured import load_of
 from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
 
@@ -83,9 +84,19 @@ def test_each_failure_is_kept(archive: Archive) -> None:
 
 
 def test_what_failed_so_is_expected_so(house: House, archive: Archive) -> None:
-    ran = house.run(page="failing")
-    (record,) = ran.records
+    (record,) = house.run(page="failing").records
     assert_ok(record)
+    same = {each.url: each.failure for each in archive.recorded if each.failure}
+    assert failures(record) == same | {"http://resetting.test/x.png": "net::ERR_EMPTY_RESPONSE"}
+    statuses = {each.url: each.status for each in load_of(record).requests}
+    assert [url for url, status in statuses.items() if status == 410] == [
+        f"{WWW}/gone.{kind}" for kind in ("css", "js", "png", "mp4", "mp3")
+    ]
+
+
+def failures(record: Record) -> dict[str, str | None]:
+    """How the requests of its load failed that did."""
+    return {each.url: each.failure for each in load_of(record).requests if not each.status}
 
 
 SHOP, ADS = "https://www.shop.test", "https://ads.test"
@@ -135,7 +146,8 @@ def write_har(path: Path, entries: list[dict[str, object]]) -> Path:
     return path
 
 
-def test_a_file_tells_of_failures_too(house: House) -> None:
+@pytest.fixture(scope="module")
+def shop(house: House) -> str:
     document = entry(f"{SHOP}/", mime="text/html", body=IMPORTED)
     document["response"]["headers"].append(  # type: ignore[index]
         {"name": "content-security-policy", "value": "img-src 'self'"}
@@ -148,5 +160,30 @@ def test_a_file_tells_of_failures_too(house: House) -> None:
     house.import_page(write_har(house.folder / "shop.har", entries), "shop")
     archive = house.archive("shop")
     assert {each.url: each.failure for each in archive.failures} == TOLD
-    (record,) = house.run(page="shop").records
+    return "shop"
+
+
+def test_a_file_tells_of_failures_too(house: House, shop: str) -> None:
+    (record,) = house.run(page=shop).records
     assert_ok(record)
+    assert failures(record) == {
+        f"{ADS}/nowhere.js": "net::ERR_NAME_NOT_RESOLVED",
+        "https://refusing.test/t.js": "net::ERR_CONNECTION_REFUSED",
+        "https://silent.test/t.json": None,
+        f"{SHOP}/reset.json": "net::ERR_HTTP2_PROTOCOL_ERROR",
+        f"{SHOP}/mute.json": "net::ERR_ABORTED",
+        "https://expired.test/t.js": "net::ERR_HTTP2_PROTOCOL_ERROR",
+        "https://elsewhere.test/x.png": "csp",
+        "http://insecure.test/m.js": "mixed-content",
+        "https://cdn.shop.test/a.json": "net::ERR_FAILED",
+        f"{SHOP}/given-up.bin": "net::ERR_ABORTED",
+    }
+
+
+def test_a_failure_that_was_not_recorded_is_one(house: House, shop: str, plant: Plant) -> None:
+    listeners = "listeners = lab_listeners(archive, addresses, condition.protocol)"
+    fewer = "listeners = tuple(each for each in listeners if each.host != 'cdn.shop.test')"
+    plant("kinds/page_lab.py", listeners, f"{listeners}\n    {fewer}")
+    (record,) = house.run(page=shop).records
+    says = "cdn.shop.test/a.json (recorded: 200, here: net::ERR_CONNECTION_REFUSED)"
+    assert_bad(record, says, "failed")
