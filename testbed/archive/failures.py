@@ -31,10 +31,8 @@ OWN: tuple[FailureKind, ...] = ("rule", "kept", "aborted")
 """Kinds that are the doing of the page or of the web's rules, whoever replays it."""
 UNANSWERED: tuple[FailureKind, ...] = ("silent", "aborted")
 """Kinds of which a server sees a request that it lets wait."""
-NEEDS_SERVER: tuple[FailureKind, ...] = ("rule", "aborted", "broken")
-NEEDS_ADDRESS: tuple[FailureKind, ...] = ("refused", "silent")
-UNCONNECTED: tuple[FailureKind, ...] = ("unresolved", *NEEDS_ADDRESS)
-"""Kinds of a host that no connection leads to, whatever it is asked."""
+SERVED: tuple[FailureKind, ...] = ("rule", "aborted", "silent", "broken")
+"""Kinds that a server makes; the others but ``kept`` are those of a host and port as a whole."""
 
 
 def kind_of(failure: str) -> FailureKind:

@@ -16,13 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from testbed.archive.failures import (
-    NEEDS_ADDRESS,
-    NEEDS_SERVER,
-    UNCONNECTED,
-    FailureKind,
-    kind_of,
-)
+from testbed.archive.failures import SERVED, FailureKind, kind_of
 from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
@@ -148,12 +142,11 @@ class Archive:
     def served(self) -> tuple[Entry, ...]:
         """What a server answers: the responses, then the failures that it makes again itself.
 
-        Where a host serves others, silence is of its server, too.
+        Where an end serves others, a connection that was refused is cut by its server.
         """
-        hosts = {(entry.host, entry.port) for entry in self.entries}
-        here = (each for each in self.failures if (each.host, each.port) in hosts)
-        made = [*(each for each in self.failures if each.fails in NEEDS_SERVER),
-                *(each for each in here if each.fails in NEEDS_ADDRESS)]  # fmt: skip
+        ends = {(entry.host, entry.port) for entry in self.entries}
+        made = (each for each in self.failures if each.fails in SERVED
+                or (each.fails == "refused" and (each.host, each.port) in ends))  # fmt: skip
         return (*self.entries, *made)
 
     @property
@@ -174,21 +167,14 @@ class Archive:
     def dead_ends(self) -> frozenset[tuple[str, int]]:
         """Hosts and ports to which no connection led when the page was recorded."""
         served = {(each.host, each.port) for each in self.served}
-        failing = (each for each in self.failures if each.fails in UNCONNECTED)
+        failing = (each for each in self.failures if each.fails in ("unresolved", "refused"))
         return frozenset((each.host, each.port) for each in failing) - served
 
     @property
     def unserved(self) -> tuple[str, ...]:
-        """Hosts with an address at which nobody answers: those that refuse, then the silent."""
-        hosts, others = self.hosts, [each for each in self.failures if each.fails in NEEDS_ADDRESS]
-        others.sort(key=lambda each: each.fails == "silent")
-        return tuple(dict.fromkeys(each.host for each in others if each.host not in hosts))
-
-    @property
-    def silent(self) -> frozenset[str]:
-        """Those of ``unserved`` whose packets are lost."""
-        refused = {each.host for each in self.failures if each.fails == "refused"}
-        return frozenset(self.unserved) - refused
+        """Hosts with an address at which nobody listens."""
+        refusing = (each.host for each in self.failures if each.fails == "refused")
+        return tuple(host for host in dict.fromkeys(refusing) if host not in self.hosts)
 
     @property
     def tls_hosts(self) -> tuple[str, ...]:

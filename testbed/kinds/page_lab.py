@@ -106,9 +106,7 @@ def open_lab_for(
     observation["archive"] = {"name": archive.name, "digest": archive.digest}
     observation["hosts"] = {address: host for host, of in addresses.items() for address in of}
     neighbours = parse_traffic(trial.condition_as(Condition).traffic)
-    # At an address that no end has, packets are lost.
-    answering = len(addresses) - len(archive.silent)
-    with open_lab_of(trial, answering, site, neighbours=neighbours) as lab:
+    with open_lab_of(trial, len(addresses), site, neighbours=neighbours) as lab:
         observation["lab"] = asdict(lab.reading)
         yield lab, addresses
 

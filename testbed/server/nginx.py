@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from testbed.archive.failures import UNANSWERED
 from testbed.archive.reading import Archive
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
@@ -23,7 +22,7 @@ from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
 from testbed.server.replay_log import EARLY, log_directives
-from testbed.server.think import Think, load_directive, require_module
+from testbed.server.think import Think, load_directive, require_module, silence_s
 
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
@@ -242,8 +241,7 @@ def serve(
 
 def _waits(archive: Archive, terms: ServerOptions) -> bool:
     """Return whether some request is to wait, which takes a module."""
-    return terms.think is not None or any(each.fails in UNANSWERED for each in archive.served
-                                          if not each.is_answered)  # fmt: skip
+    return terms.think is not None or any(silence_s(each) is not None for each in archive.served)
 
 
 def lay_certificates(place: Path, tls: Path, certificates: int) -> None:

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from testbed.archive.failures import UNANSWERED
 from testbed.archive.head import BODILESS, sent_headers
 from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
@@ -27,7 +26,7 @@ from testbed.server.nginx import (
 )
 from testbed.server.quic_stack import READY_FILE
 from testbed.server.replay_log import LOG_FILE
-from testbed.server.think import SILENCE_S
+from testbed.server.think import silence_s
 
 PROGRAM = Path(__file__).with_name("quic_program.py")
 ORDER_FILE = "order.json"
@@ -77,8 +76,8 @@ def _listener(
 
     def think_ms(location: Location) -> int:
         entry = None if location.answer is None else entries[location.answer]
-        if entry and not entry.is_answered and entry.fails in UNANSWERED:
-            return SILENCE_S * 1000
+        if entry and (waits_s := silence_s(entry)) is not None:
+            return round(waits_s * 1000)
         if options.think is None or location.match == "plain":
             return 0
         return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")

@@ -135,7 +135,7 @@ def entry(url: str, status: int = 200, mime: str = "text/plain", body: str = "x"
     }  # fmt: skip
     request = {"method": "GET", "url": url, "httpVersion": "h2", "headers": [], "bodySize": 0,
                "headersSize": -1, "cookies": [], "queryString": []}  # fmt: skip
-    return {"startedDateTime": "2026-07-01T00:00:00.000Z", "time": 1, "request": request,
+    return {"startedDateTime": "2026-07-01T00:00:00.000Z", "time": 1 if status else 400, "request": request,
             "response": response, "cache": {}, "timings": {}}  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def test_a_file_tells_of_failures_too(house: House, shop: str) -> None:
     assert failures(record) == {
         f"{ADS}/nowhere.js": "net::ERR_NAME_NOT_RESOLVED",
         "https://refusing.test/t.js": "net::ERR_CONNECTION_REFUSED",
-        "https://silent.test/t.json": None,
+        "https://silent.test/t.json": "net::ERR_HTTP2_PROTOCOL_ERROR",
         f"{SHOP}/reset.json": "net::ERR_HTTP2_PROTOCOL_ERROR",
         f"{SHOP}/mute.json": "net::ERR_ABORTED",
         "https://expired.test/t.js": "net::ERR_HTTP2_PROTOCOL_ERROR",

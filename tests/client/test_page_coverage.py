@@ -260,8 +260,18 @@ def test_where_requests_led_that_failed() -> None:
         for host, how in (("silent.test", "TIMED_OUT"), ("refusing.test", "REFUSED"))
     )
     page = replace(page, failures=(silent, refusing))
-    assert page.unserved == ("refusing.test", "silent.test")
-    assert (page.silent, page.hosts) == ({"silent.test"}, ("a.test",))
+    assert (page.unserved, page.hosts) == (("refusing.test",), ("a.test", "silent.test"))
+    refusing = replace(refusing, host="a.test", port=443)
+    page = replace(page, failures=(refusing,))
+    assert (page.unserved, page.dead_ends, page.served) == ((), set(), page.recorded)
+
+
+def test_a_module_is_asked_for_once() -> None:
+    site = site_of(PAGE)
+    for _ in range(2):
+        site.add(f"{PAGE}m.js", b"1", "text/javascript")
+    assert compare(site.archive(), [asked(PAGE), asked(f"{PAGE}m.js")]).missing == ()
+    assert compare(site.archive(), [asked(PAGE)]).missing == (f"{PAGE}m.js",) * 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from testbed.archive.failures import ABORTED
-from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.head import BODILESS, NOT_MODIFIED
 from wings.pages.recorder.devtools import BrowserReport, PageRequest, RequestPairing
 from wings.pages.recorder.netlog import NetLog
 from wings.pages.recorder.sockets import NetTransfer
@@ -22,7 +22,7 @@ def find_failure(transfer: NetTransfer, request: PageRequest | None) -> str | No
 
     What the recording's end cut short was waiting.
     """
-    if request is None or (request.error and request.status >= _ERROR):
+    if request is None or request.status >= _ERROR or request.status in BODILESS:
         return None
     if request.cancelled:
         return ABORTED
