@@ -97,7 +97,8 @@ def open_lab_for(
     What the lab measured of itself is in ``observation`` by then, its problems too.
     """
     ip = trial.linked.link.ip
-    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(archive.hosts)}
+    hosts = (*archive.hosts, *archive.unserved)
+    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(hosts)}
     if site.aligned:
         begin_stage()
         if site.topology is None:
