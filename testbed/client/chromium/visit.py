@@ -183,7 +183,7 @@ def _load(
     # Of a page that the cache answers no first byte comes.
     first_byte_ms = 0.0 if errand.url in cached else float(timing["response_start_ms"])
     seen = _read_milestones(devtools, session)
-    milestones = milestones_of(seen, first_byte_ms)
+    milestones = milestones_of(seen, first_byte_ms, real_time=before is not None)
     loaded_s = start_s + plt_ms / 1000
     return Visit(
         plt_ms=plt_ms,
