@@ -30,6 +30,7 @@ from wings.pages.exchange import describe_made_up
 from wings.pages.fidelity import read_seen
 from wings.pages.har_export import export_har, write_export
 from wings.pages.replaying import Replayed, replay_page
+from wings.pages.verbs.filmstrip import filmstrip_command
 from wings.pages.verbs.import_page import import_command
 from wings.pages.verbs.record import record_command
 from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
@@ -261,5 +262,5 @@ def _cut(url: str, before: int) -> str:
     return f"{url[: room - tail - 1]}\N{HORIZONTAL ELLIPSIS}{url[-tail:]}"
 
 
-for _command in (import_command, record_command):
+for _command in (filmstrip_command, import_command, record_command):
     pages.add_command(_command)
