@@ -71,7 +71,7 @@ class LoadOrder:
     by a client that chooses.  ``visits`` is how often the page is loaded in one process;
     ``preconnect_pct`` is the hit rate of PRECONNECT, ``None`` without it (graph client).
     ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
-    begins.
+    begins.  ``film`` has frames of the last visit kept as ``frame-MS.png``, by a browser.
     """
 
     archive: Archive
@@ -100,6 +100,7 @@ class LoadOrder:
     visits: int = 1
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
+    film: bool = False
 
     @property
     def seat(self) -> ClientPlace:

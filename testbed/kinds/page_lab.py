@@ -203,6 +203,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         visits=condition.visits,
         keep_cache=condition.between == "keep",
         idle=partial(idle if site.aligned else time.sleep, condition.idle_s),
+        film=condition.film,
     )
     if lead is None or moments is None:
         return order

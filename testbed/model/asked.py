@@ -517,6 +517,12 @@ class Condition:
         }), since=3,
         shown="tls handshakes",
     )] = "browser"  # fmt: skip
+    film: Annotated[bool, Knob(
+        "Whether the browser draws frames and keeps them: a twin of the load that is measured "
+        "without, for `pages filmstrip`.",
+        label="Filmed", since=3,
+        shown=NO_PACKET,
+    )] = False  # fmt: skip
 
     @property
     def draws(self) -> bool:

@@ -157,6 +157,24 @@ class RequestTiming:
 
 
 @dataclass(frozen=True, slots=True)
+class PageTiming:
+    """A moment or a duration that a page, or a server of it, timed itself."""
+
+    kind: str
+    """`mark` and `measure` (User Timing), `element` (Element Timing) or `server` (Server
+    Timing)."""
+    name: str
+    """Its name; of an element its `elementtiming`."""
+    start_ms: float
+    """When it began, from the start of the load; of an element when it was painted, of a server
+    when its answer began."""
+    lasted_ms: float
+    """How long it took; 0 for a moment."""
+    url: str
+    """Of an element its picture, of a server what it answered; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class PageLoad:
     """A load as its client observed it."""
 
@@ -199,6 +217,20 @@ class PageLoad:
     """Largest contentful paint until the load owed nothing more."""
     cls: float | None = None
     """Cumulative layout shift, without a unit: 0 when nothing moved."""
+    dcl_ms: float | None = None
+    """The end of `DOMContentLoaded`. This and what follows is absent in older records."""
+    lcp_url: str | None = None
+    """The picture that was the largest contentful paint; null where it was text."""
+    lcp_element: str | None = None
+    """The element that was it, as a CSS selector; null where it was removed."""
+    long_tasks: int | None = None
+    """Tasks of the page's main thread of more than 50 ms; null in virtual time, where computing
+    takes none."""
+    tbt_ms: float | None = None
+    """Total blocking time: what they lasted beyond 50 ms each, from the first contentful paint
+    until the load owed nothing more; null in virtual time."""
+    timings: tuple[PageTiming, ...] = ()
+    """What the page and its servers timed themselves, 200 at most."""
     began_ns: int | None = None
     """When the load began, in ns of CLOCK_REALTIME of the trial's kernel, where there are several
     visits."""

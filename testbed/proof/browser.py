@@ -7,16 +7,17 @@ capture when the bytes came without which nothing can be shown.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from testbed.archive.reading import Archive
 from testbed.base.addresses import format_address
 from testbed.capture.lookups import DNS_PORT, parse_question
 from testbed.capture.packets import SYN
-from testbed.client.chromium.milestones import add_up_shifts
+from testbed.client.chromium.milestones import add_up_shifts, milestones_of
 from testbed.proof.browser_log import BrowserLog, LoggedRequest
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
@@ -35,6 +36,8 @@ CLOCK_MS = 0.11
 """To which it rounds other moments (High Resolution Time 3, section 9.1)."""
 SHORT_MS = 1.0
 """A wait that is no longer need not show: an address or a connection may have been there."""
+DURATION = re.compile(r"""dur\s*=\s*"?([0-9]+(?:\.[0-9]+)?)""", re.IGNORECASE)
+"""Of Server-Timing, in ms (section 2)."""
 LARGEST, SHIFT = "largest-contentful-paint", "layout-shift"
 BLOCKING = ("script", "stylesheet", "image")
 """Kinds that hold the load event back where a parser found them (HTML, section 4.2.4)."""
@@ -56,7 +59,7 @@ def check_log(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     if unlogged:
         yield f"the client's log has no {unlogged[0]}"
     if seen.browsed:
-        yield from _differ_of_page(log)
+        yield from _differ_of_page(log, real_time=not seen.virtual_time)
     elif log.load.plt_ms != (told_ms := log.moment("onLoad")):
         yield f"plt_ms is {log.load.plt_ms}, the client's log says {told_ms}"
 
@@ -66,11 +69,14 @@ def check_log(seen: Evidence, log: BrowserLog) -> Iterator[str]:
 def check_load_event(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """A load ended when DevTools says so, and after all that holds a load event back."""
     plt_ms, fired_ms = log.load.plt_ms, log.moment("_loadEventFired")
+    document, parsed_ms, dcl_ms = log.document, log.moment("onContentLoad"), log.load.dcl_ms
+    grain_ms = FIRED_MS if seen.virtual_time else BROWSER.late_ms
     if fired_ms is None:
         yield "DevTools told of no load event"
-    elif not _same(plt_ms, fired_ms, FIRED_MS if seen.virtual_time else BROWSER.late_ms):
+    elif not _same(plt_ms, fired_ms, grain_ms):
         yield f"the load time is {plt_ms:.3f} ms, DevTools says {fired_ms:.3f} ms"
-    document, parsed_ms = log.document, log.moment("onContentLoad")
+    if dcl_ms is not None and not (parsed_ms and _same(dcl_ms, parsed_ms, grain_ms)):
+        yield f"DOMContentLoaded ended after {dcl_ms:.3f} ms, DevTools says {parsed_ms} ms"
     if document is None:
         return
     if parsed_ms is not None and not (
@@ -161,6 +167,8 @@ def list_as_told(seen: Evidence) -> tuple[str, ...]:
             told.append(name)
     if load.first_fcp_ms is not None:
         told.append("first_fcp_ms")
+    told += [name for name in ("lcp_element", "long_tasks", "tbt_ms") if getattr(load, name)]
+    told += ["timings"] if any(each.kind != "server" for each in load.timings) else []
     return tuple(told)
 
 
@@ -198,22 +206,19 @@ def _differ(
         yield f"{url}: it began after {told.start_ms:.3f} ms, its log has other times"
 
 
-def _differ_of_page(log: BrowserLog) -> Iterator[str]:
-    load, seen = log.load, log.page.get("_seen") or {}
-    paints, largest = seen.get("paints", {}), seen.get("largest") or [None]
-    shifts = seen.get("shifts")
-    document = log.document
-    for name, logged, grain in (
+def _differ_of_page(log: BrowserLog, *, real_time: bool) -> Iterator[str]:
+    load, document = log.load, log.document
+    for name, logged in milestones_of(log.page.get("_seen"), 0.0, real_time=real_time).items():
+        value = getattr(load, name)
+        if name != "ttfb_ms" and value != logged:
+            yield f"{name} is {value}, the browser's log says {logged}"
+    for name, moment, grain in (
         ("plt_ms", log.moment("onLoad"), LOG_GRAIN_MS),
-        ("fp_ms", paints.get("first-paint"), LOG_GRAIN_MS),
-        ("fcp_ms", paints.get("first-contentful-paint"), LOG_GRAIN_MS),
-        ("lcp_ms", largest[-1], LOG_GRAIN_MS),
-        ("cls", None if shifts is None else add_up_shifts(shifts), 0.0),
         ("ttfb_ms", document.head_ms if document and load.ttfb_ms else None, BROWSER.early_ms),
     ):
         value = getattr(load, name)
-        if (value is None) != (logged is None) or not _same(value or 0, logged or 0, grain):
-            yield f"{name} is {value}, the browser's log says {logged}"
+        if (value is None) != (moment is None) or not _same(value or 0, moment or 0, grain):
+            yield f"{name} is {value}, the browser's log says {moment}"
 
 
 def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:
@@ -291,6 +296,10 @@ def _check_timeline(log: BrowserLog) -> Iterator[str]:
         moments and any(_same(load.lcp_ms, each, PAINT_GRAIN_MS) for each in moments)
     ):
         yield f"the largest paint was after {load.lcp_ms:g} ms, DevTools says {moments}"
+    own = [paint for paint in largest if _same(load.lcp_ms or 0.0, paint["ms"], PAINT_GRAIN_MS)]
+    named = {paint.get("url") for paint in own}
+    if "lcp" in (log.page.get("_seen") or {}) and load.lcp_url not in named and named:
+        yield f"the largest paint was of {load.lcp_url}, DevTools says {named}"
     if load.lcp_ms is None and moments and load.fcp_ms is not None:
         yield f"there was no largest paint, DevTools says {moments}"
     if load.fcp_ms is not None and moments and load.fcp_ms > moments[0] + PAINT_GRAIN_MS:
@@ -307,10 +316,32 @@ def _check_timeline(log: BrowserLog) -> Iterator[str]:
                 f"{picture.told.url} was painted after {paint['ms']:g} ms, it came after "
                 f"{came_ms:.3f} ms"
             )
+    yield from _check_timings(log, ends)
     last_ms = max((at for at, _ in (log.page.get("_seen") or {}).get("shifts") or ()), default=0.0)
     known = [(e["ms"], e["value"]) for e in shifts if e["ms"] <= last_ms + CLOCK_MS]
     if load.cls is not None and not _same(load.cls, add_up_shifts(known), 1e-9):
         yield f"the layout shift is {load.cls:g}, DevTools says {add_up_shifts(known):g}"
+
+
+def _check_timings(log: BrowserLog, ends: Mapping[str, LoggedRequest]) -> Iterator[str]:
+    """An element is painted after its picture came, and a server's timings are in its answer."""
+    for timing in log.load.timings:
+        request = ends.get(timing.url)
+        if request is None:
+            continue
+        if timing.kind == "element" and timing.start_ms < request.head_ms - PAINT_GRAIN_MS:
+            yield (
+                f"{timing.url} was painted after {timing.start_ms:g} ms, it came after "
+                f"{request.head_ms:.3f} ms"
+            )
+        told = "\n".join(
+            each["value"]
+            for each in request.entry["response"].get("headers", ())
+            if each["name"].lower() == "server-timing"
+        )
+        lasted = {0.0, *map(float, DURATION.findall(told))}
+        if timing.kind == "server" and not (timing.name in told and timing.lasted_ms in lasted):
+            yield f"{timing.url}: it says {timing.name} {timing.lasted_ms:g} ms, its head {told!r}"
 
 
 def document_text(page: Archive) -> bytes | None:

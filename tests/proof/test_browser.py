@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from testbed.model import Condition, LinkSpec, PageLoad, RequestTiming, TcpSpec, Trial
+from testbed.client.chromium.milestones import milestones_of
+from testbed.model import Condition, LinkSpec, PageLoad, PageTiming, RequestTiming, TcpSpec, Trial
 from testbed.model.observation import Observation
 from testbed.proof.browser import (
     check_load_event,
@@ -32,6 +33,9 @@ AGENT = (
     "HeadlessChrome/150.0.1.2 Safari/537.36"
 )
 HEAD_BYTES = 400
+PICTURE = "data:image/png;base64"
+TIMINGS = (("mark", "app", 61.0, 0.0, ""), ("measure", "boot", 61.0, 70.0, ""),
+           ("element", "hero", 144.0, 0.0, SCRIPT), ("server", "db", 50.0, 53.2, ROOT))  # fmt: skip
 Alter = Callable[[dict[str, Any]], object]
 
 
@@ -54,11 +58,14 @@ def _entry(url: str, kind: str, at_ms: float, head_ms: float, end_ms: float) -> 
 def _log() -> dict[str, Any]:
     """A document from 0 to 60 ms, and what it names from 60 to 100 and to 140 ms."""
     seen = {"paints": {"first-paint": 144, "first-contentful-paint": 144}, "largest": [144],
+            "lcp": [PICTURE, "main > img"], "navigation": {"domContentLoadedEventEnd": 140.4},
+            "tasks": [[60, 80], [140, 70]], "timings": [list(each) for each in TIMINGS],
             "shifts": [[150, 0.25]]}  # fmt: skip
-    timeline = [{"type": "largest-contentful-paint", "ms": 144.0, "size": 9},
+    timeline = [{"type": "largest-contentful-paint", "ms": 144.0, "size": 9, "url": PICTURE},
                 {"type": "layout-shift", "ms": 150.0, "value": 0.25}]  # fmt: skip
     document = _entry(ROOT, "document", 0, 50, 60)
     document["timings"] |= {"ssl": 12.0}
+    document["response"]["headers"] = [{"name": "Server-Timing", "value": "db; dur=53.2, edge"}]
     style = _entry(STYLE, "stylesheet", 60, 90, 100)
     style["timings"] |= {"_queued": 2.0, "blocked": 1.0, "wait": 29.0}
     return {
@@ -78,7 +85,9 @@ def _load() -> PageLoad:
         RequestTiming(SCRIPT, 200, 60.0, 140.0, 900, "2", f"parser {ROOT}"),
     )
     return PageLoad("chromium", "HeadlessChrome/150.0.1.2", 141.0, requests, ttfb_ms=50.0,
-                    fp_ms=144.0, fcp_ms=144.0, lcp_ms=144.0, cls=0.25)  # fmt: skip
+                    fp_ms=144.0, fcp_ms=144.0, lcp_ms=144.0, cls=0.25, dcl_ms=140.4,
+                    lcp_url=PICTURE, lcp_element="main > img",
+                    timings=tuple(PageTiming(*each) for each in TIMINGS))  # fmt: skip
 
 
 def _capture() -> Capture:
@@ -104,7 +113,9 @@ CHECKS: tuple[Check, ...] = (
 )  # fmt: skip
 
 
-def seen_of(tmp_path: Path, load: PageLoad, log: dict[str, Any]) -> Evidence:
+def seen_of(
+    tmp_path: Path, load: PageLoad, log: dict[str, Any], kernel: str = "virtual"
+) -> Evidence:
     (tmp_path / "load.har").write_text(json.dumps({"log": log}))
     body = tmp_path / "document"
     body.write_bytes(b"<html>\n<link>\n\n<body>")
@@ -117,7 +128,7 @@ def seen_of(tmp_path: Path, load: PageLoad, log: dict[str, Any]) -> Evidence:
         "flows": capture.flows(tmp_path), "hosts": {SERVER: "www.page.test"}, "archive": page,
     }  # fmt: skip
     condition = Condition("p", "chromium", LinkSpec(), TcpSpec())
-    trial = Trial(condition, 0, 0, "virtual", "7.3")
+    trial = Trial(condition, 0, 0, kernel, "7.3")
     clients = (bytes(map(int, CLIENT.split("."))),)
     return Evidence(trial, Observation(load=load), tmp_path, clients, shown=shown)
 
@@ -130,7 +141,50 @@ def test_an_honest_load(tmp_path: Path) -> None:
     seen = seen_of(tmp_path, _load(), _log())
     assert all(check.speaks_of(seen) for check in CHECKS)
     assert find_problems(seen, CHECKS) == ()
-    assert list_as_told(seen) == ()
+    assert list_as_told(seen) == ("lcp_element", "timings")
+
+
+def test_a_load_in_real_time_has_long_tasks(tmp_path: Path) -> None:
+    seen = seen_of(tmp_path, replace(_load(), long_tasks=2, tbt_ms=16.0), _log(), kernel="host")
+    assert find_problems(seen, (check_log,)) == ()
+    assert list_as_told(seen) == ("lcp_element", "long_tasks", "tbt_ms", "timings")
+    for forged in ({"long_tasks": 1}, {"tbt_ms": 19.0}, {"tbt_ms": None}):
+        told = replace(_load(), **({"long_tasks": 2, "tbt_ms": 16.0} | forged))
+        assert find_problems(seen_of(tmp_path, told, _log(), kernel="host"), (check_log,)) != ()
+
+
+@pytest.mark.parametrize("forged", [
+    {"lcp_url": ROOT}, {"lcp_url": None}, {"lcp_element": "p"}, {"dcl_ms": None},
+    {"long_tasks": 0}, {"timings": ()}, {"timings": (PageTiming(*TIMINGS[0]),)},
+])  # fmt: skip
+def test_each_word_of_what_a_page_told(tmp_path: Path, forged: dict[str, Any]) -> None:
+    assert found(tmp_path, replace(_load(), **forged), _log()) != ()
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [({"lcp": [ROOT, "main > img"]}, "the largest paint was of"),
+     ({"lcp": ["", "main > img"]}, "the largest paint was of None"),
+     ({"navigation": {"domContentLoadedEventEnd": 120.0}}, "DOMContentLoaded ended after 120.000"),
+     ({"timings": [["element", "hero", 100.0, 0.0, SCRIPT]]}, f"{SCRIPT} was painted after 100"),
+     ({"timings": [["server", "db", 50.0, 12.0, ROOT]]}, "it says db 12 ms"),
+     ({"timings": [["server", "cpu", 50.0, 53.2, ROOT]]}, "it says cpu 53.2 ms")],
+)  # fmt: skip
+def test_what_page_and_log_tell_alike_and_nothing_else_shows(
+    tmp_path: Path, seen: dict[str, Any], says: str
+) -> None:
+    log = _log()
+    log["pages"][0]["_seen"] |= seen
+    own = milestones_of(log["pages"][0]["_seen"], 50.0)
+    assert says in " ".join(found(tmp_path, replace(_load(), **own), log))
+
+
+def test_an_older_log_has_fewer_moments(tmp_path: Path) -> None:
+    log, load = _log(), _load()
+    for name in ("lcp", "navigation", "tasks", "timings"):
+        del log["pages"][0]["_seen"][name]
+    old = replace(load, dcl_ms=None, lcp_url=None, lcp_element=None, timings=())
+    assert found(tmp_path, old, log) == ()
 
 
 def _numbers(of: object) -> Iterable[str]:
@@ -201,7 +255,7 @@ def test_a_paint_that_nothing_else_shows_is_as_told(tmp_path: Path) -> None:
     log["pages"][0]["_seen"]["largest"] = [160]
     seen = seen_of(tmp_path, replace(_load(), lcp_ms=160.0), log)
     assert find_problems(seen, CHECKS) == ()
-    assert list_as_told(seen) == ("fp_ms", "fcp_ms")
+    assert list_as_told(seen) == ("fp_ms", "fcp_ms", "lcp_element", "timings")
 
 
 def _phases(log: dict[str, Any], **waits: float) -> None:

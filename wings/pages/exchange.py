@@ -15,6 +15,7 @@ from urllib.parse import urldefrag, urljoin
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
+from wings.pages.fidelity import Seen
 from wings.pages.table import REDIRECTS
 
 HttpProtocol = Literal["http/1.1", "h2"]
@@ -89,8 +90,8 @@ class Recording:
 
     ``url`` is the first exchange's.  ``source`` says in a sentence where it comes from.
     ``pinned`` says that clocks and random numbers of scripts were pinned.  ``load_ms`` is the
-    recorded PLT.  ``notes`` has one sentence for each thing that could not be captured or was
-    repaired: nothing is dropped silently.
+    recorded PLT, ``seen`` what the page ran and showed.  ``notes`` has one sentence for each thing
+    that could not be captured or was repaired: nothing is dropped silently.
     """
 
     title: str
@@ -101,6 +102,7 @@ class Recording:
     pinned: bool = False
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
+    seen: Seen | None = None
 
 
 def find_parents(

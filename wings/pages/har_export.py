@@ -31,6 +31,7 @@ from wings.pages.exchange import (
     find_parents,
     redirect_target,
 )
+from wings.pages.fidelity import write_seen
 from wings.pages.limits import CONTENT_BYTES
 
 TABLE_CREATOR = "testbed.page"
@@ -96,7 +97,7 @@ def write_content(folder: Path, document: dict[str, Any], bodies: Iterable[bytes
 
 def write_archive(folder: Path, recording: Recording, *, licence: str, replace: bool = False,
                   bodies: str = BODIES_RECORDED) -> tuple[str, ...]:  # fmt: skip
-    """Write ``page.toml``, ``page.har`` and ``bodies/<sha256>`` of ``recording`` to ``folder``.
+    """Write ``page.toml``, ``page.har``, ``bodies/<sha256>`` and what was seen to ``folder``.
 
     The folder appears whole or not at all; one recording always gives the same bytes.
     ``licence`` and ``bodies`` are the texts of page.toml.  Returned are its deviations: the notes
@@ -115,6 +116,8 @@ def write_archive(folder: Path, recording: Recording, *, licence: str, replace: 
                       pinned=recording.pinned)  # fmt: skip
     with new_page(folder, facts, replace=replace) as scratch:
         write_content(scratch, document, (each.body for each in recording.exchanges))
+        if recording.seen is not None:
+            write_seen(scratch, recording.seen)
     return notes
 
 

@@ -18,10 +18,11 @@ from testbed.pages.authority import make_authority
 from testbed.pages.catalogue import FACTS_NAME, read_facts
 from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import find_circles, redirect_circles, redirect_target
+from wings.pages.fidelity import FIDELITY_NAME, read_seen
 from wings.pages.limits import CONTENT_BYTES, HOSTS
 from wings.pages.table import MIN_HEADER_BYTES, REDIRECTS
 
-_OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE})
+_OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE, FIDELITY_NAME})
 _PROTOCOLS = frozenset({"http/1.1", "h2"})
 _PLAIN_PORT = 80
 # Bodies name objects with their scheme or without it; filler has no slashes.
@@ -38,6 +39,7 @@ def verify_archive(folder: Path) -> list[str]:
     problems: list[str] = []
     try:
         read_facts(folder / FACTS_NAME)
+        read_seen(folder)
     except ConfigurationError as error:
         problems += error.problems
     for entry in archive.entries:

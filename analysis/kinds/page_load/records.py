@@ -36,6 +36,10 @@ MILESTONES = (
            absent="the page painted neither text nor a picture that counts", places=0),
     Metric("cls", "layout shift", "layout shift", 0.0,
            absent="the page did not answer when it was asked", places=4, better="smaller"),
+    Metric("dcl_ms", "DOMContentLoaded", "DOMContentLoaded", 0.1,
+           absent="the page did not answer when it was asked", labels="DOMContentLoaded"),
+    Metric("tbt_ms", "total blocking time", "blocking time", 1.0,
+           absent="computing takes no virtual time: use --kernel host", better="shorter"),
     FIRST_PLT,
     FIRST_FCP,
 )  # fmt: skip

@@ -12,6 +12,7 @@ modified in memory (native/keyshare.c), and its version says so wherever it is p
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,7 +59,7 @@ class Chromium:
     name = "chromium"
     tcp_alone = False
     honours = frozenset(
-        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3"}
+        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", "film"}
     )
     programs = (
         Program(
@@ -151,6 +152,7 @@ class StartedChromium(NamedTuple):
             idle=order.idle,
             silent=list_silent(order.archive),
             blocked=list_blocked(order.archive),
+            film=order.film,
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()
@@ -171,6 +173,8 @@ class StartedChromium(NamedTuple):
                 seen=result.seen,
                 timeline=result.timeline,
             )
+        for at_ms, png in visits[-1].frames:
+            (order.out / f"frame-{at_ms:09.2f}.png").write_bytes(b64decode(png))
         *earlier, load = (read_load(each, self.version, order) for each in visits)
         load.browser.update(stopwatch.read())
         if not earlier:

@@ -3,12 +3,14 @@
 Names and meaning of the fields beyond HAR 1.2 are those of chrome-har, which readers of such files
 know.  What differs between equal loads is left out: the browser's own identifiers.
 
-Source: Chrome DevTools Protocol, domain Network; chrome-har 1.3.1.
+Source: Chrome DevTools Protocol, domain Network; chrome-har 1.3.1; for the page's moments the HAR
+files of Browsertime and WebPageTest.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from testbed.base import har_format as har
 from testbed.base.har_format import UNKNOWN, Part
 from testbed.client.chromium.devtools import Event
+from testbed.client.chromium.milestones import EVENTS
 from testbed.client.chromium.traffic import BrowserRequest, is_web
 
 # Not a name that imports take for that of our own exports.
@@ -24,6 +27,7 @@ CREATOR = "firstflight-chromium"
 PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 FORM = "application/x-www-form-urlencoded"
 ABORTED = "net::ERR_ABORTED"
+DATA = re.compile(r"(data:[^,]*),.*", re.DOTALL)
 
 
 def write_har(
@@ -63,7 +67,10 @@ def write_har(
     page["pageTimings"] = page["pageTimings"] | {"onLoad": plt_ms}
     if builder.loaded_s is not None:
         page["pageTimings"]["_loadEventFired"] = _ms(builder.loaded_s - start_s)
-    page |= {"_seen": seen} if seen is not None else {}
+    if seen is not None:
+        timings, more = _moments(seen)
+        page["pageTimings"] |= timings
+        page |= {**more, "_seen": seen}
     # Of the wall clock, which this browser reads once, at the first request.
     zero_s = builder.started_s - (builder.zero_s or start_s) + start_s
     page |= {"_timeline": [_paint(each, zero_s) for each in timeline]} if timeline else {}
@@ -399,13 +406,42 @@ def _add_up(document: Part) -> None:
     document["time"] = sum(max(0.0, document["timings"][phase]) for phase in PHASES)
 
 
+def _moments(seen: Part) -> tuple[Part, Part]:
+    """Return what Browsertime has in ``pageTimings``, and what WebPageTest has in the page."""
+    navigation, largest = seen.get("navigation") or {}, seen["largest"] or [None]
+    first, contents = (
+        seen["paints"].get(f"first-{name}") for name in ("paint", "contentful-paint")
+    )
+    timings = {
+        "_firstPaint": first,
+        "_firstContentfulPaint": contents,
+        "_largestContentfulPaint": largest[-1],
+        "_domInteractiveTime": navigation.get("domInteractive"),
+        "_domContentLoadedTime": navigation.get("domContentLoadedEventStart"),
+    }
+    page = {
+        "_render": first,
+        "_firstPaint": first,
+        "_firstContentfulPaint": contents,
+        "_LargestContentfulPaint": largest[-1],
+        **{f"_{name}": navigation.get(name) for name in EVENTS},
+        "_userTimes": {e[1]: e[2] for e in seen.get("timings") or () if e[0] == "mark"} or None,
+    }
+    return _known(timings), _known(page)
+
+
+def _known(values: Part) -> Part:
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _paint(event: Part, zero_s: float) -> Part:
     """Return moment in ms, size and URL of a largest paint, which may have none, or of a shift."""
     moment = {"type": event["type"], "ms": _ms(event["time"] - zero_s)}
     if "lcpDetails" not in event:
         return moment | {"value": event["layoutShiftDetails"]["value"]}
     paint = event["lcpDetails"]
-    url = {"url": paint["url"]} if paint.get("url") else {}
+    # As the page is asked for it.
+    url = {"url": DATA.sub(r"\1", paint["url"])[:500]} if paint.get("url") else {}
     return moment | {"size": paint["size"]} | url
 
 

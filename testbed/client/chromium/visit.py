@@ -56,6 +56,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
         visits: how often to load the page.
         keep_cache: whether the cache is kept from one visit to the next.
         idle: called between two visits; the next navigation is when it returns.
+        film: whether frames are drawn and kept.
     """
 
     url: str
@@ -70,6 +71,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     idle: Callable[[], None] | None = None
     silent: Container[str] = ()
     blocked: Sequence[str] = ()
+    film: bool = False
 
 
 class Visit(NamedTuple):
@@ -78,7 +80,8 @@ class Visit(NamedTuple):
     ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered,
     ``sockets`` those of WebSockets, and ``milestones`` fields of a page load, from what the page
     answered: ``seen``.  ``timeline`` are largest paints and shifts as DevTools tells them, of the
-    last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation.
+    last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation, and ``frames`` have
+    the ms since then and a PNG in Base64.
     """
 
     plt_ms: float
@@ -93,6 +96,7 @@ class Visit(NamedTuple):
     seen: dict[str, Any] | None
     timeline: list[dict[str, Any]]
     cost: dict[str, float]
+    frames: Sequence[tuple[float, str]] = ()
 
 
 def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> tuple[Visit, ...]:
@@ -169,6 +173,7 @@ def _load(
     devtools.take()  # those of the empty page
     began_ns = time.time_ns()
     deadline = time.monotonic() + errand.timeout_s
+    frames = _film(devtools, session, began_ns, deadline) if errand.film else []
     try:
         _navigate(devtools, session, errand.url, deadline)
         # Read at once, so that the cost is little more than that until the load event.
@@ -187,7 +192,7 @@ def _load(
     # Of a page that the cache answers no first byte comes.
     first_byte_ms = 0.0 if keeps and errand.url in cached else float(timing["response_start_ms"])
     seen = _read_milestones(devtools, session)
-    milestones = milestones_of(seen, first_byte_ms)
+    milestones = milestones_of(seen, first_byte_ms, real_time=before is not None)
     loaded_s = start_s + plt_ms / 1000
     return Visit(
         plt_ms=plt_ms,
@@ -207,7 +212,24 @@ def _load(
         seen=seen,
         timeline=[],
         cost=cost,
+        frames=frames,
     )
+
+
+def _film(
+    devtools: DevTools, session: str, began_ns: int, deadline: float
+) -> list[tuple[float, str]]:
+    """Have each frame that is drawn kept from now on, the present one first."""
+    frames: list[tuple[float, str]] = []
+
+    def keep(event: Event) -> None:
+        number, drawn_s = event["params"]["sessionId"], event["params"]["metadata"]["timestamp"]
+        devtools.send("Page.screencastFrameAck", {"sessionId": number}, session)
+        frames.append((max(0.0, drawn_s * 1e3 - began_ns / 1e6), event["params"]["data"]))
+
+    devtools.on("Page.screencastFrame", keep)
+    devtools.ask(deadline, ("Page.startScreencast", SCREENCAST), session=session)
+    return frames
 
 
 def read_version(devtools: DevTools, timeout_s: float) -> str:
@@ -284,6 +306,7 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
 # Bodies are in the archive: the browser need not keep them to be asked for.
 NO_BODIES = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 AUTO_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+SCREENCAST = {"format": "png", "maxWidth": WINDOW[0] // 4, "maxHeight": WINDOW[1] // 4}
 PAGES = {"filter": [{"type": "page"}]}
 
 

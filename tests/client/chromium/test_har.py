@@ -119,6 +119,29 @@ def test_a_whole_entry(entries: Any) -> None:
     }  # fmt: skip
 
 
+def test_moments_of_the_page_as_other_tools_write_them(tmp_path: Path) -> None:
+    seen = {"paints": {"first-paint": 80, "first-contentful-paint": 84}, "largest": [84, 120.5],
+            "navigation": {"domInteractive": 70.0, "domContentLoadedEventStart": 71.0},
+            "timings": [["mark", "app", 61.0, 0, ""], ["measure", "do", 1.0, 2, ""]]}  # fmt: skip
+    traffic = BrowserTraffic()
+    traffic.add([asked("1", ROOT, 100.0), replied("1", 100.3)])
+    path = tmp_path / "load.har"
+    write_har(path, traffic.events, traffic.requests(), browser="HeadlessChrome/1.2",
+              page_url=ROOT, plt_ms=300.5, start_s=100.0, seen=seen)  # fmt: skip
+    page = json.loads(path.read_text("utf-8"))["log"]["pages"][0]
+    assert page["pageTimings"] == {  # Browsertime's
+        "onLoad": 300.5, "_firstPaint": 80, "_firstContentfulPaint": 84,
+        "_largestContentfulPaint": 120.5, "_domInteractiveTime": 70.0,
+        "_domContentLoadedTime": 71.0,
+    }  # fmt: skip
+    assert page.pop("_seen") == seen
+    assert {name: value for name, value in page.items() if name.startswith("_")} == {
+        "_render": 80, "_firstPaint": 80, "_firstContentfulPaint": 84,
+        "_LargestContentfulPaint": 120.5, "_domInteractive": 70.0,
+        "_domContentLoadedEventStart": 71.0, "_userTimes": {"app": 61.0},
+    }  # fmt: skip
+
+
 def pairs(*values: tuple[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in values]
 

@@ -21,7 +21,7 @@ from testbed.client.chromium.milestones import add_up_shifts, milestones_of
 from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
 from testbed.client.chromium.visit import Visit
 from testbed.client.interface import LoadError, LoadOrder
-from testbed.model import PageLoad
+from testbed.model import PageLoad, PageTiming
 from tests.client.chromium.test_traffic import answered, finished, sent
 from tests.client.sites import Site
 
@@ -75,11 +75,30 @@ def test_no_request_at_all(order: LoadOrder) -> None:
         read(order)
 
 
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("ttfb_ms", "fp_ms", "fcp_ms", "lcp_ms", "cls", "dcl_ms")),
+    **dict.fromkeys(("lcp_url", "lcp_element", "long_tasks", "tbt_ms")), "timings": (),
+}  # fmt: skip
+
+
 def test_a_page_that_shows_something() -> None:
     paints = {"first-paint": 80.0, "first-contentful-paint": 84.0}
     seen = {"paints": paints, "largest": [84.0, 120.5], "shifts": [[90.0, 0.25]]}
-    assert milestones_of(seen, 40.5) == {"ttfb_ms": 40.5, "fp_ms": 80.0, "fcp_ms": 84.0,
-                                         "lcp_ms": 120.5, "cls": 0.25}  # fmt: skip
+    assert milestones_of(seen, 40.5) == NOTHING | {"ttfb_ms": 40.5, "fp_ms": 80.0, "fcp_ms": 84.0,
+                                                   "lcp_ms": 120.5, "cls": 0.25}  # fmt: skip
+
+
+def test_a_page_that_times_itself() -> None:
+    told = {"paints": {"first-contentful-paint": 84.0}, "largest": [84.0], "shifts": None,
+            "lcp": ["", "main > p"], "navigation": {"domContentLoadedEventEnd": 70.5},
+            "tasks": [[20.0, 60.0], [60.0, 100.0], [200.0, 51.5]],
+            "timings": [["mark", "app", 61.0, 0, ""]]}  # fmt: skip
+    found = milestones_of(told, 0.0, real_time=True)
+    assert (found["dcl_ms"], found["lcp_url"], found["lcp_element"]) == (70.5, None, "main > p")
+    assert found["timings"] == (PageTiming("mark", "app", 61.0, 0, ""),)
+    # Of the second 76 ms are behind the paint of contents.
+    assert (found["long_tasks"], found["tbt_ms"]) == (3, 27.5)
+    assert milestones_of(told, 0.0)["tbt_ms"] is None
 
 
 def test_an_empty_page_paints_nothing_and_does_not_shift() -> None:
@@ -88,7 +107,7 @@ def test_an_empty_page_paints_nothing_and_does_not_shift() -> None:
 
 
 def test_a_browser_or_a_page_that_does_not_say() -> None:
-    nothing = dict.fromkeys(("ttfb_ms", "fp_ms", "fcp_ms", "lcp_ms", "cls"))
+    nothing = NOTHING
     assert milestones_of(None, 0.0) == nothing
     assert milestones_of({"paints": {}, "largest": None, "shifts": None}, 0.0) == nothing
 

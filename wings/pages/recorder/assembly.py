@@ -11,8 +11,10 @@ from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import split_url
+from testbed.client.chromium.flags import WINDOW
 from wings.pages.coding import CodingError, decode
 from wings.pages.exchange import How, PageExchange, Recording, find_header, without
+from wings.pages.fidelity import make_seen
 from wings.pages.importing.bodies import make_body
 from wings.pages.importing.importer import media_type
 from wings.pages.importing.notes import Notes
@@ -71,11 +73,13 @@ def assemble(
         for exchange in _exchanges(answered, pairing, report, notes)
     )
     exchanges = tuple(open_circles(exchanges, changes))
+    window = order.viewport or WINDOW
     return Recording(
         title=report.title or order.url, url=exchanges[0].url, recorded=today,
         source=_source(order, report), exchanges=exchanges, pinned=order.pinned,
         load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
+        seen=make_seen(**report.seen, window=window, wait_s=order.wait_s) if report.seen else None,
     )  # fmt: skip
 
 

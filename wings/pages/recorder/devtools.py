@@ -60,7 +60,8 @@ class BrowserReport:
     """The browser driver's report of one load; ``frames`` maps each frame to its parent.
 
     ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event;
-    ``dialogs`` has the kind of each dialog that it opened and the driver accepted.
+    ``dialogs`` has the kind of each dialog that it opened and the driver accepted, and ``seen``
+    the coverage of its scripts and a picture of it, ``None`` when it did not answer.
     """
 
     browser: str
@@ -76,6 +77,7 @@ class BrowserReport:
     sockets: tuple[str, ...]
     targets: tuple[tuple[str, str], ...]
     dialogs: tuple[str, ...]
+    seen: dict[str, Any] | None
 
 
 def parse_report(value: dict[str, Any]) -> BrowserReport:

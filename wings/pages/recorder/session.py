@@ -25,6 +25,7 @@ from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
 from testbed.client.process import read_tail
 from testbed.kernel.build.native import ensure_native
 from wings.pages.exchange import Recording
+from wings.pages.fidelity import COVERAGE, SCALE
 from wings.pages.recorder import confinement
 from wings.pages.recorder.assembly import assemble
 from wings.pages.recorder.confinement import Account, choose_account, choose_scratch
@@ -159,6 +160,8 @@ def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, bro
         "timeout_ms": order.timeout_s * 1000,
         "wait_ms": order.wait_s * 1000,
         "scroll": order.scroll,
+        "coverage": COVERAGE,
+        "scale": SCALE,
         "pinned": PINNED.read_text("utf-8") if order.pinned else None,
         "netlog": str(folder / "net.json"),
         "mark": mark,

@@ -94,7 +94,7 @@ def note_load(notes: Shortfalls, report: BrowserReport, log: NetLog) -> None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(report.dialogs).items())
         notes.say(f"Dialogs of the page were accepted: {kinds}.")
     later = [request for request in report.requests if _is_page(request, report)][1:]
-    went_on = "page that this one went on to, whose requests are kept as its own"
+    went_on = "page that this one went on to, whose requests are kept as its own (record that one)"
     notes.add_all(went_on, (request.url for request in later))
     notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", report.sockets)
     workers = [url for kind, url in report.targets if kind == "service_worker"]

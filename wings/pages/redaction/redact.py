@@ -86,6 +86,7 @@ def redact(recording: Recording) -> Recording:
         url=exchanges[0].url if exchanges else clean(recording.url),
         source=clean(recording.source),
         exchanges=exchanges,
+        seen=recording.seen and recording.seen.renamed(clean),
         notes=(*map(clean, recording.notes), *_notes(scrubber, tally)),
     )
 

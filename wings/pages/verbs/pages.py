@@ -17,17 +17,25 @@ from analysis.words import MISSING
 from firstflight.cli.listing import print_columns
 from firstflight.cli.services import Services, pass_services
 from testbed.archive.reading import Archive, read_archive
-from testbed.base import places
+from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes, format_count
+from testbed.model import DEFAULT_ROOT
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
+from testbed.root.cache import ensure_named
+from testbed.root.interpreter import nginx_argv
+from testbed.server.nginx import PROGRAMS
 from wings.pages.exchange import describe_made_up
+from wings.pages.fidelity import read_seen
 from wings.pages.har_export import export_har, write_export
+from wings.pages.replaying import Replayed, replay_page
+from wings.pages.verbs.filmstrip import filmstrip_command
 from wings.pages.verbs.import_page import import_command
 from wings.pages.verbs.record import record_command
 from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
+_log = log.logger(__name__)
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
 _SHORTEST_URL = 40
 _SHORTEST_TITLE = 24
@@ -100,21 +108,30 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
 
 @pages.command()
 @_names
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Load each in a browser on loopback, and compare it with its recording.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
 @pass_services
-def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
+def verify(services: Services, /, names: tuple[str, ...], replay: bool, as_json: bool) -> int:
     """Check every file of pages (all by default)."""
     failed_pages, results = 0, []
     for folder in _folders(names):
         problems, remark = _verified(services, folder)
         failed_pages += bool(problems)
-        results.append({"name": folder.name, "problems": problems})
+        result: dict[str, Any] = {"name": folder.name, "problems": problems}
+        replayed = _replayed(services, folder) if replay and not problems else None
+        if replayed is not None:
+            result["replay"] = asdict(replayed)
+        results.append(result)
         if as_json:
             continue
         verdict = format_count(len(problems), "problem") if problems else f"ok{remark}"
         click.echo(f"{folder.name}: {verdict}")
-        for problem in problems:
-            click.echo(f"  {_printable(problem)}")
+        for line in (*problems, *(replayed.lines() if replayed else ())):
+            click.echo(f"  {_printable(line)}")
     if as_json:
         click.echo(json.dumps(results, indent=2))
     return EXIT_OUT_OF_TOLERANCE if failed_pages else EXIT_OK
@@ -165,6 +182,14 @@ def _verified(services: Services, folder: Path) -> tuple[list[str], str]:
         return [*problems, *verify_tls(built)], f" ({again})" if repeats else ""
     except ConfigurationError as error:
         return error.problems, ""
+
+
+def _replayed(services: Services, folder: Path) -> Replayed:
+    cache = services.cache()
+    usr = ensure_named(DEFAULT_ROOT, cache, _log.info).usr
+    program = Path(PROGRAMS["nginx"][0])
+    nginx = nginx_argv(usr / program.parents[1].relative_to("/usr"))
+    return replay_page(_built(services, folder), read_seen(folder), nginx)
 
 
 def _summary(services: Services, folder: Path) -> dict[str, Any]:
@@ -237,5 +262,5 @@ def _cut(url: str, before: int) -> str:
     return f"{url[: room - tail - 1]}\N{HORIZONTAL ELLIPSIS}{url[-tail:]}"
 
 
-for _command in (import_command, record_command):
+for _command in (filmstrip_command, import_command, record_command):
     pages.add_command(_command)

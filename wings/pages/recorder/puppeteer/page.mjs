@@ -78,6 +78,22 @@ export function readPage() {
   });
 }
 
+/** Counts from now on which functions run. */
+export async function startCoverage(session, parameters) {
+  await session.send('Profiler.enable');
+  await session.send('Profiler.startPreciseCoverage', parameters);
+}
+
+/** What ran until now, and what is shown, at `scale` of its size. */
+export async function readSeen(session, scale) {
+  const { result } = await session.send('Profiler.takePreciseCoverage');
+  const { cssLayoutViewport } = await session.send('Page.getLayoutMetrics');
+  const { clientWidth: width, clientHeight: height } = cssLayoutViewport;
+  const clip = { x: 0, y: 0, width, height, scale };
+  const { data } = await session.send('Page.captureScreenshot', { format: 'png', clip });
+  return { coverage: result, picture: data };
+}
+
 /** When the navigation started, in monotonic seconds. */
 export async function readStart(session) {
   const { metrics } = await session.send('Performance.getMetrics');

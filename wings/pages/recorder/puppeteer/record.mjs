@@ -3,7 +3,7 @@
  * browser's protocol told about its requests; the browser writes its network log meanwhile.
  *
  * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, arguments,
- * environment, timeout_ms, wait_ms, scroll, pinned (a script, or null), netlog (the file), mark (a
+ * environment, timeout_ms, wait_ms, scroll, coverage (parameters), scale (of a picture), pinned (a script, or null), netlog (the file), mark (a
  * word that no page knows), guard_log, result; and DESCRIPTOR is open for writing and gets lines of
  * JSON about the progress.
  */
@@ -28,8 +28,10 @@ import {
   LoadError,
   navigate,
   readPage,
+  readSeen,
   readStart,
   scrollToEnd,
+  startCoverage,
   Traffic,
   within,
 } from './page.mjs';
@@ -156,6 +158,7 @@ async function record(browser, order) {
 async function watch(session, recorder, order) {
   const { traffic } = recorder;
   const deadline = performance.now() + order.timeout_ms;
+  await startCoverage(session, order.coverage);
   await navigate(session, order.url, order.timeout_ms);
   // A page may be busy for ever, or already be another one.
   const asking = async (answer, otherwise) =>
@@ -163,8 +166,10 @@ async function watch(session, recorder, order) {
   const start = await asking(readStart(session), recorder.startedAt);
   const page = await asking(evaluate(session, readPage), { plt_ms: null, title: '' });
   const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
+  let quiet = await traffic.untilQuiet(order.wait_ms, deadline);
+  const seen = await asking(readSeen(session, order.scale), null);
   const scrolled = order.scroll ? await scroll() : null;
-  const quiet = await traffic.untilQuiet(order.wait_ms, deadline);
+  quiet = await traffic.untilQuiet(order.wait_ms, deadline) && quiet;
   await recorder.readBodies();
   const merged = (name) => recorder.observations.flatMap((observation) => observation[name]);
   return {
@@ -172,6 +177,7 @@ async function watch(session, recorder, order) {
     ...page,
     scrolled,
     quiet,
+    seen,
     requests: merged('requests').sort((a, b) => a.sent_s - b.sent_s),
     frames: Object.fromEntries(merged('frames').flatMap((frames) => [...frames])),
     sockets: merged('sockets'),

@@ -54,7 +54,8 @@ def test_a_page_that_goes_on_to_another_is_told(open_scratch: Path) -> None:
     assert paths(recording) == ["/", "/next"]
     (note,) = recording.notes
     assert note == (
-        f"Page that this one went on to, whose requests are kept as its own: {WWW}/next."
+        f"Page that this one went on to, whose requests are kept as its own (record that one): "
+        f"{WWW}/next."
     )
 
 

@@ -12,8 +12,10 @@ from analysis.words import MISSING
 from firstflight.cli.main import main
 from testbed.archive.reading import read_archive
 from testbed.base import places
+from testbed.model import PageCoverage, Replay
 from tests.hallway import make_services
 from wings.pages.har_export import write_archive
+from wings.pages.replaying import Replayed
 from wings.pages.tests.conftest import FACTS, HEADER
 from wings.pages.tests.recordings import ROOT_URL, make_exchange, make_recording
 from wings.pages.verbs import pages as cli_pages
@@ -137,6 +139,22 @@ def test_verify(base: Path, capsys: Capsys) -> None:
     write_archive(base / "pages" / "archive", page, licence="none", replace=True)
     assert run(base, "verify", "archive") == 0
     assert capsys.readouterr().out == "archive: ok (1 request repeats an earlier one)\n"
+
+
+def test_verify_with_a_replay(base: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Replayed(PageCoverage(4, 200, 3, 150, 0, 0), Replay(3, missed=("GET http://b.test/",)))
+    monkeypatch.setattr(cli_pages, "_replayed", lambda *_: made)
+    assert run(base, "verify", "--replay", "archive", "table") == 1
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "table: ok",
+        "  requests: 3 of 4 asked for, with 75.0 % of their bytes; 0 answered inexactly, "
+        "1 not recorded",
+        "  scripts and pixels: not recorded; `pages record` keeps them",
+    ]
+    monkeypatch.setattr(cli_pages, "_replayed", lambda *_: Replayed(failed="no load event"))
+    assert run(base, "verify", "--replay", "--json", "table") == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert table["replay"]["failed"] == "no load event"
 
 
 def test_verify_of_a_page_that_cannot_be_read(base: Path, capsys: Capsys) -> None:
