@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
+from testbed.model.device import Device, read_device
 
 HAR_NAME = "page.har"
 TLS_FOLDER = "tls"
@@ -108,7 +109,8 @@ class ServedOrigin:
 class Archive:
     """A built page; ``entries`` are in recorded order, ``digest`` is the SHA-256 of the HAR file.
 
-    The HAR names every body by its hash, so the digest covers the bodies as well.
+    The HAR names every body by its hash, so the digest covers the bodies as well.  ``device`` is
+    the one that the page was recorded on; ``None``: the browser as it is.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Archive:
     entries: tuple[Entry, ...]
     digest: str
     pinned: bool = False
+    device: Device | None = None
 
     @property
     def origins(self) -> tuple[ServedOrigin, ...]:
@@ -160,9 +163,11 @@ def read_archive(folder: Path) -> Archive:
         entries = tuple(_entry(folder, item, made_up) for item in log["entries"])
         if not entries:
             raise ValueError("no entries")
+        device = page.get("_device")
         return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
                        entries=entries, digest=hashlib.sha256(raw).hexdigest(),
-                       pinned=page.get("_pinned", False) is True)  # fmt: skip
+                       pinned=page.get("_pinned", False) is True,
+                       device=None if device is None else read_device(device))  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]

@@ -13,6 +13,7 @@ from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
 from testbed.model import KEYS_FILE, NO_OPENING, Opening, PageLoad
+from testbed.model.device import Device
 
 # The lab's authority inside a built page's folder ``tls``.
 AUTHORITY_NAME = "authority.pem"
@@ -71,7 +72,7 @@ class LoadOrder:
     by a client that chooses.  ``visits`` is how often the page is loaded in one process;
     ``preconnect_pct`` is the hit rate of PRECONNECT, ``None`` without it (graph client).
     ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
-    begins.
+    begins.  ``device`` is what a browser is to be; ``None``: as it is.
     """
 
     archive: Archive
@@ -100,6 +101,7 @@ class LoadOrder:
     visits: int = 1
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
+    device: Device | None = None
 
     @property
     def seat(self) -> ClientPlace:

@@ -18,7 +18,7 @@ _LIFE_OF_AIOQUIC_S = 86_400.0  # aioquic/tls.py; none can be asked of it
 
 _DEFAULTS = {each.name: each.default for each in fields(Condition)}
 _KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol",
-                     "preconnect_pct")  # fmt: skip
+                     "preconnect_pct", "device")  # fmt: skip
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 
 

@@ -39,6 +39,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.model.command import CLIENT as COMMAND
+from testbed.model.device import DEVICES
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions, serve
@@ -202,6 +203,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         visits=condition.visits,
         keep_cache=condition.between == "keep",
         idle=partial(idle if site.aligned else time.sleep, condition.idle_s),
+        device=DEVICES.get(condition.device, archive.device),
     )
     if lead is None or moments is None:
         return order

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from testbed.model.device import DeviceName
 from testbed.model.knob import (
     CALIBRATED,
     NO_PACKET,
@@ -517,6 +518,13 @@ class Condition:
         }), since=3,
         shown="tls handshakes",
     )] = "browser"  # fmt: skip
+
+    device: Annotated[DeviceName, Knob(
+        "What the browser is: the device that the page was recorded on, or a phone or a desktop as "
+        "Lighthouse has them, a tablet of WebPageTest, or a laptop's window of 1366x768.",
+        label="Device", words=MappingProxyType({"recorded": "as recorded"}), since=3,
+        shown="device",
+    )] = "recorded"  # fmt: skip
 
     @property
     def draws(self) -> bool:

@@ -15,6 +15,7 @@ from urllib.parse import urldefrag, urljoin
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
+from testbed.model.device import Device
 from wings.pages.table import REDIRECTS
 
 HttpProtocol = Literal["http/1.1", "h2"]
@@ -86,7 +87,8 @@ class Recording:
     """One load of a page, exchanges in the order in which their requests were sent.
 
     ``url`` is the first exchange's.  ``source`` says in a sentence where it comes from.
-    ``pinned`` says that clocks and random numbers of scripts were pinned.  ``load_ms`` is the
+    ``pinned`` says that clocks and random numbers of scripts were pinned, ``device`` on what it
+    was, if not on the lab's own browser as it is.  ``load_ms`` is the
     recorded PLT.  ``notes`` has one sentence for each thing that could not be captured or was
     repaired: nothing is dropped silently.
     """
@@ -99,6 +101,7 @@ class Recording:
     pinned: bool = False
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
+    device: Device | None = None
 
 
 def find_parents(

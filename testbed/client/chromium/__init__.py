@@ -42,6 +42,7 @@ from testbed.client.interface import (
 from testbed.client.page_coverage import compare, list_due
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, MODIFIED, VISIT_HARS, PageLoad, RequestTiming
+from testbed.model.device import DEVICES
 
 SHIM = Path("native") / "tfo.so"
 KEY_SHARE_SHIM = Path("native") / "keyshare.so"
@@ -58,7 +59,7 @@ class Chromium:
     name = "chromium"
     tcp_alone = False
     honours = frozenset(
-        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3"}
+        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", *DEVICES}
     )
     programs = (
         Program(
@@ -149,6 +150,7 @@ class StartedChromium(NamedTuple):
             visits=order.visits,
             keep_cache=order.keep_cache,
             idle=order.idle,
+            device=order.device,
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
@@ -120,6 +121,7 @@ class Reading:
     """What an importer read.  ``url`` is the page's own, if the file or the caller names it.
 
     ``claims`` are in the order of the file, or of the requests where the file says it;
+    ``page`` is the page's own object in a HAR, for what it says of the device.
     ``is_ordered`` says that it is the latter, whatever the times say.
     ``is_session`` says that it may be more than one load, as that of a proxy which knows no pages;
     ``other_pages`` are ids of further pages that the file has requests of.
@@ -133,6 +135,7 @@ class Reading:
     notes: Notes
     load_ms: float | None = None
     pinned: bool = False
+    page: Mapping[str, Any] = field(default_factory=dict)
     is_ordered: bool = False
     is_session: bool = False
     other_pages: tuple[str, ...] = ()

@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 
 from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
+from testbed.model.device import Device
 from wings.pages.coding import Effort
 from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from wings.pages.importing.bodies import new_budget, settle_body
+from wings.pages.importing.device import find_device
 from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.references import lead, settle_redirects
@@ -61,8 +63,17 @@ def screen(reading: Reading) -> Recording:
     return Recording(
         title=_title(reading.title, root.url), url=root.url, recorded=reading.recorded,
         source=reading.source, exchanges=(root, *exchanges[1:]), pinned=reading.pinned,
-        load_ms=load_ms, notes=notes.sentences(),
+        load_ms=load_ms, device=_device(root, reading, notes), notes=notes.sentences(),
     )  # fmt: skip
+
+
+def _device(root: PageExchange, reading: Reading, notes: Notes) -> Device | None:
+    """Return the device that the page was recorded on, as far as its archive tells."""
+    try:
+        return find_device(root.request_headers, reading.page, notes)
+    except ValueError as error:
+        notes.add("What the archive tells of the device is none, left out", str(error))
+        return None
 
 
 def _check_size(requests: Sequence[Claim]) -> None:

@@ -70,6 +70,7 @@ def assemble(
     return Recording(
         title=report.title or order.url, url=exchanges[0].url, recorded=today,
         source=_source(order, report), exchanges=exchanges, pinned=order.pinned,
+        device=order.emulated,
         load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
     )  # fmt: skip
@@ -90,10 +91,9 @@ def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
 
 def _source(order: RecordOrder, report: BrowserReport) -> str:
     parts = [f"Recorded with {report.browser.replace('/', ' ')}"]
-    if order.viewport:
-        parts.append("a viewport of {}x{}".format(*order.viewport))
-    if order.user_agent:
-        parts.append(f"as {order.user_agent!r}")
+    if device := order.emulated:
+        parts += [f"a viewport of {device.width}x{device.height}"] if device.width else []
+        parts += [f"as {device.user_agent!r}"] if device.user_agent else []
     if order.scroll:
         parts.append("scrolled to the end")
     if order.pinned:
