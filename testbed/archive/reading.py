@@ -11,7 +11,8 @@ import errno
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -29,6 +30,7 @@ NOT_REPLAYED = frozenset({
     *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
 })  # fmt: skip
 """Response headers (lower case) that an archive may hold but the server does not send."""
+THIRD_PARTIES = "third-parties"
 LARGEST_HAR_BYTES = 256 << 20
 LARGEST_NUMBER = 1 << 31  # of bytes, or milliseconds
 # The archive may be a stranger's: these are all the names that become files or configuration.
@@ -39,7 +41,7 @@ _KINDS: dict[type | UnionType, tuple[str, ...]] = {
     str: ("id", "url", "method", "protocol", "mime", "how"),
     int: ("status", "body_size", "request_body_size", "depth", "after_load"),
     int | None: ("headers_size", "decoded_size"),
-    float | int | None: ("gap_ms", "start_ms", "dur_ms"),
+    float | int | None: ("gap_ms", "start_ms", "dur_ms", "wait_ms"),
     str | None: ("parent", "carrier", "location"),
 }
 """What JSON must hold for each field of an entry; ``split_url`` sees to the others."""
@@ -59,7 +61,8 @@ class Entry:
     is the recorded time from the end of the parent to the start of this request; negative means
     that the parent was still arriving.  ``after_load``: requested after the load event, so that
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
-    recorded, and one of its size stands in for it.
+    recorded, and one of its size stands in for it.  ``wait_ms``: for how long its first byte was
+    waited for; ``None``: unknown.
     """
 
     id: str
@@ -88,6 +91,7 @@ class Entry:
     depth: int
     after_load: bool
     made_up: bool = False
+    wait_ms: float | None = None
 
     @property
     def transfer_bytes(self) -> int:
@@ -134,6 +138,29 @@ class Archive:
     def hosts(self) -> tuple[str, ...]:
         """Every host of the page once, in the order of first use."""
         return tuple(dict.fromkeys(entry.host for entry in self.entries))
+
+    def list_blocked(self, words: str) -> tuple[str, ...]:
+        """Return the page's hosts that are meant by ``words``, a value of the knob ``block``."""
+        own = self.entries[0].host.split(".")[-2:]
+        return tuple(
+            host
+            for host in self.hosts
+            if any(f".{host}".endswith(f".{word}") for word in words.split())
+            or (words == THIRD_PARTIES and host.split(".")[-2:] != own)
+        )
+
+    def without(self, hosts: Collection[str]) -> Archive:
+        """Return the page of which nothing is due on ``hosts``, or that those led to."""
+        if not hosts:
+            return self
+        gone: set[str] = set()
+        kept = []
+        for entry in self.entries:
+            if entry.host in hosts or entry.parent in gone:
+                gone.add(entry.url)
+                entry = replace(entry, after_load=True)
+            kept.append(entry)
+        return replace(self, entries=tuple(kept))
 
     @property
     def tls_hosts(self) -> tuple[str, ...]:
@@ -217,6 +244,7 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         how=item["_how"], gap_ms=item["_gap_ms"], start_ms=item["_start_ms"],
         dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
+        wait_ms=item.get("_wait_ms"),
     )  # fmt: skip
     _check(entry)
     return entry
@@ -232,7 +260,7 @@ def _check(entry: Entry) -> None:
             raise TypeError(f"{entry.url}: a header is {name!r}: {value!r}")
     sizes = [entry.status, entry.body_size, entry.request_body_size, entry.depth]
     sizes += [entry.headers_size or 0, entry.decoded_size or 0]
-    times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0]
+    times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0, entry.wait_ms or 0]
     if min(sizes) < 0 or not all(abs(number) < LARGEST_NUMBER for number in [*sizes, *times]):
         raise ValueError(f"{entry.url}: a number below 0 or beyond {LARGEST_NUMBER}")
 

@@ -73,6 +73,7 @@ class LoadOrder:
     ``preconnect_pct`` is the hit rate of PRECONNECT, ``None`` without it (graph client).
     ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
     begins.  ``device`` is what a browser is to be; ``None``: as it is.
+    ``blocked`` are hosts that it is to ask for nothing.
     """
 
     archive: Archive
@@ -102,6 +103,7 @@ class LoadOrder:
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
     device: Device | None = None
+    blocked: tuple[str, ...] = ()
 
     @property
     def seat(self) -> ClientPlace:

@@ -336,7 +336,8 @@ class Evidence:
         """The page that was served, where the run has it."""
         if self.observed.built is None:
             raise LackingError("the page is not at hand")
-        return _read_page(self.observed.built)
+        page = _read_page(self.observed.built)
+        return page.without(page.list_blocked(getattr(self.trial.condition, "block", "")))
 
     @cached_property
     def device(self) -> Device | None:

@@ -110,7 +110,7 @@ def seen_of(tmp_path: Path, load: PageLoad, log: dict[str, Any]) -> Evidence:
     body.write_bytes(b"<html>\n<link>\n\n<body>")
     named = [SimpleNamespace(url=url, how="parser", carrier=ROOT) for url in (STYLE, SCRIPT)]
     root = SimpleNamespace(url=ROOT, how="root", carrier=None, body=body, headers=())
-    page = SimpleNamespace(root_url=ROOT, entries=(root, *named))
+    page = SimpleNamespace(root_url=ROOT, entries=(root, *named), device=None)
     capture = _capture()
     shown = {
         "quic": (), "traces": {}, "visits": split_visits(load), "capture": capture.read(tmp_path),

@@ -44,6 +44,7 @@ class PageExchange:
         start_ms, dur_ms: since the start of the load; ``None`` when unknown.
         after_load: whether the request began after the load event.
         made_up: the body was not recorded: one of its size stands in for it.
+        wait_ms: for how long its first byte was waited for, the way there and back included.
     """
 
     url: str
@@ -64,6 +65,7 @@ class PageExchange:
     dur_ms: float | None = None
     after_load: bool = False
     made_up: bool = False
+    wait_ms: float | None = None
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""

@@ -257,6 +257,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_gap_ms": _rounded(placed.gap_ms), "_start_ms": _rounded(exchange.start_ms),
         "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
         "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
+        **({} if exchange.wait_ms is None else {"_wait_ms": _rounded(exchange.wait_ms)}),
     }  # fmt: skip
 
 

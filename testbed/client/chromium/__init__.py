@@ -42,7 +42,6 @@ from testbed.client.interface import (
 from testbed.client.page_coverage import compare, list_due
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, MODIFIED, VISIT_HARS, PageLoad, RequestTiming
-from testbed.model.device import DEVICES
 
 SHIM = Path("native") / "tfo.so"
 KEY_SHARE_SHIM = Path("native") / "keyshare.so"
@@ -59,7 +58,16 @@ class Chromium:
     name = "chromium"
     tcp_alone = False
     honours = frozenset(
-        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", *DEVICES}
+        {
+            "visits",
+            "tls_resumption",
+            "early_data",
+            "x25519",
+            "x25519mlkem768",
+            "h3",
+            "device",
+            "block",
+        }
     )
     programs = (
         Program(
@@ -151,6 +159,7 @@ class StartedChromium(NamedTuple):
             keep_cache=order.keep_cache,
             idle=order.idle,
             device=order.device,
+            blocked=order.blocked,
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()

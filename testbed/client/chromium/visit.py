@@ -58,6 +58,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
         keep_cache: whether the cache is kept from one visit to the next.
         idle: called between two visits; the next navigation is when it returns.
         device: what the browser is to be; ``None``: as it is, and nothing is said to it.
+        blocked: hosts that it is to ask for nothing.
     """
 
     url: str
@@ -71,6 +72,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
     device: Device | None = None
+    blocked: tuple[str, ...] = ()
 
 
 class Visit(NamedTuple):
@@ -280,7 +282,9 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     if errand.pinned is not None:
         commands.append(("Page.addScriptToEvaluateOnNewDocument", {"source": errand.pinned}))
     if errand.full_browser:
-        commands += list(_take_away(errand.due))
+        commands += list(_take_away(errand.due, errand.blocked))
+    elif errand.blocked:
+        commands.append(_block(errand.blocked))
     commands += emulation
     devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
 
@@ -310,13 +314,21 @@ def _attach(devtools: DevTools, deadline: float) -> str:
     return session
 
 
-def _take_away(due: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+def _block(hosts: Sequence[str], *more: str) -> tuple[str, dict[str, Any]]:
+    """Return the command that keeps the page from asking these hosts, and for ``more``."""
+    patterns = [f"*://{host}:*/*" for host in hosts]
+    return ("Network.setBlockedURLs", {"urlPatterns": [
+        {"urlPattern": pattern, "block": True} for pattern in (*patterns, *more)
+    ]})  # fmt: skip
+
+
+def _take_away(due: Sequence[str], blocked: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     """Return commands against what only a full browser does: ask for an icon, shrink the page."""
     width, height = WINDOW
     screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     commands: list[tuple[str, dict[str, Any]]] = [("Emulation.setDeviceMetricsOverride", screen)]
-    if not any(url.endswith(ICON) for url in due):
-        commands.append(("Network.setBlockedURLs", {"urls": [f"*{ICON}"]}))
+    icons = [] if any(url.endswith(ICON) for url in due) else [f"*://*:*{ICON}"]
+    commands += [_block(blocked, *icons)] if icons or blocked else []
     return commands
 
 

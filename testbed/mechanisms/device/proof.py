@@ -1,10 +1,11 @@
-"""Device of the browser, as the page tells of it and as the document's request does."""
+"""Device of the browser, as the page tells of it and its request does, and what it may not ask."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from testbed.base.addresses import format_address
 from testbed.model.device import Device
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
@@ -64,3 +65,17 @@ def _others_on_wire(seen: Evidence, name: str) -> Iterator[str]:
             own = head[head.index(_AGENT) + 2 :]
             if not own.startswith(name) and not name.startswith(own):
                 yield own.partition("\r\n")[0]
+
+
+@check("blocked hosts", "load", "condition", "capture", "hosts")
+def check_blocked(seen: Evidence) -> Iterator[str]:
+    """Hosts that were to be blocked got no packet, and the page has some."""
+    words = seen.condition.block
+    if not words:
+        return
+    blocked = set(seen.archive.list_blocked(words)) if seen.has("archive") else set()
+    if not (blocked and seen.browsed):
+        yield say_unshown("block", words)
+    met = {seen.hosts.get(format_address(packet.target)) for packet in seen.capture.packets}
+    for host in sorted(blocked & met):
+        yield f"{host} is blocked and was sent packets"

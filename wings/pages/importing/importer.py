@@ -80,6 +80,7 @@ class Claim:
         initiator: URL of what led here.
         initiator_kind: ``parser``, ``script`` or nothing.
         how: as ``Exchange.how``, where the file says it; else nothing.
+        wait_ms: as ``PageExchange.wait_ms``.
         is_frame: it was loaded as a document of its own.
         after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
         made_up: ``body`` stands in for one that was never recorded.
@@ -106,6 +107,7 @@ class Claim:
     is_frame: bool = False
     start_ms: float | None = None
     dur_ms: float | None = None
+    wait_ms: float | None = None
     after_load: bool | None = None
     made_up: bool = False
     from_cache: bool = False

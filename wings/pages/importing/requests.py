@@ -96,6 +96,7 @@ def _keep(claim: Claim, notes: Notes) -> Claim | None:
         headers_size=bounded("head", claim.headers_size, 1, HEAD_BYTES),
         request_body_size=request if 0 < request <= BODY_BYTES else 0,
         start_ms=time_ms(claim.start_ms), dur_ms=time_ms(claim.dur_ms),
+        wait_ms=time_ms(claim.wait_ms),
     )  # fmt: skip
 
 

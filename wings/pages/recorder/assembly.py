@@ -138,6 +138,7 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s,
+        wait_ms=request.wait_ms if request and (request.wait_ms or 0) > 0 else None,
     )  # fmt: skip
 
 
