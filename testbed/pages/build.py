@@ -57,7 +57,8 @@ def build_page(folder: Path, cache: Path, tell: Tell = _log.info) -> Path:
 def build_archive(folder: Path, archive: Path, cache: Path) -> Path:
     """Build the page in ``folder`` of the folder ``archive``; raises what ``build_page`` does."""
     sources = (archive / FACTS_NAME, archive / HAR_NAME)
-    return cached_build(folder, cache, sources, __name__, _fill_from_archive(archive))
+    fill = _fill_from_archive(archive, folder.name)
+    return cached_build(folder, cache, sources, __name__, fill)
 
 
 def cached_build(
@@ -125,7 +126,7 @@ def _certify(folder: Path) -> None:
             (folder / TLS_FOLDER / name).write_bytes(data)
 
 
-def _fill_from_archive(folder: Path) -> Fill:
+def _fill_from_archive(folder: Path, name: str) -> Fill:
     """Read and check the archive; what is returned reads nothing that is not in its folder."""
     archive, device = read_archive(folder), read_facts(folder / FACTS_NAME).device
     parts = (folder / name for name in (FACTS_NAME, HAR_NAME, "bodies"))
@@ -138,7 +139,8 @@ def _fill_from_archive(folder: Path) -> Fill:
         (target / "bodies").mkdir()
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
         har = (folder / HAR_NAME).read_bytes()
-        (target / HAR_NAME).write_bytes(har if device == archive.device else _on(har, device))
+        same = (name, device) == (archive.name, archive.device)
+        (target / HAR_NAME).write_bytes(har if same else _settled(har, name, device))
         copy_problems = [_copy_body(entry, target) for entry in archive.entries]
         problems = [problem for problem in copy_problems if problem]
         if problems:
@@ -147,11 +149,16 @@ def _fill_from_archive(folder: Path) -> Fill:
     return fill
 
 
-def _on(har: bytes, device: Device | None) -> bytes:
-    """Return the HAR with the device of ``page.toml``: guests read that, and digests cover it."""
-    document = json.loads(har)
-    document["log"]["pages"][0]["_device"] = None if device is None else device.plain()
-    return (json.dumps(document, indent=1) + "\n").encode()
+def _settled(har: bytes, name: str, device: Device | None) -> bytes:
+    """Return the HAR by the folder's name, and with the device of its ``page.toml``.
+
+    Guests read the HAR alone, and digests cover it.
+    """
+    log = json.loads(har)["log"]
+    log["pages"][0] |= {"id": name, "_device": None if device is None else device.plain()}
+    for entry in log["entries"]:
+        entry["pageref"] = name
+    return (json.dumps({"log": log}, indent=1) + "\n").encode()
 
 
 def _copy_body(entry: Entry, target: Path) -> str | None:
