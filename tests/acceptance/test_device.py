@@ -78,13 +78,27 @@ def test_clients_without_a_screen_refuse_it(house: House) -> None:
     assert '"phone"' in wrong
 
 
-def test_a_swept_device_over_h2_is_proven(house: House) -> None:
-    page = "<!doctype html><title>Any</title><p>the same on each device</p>"
+def test_what_a_user_prefers_is_emulated_and_a_swept_device_is_proven(house: House) -> None:
+    page = """<!doctype html><title>Any</title><p>Text</p><script>
+      new Image().src = `/${navigator.language}.png?${matchMedia('(prefers-color-scheme: dark)')
+        .matches}-${matchMedia('(prefers-reduced-motion)').matches}`</script>"""
+    told, light = "/de-DE.png?true-true", "/en-US.png?false-false"
     site = Site()
     site.put("http://www.any.test/", typed(page.encode(), "text/html"))
+    site.put(f"http://www.any.test{light}", typed(png(1), "image/png"))
     with serving(site):
         house.record(site, "http://www.any.test/", "any")
-    ran = house.run(page="any", device=["phone", "desktop"])
+    folder = house.pages / "any"
+    (folder / "page.har").write_text((folder / "page.har").read_text().replace(light, told))
+    wishes = 'color_scheme = "dark"\nreduced_motion = true\nreduced_data = true\n'
+    with (folder / "page.toml").open("a") as file:
+        file.write(f'\n[device]\nlanguage = "de-DE,de"\n{wishes}')
+    ran = house.run(page="any", device=["recorded", "tablet"], allow_misses=True)
     assert ran.code == EXIT_OK
-    for name in ("phone", "desktop"):
-        assert_ok(ran.one(device=name))
+    record = ran.one(device="recorded")
+    assert_ok(record)
+    assert record.replay is not None and record.replay.missed == ()
+    (page_headers, *_) = (entry["request"]["headers"] for entry in ran.har(record))
+    sent = {each["name"].lower(): each["value"] for each in page_headers}
+    assert sent["accept-language"] == "de-DE,de;q=0.9"
+    assert_ok(ran.one(device="tablet"))
