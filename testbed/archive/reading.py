@@ -11,13 +11,15 @@ import errno
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any
 
 from testbed.archive.failures import SERVED, FailureKind, kind_of
 from testbed.base.errors import ConfigurationError
+from testbed.model.device import Device, read_device
 
 HAR_NAME = "page.har"
 TLS_FOLDER = "tls"
@@ -29,6 +31,7 @@ NOT_REPLAYED = frozenset({
     *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
 })  # fmt: skip
 """Response headers (lower case) that an archive may hold but the server does not send."""
+THIRD_PARTIES = "third-parties"
 LARGEST_HAR_BYTES = 256 << 20
 LARGEST_NUMBER = 1 << 31  # of bytes, or milliseconds
 # The archive may be a stranger's: these are all the names that become files or configuration.
@@ -39,7 +42,7 @@ _KINDS: dict[type | UnionType, tuple[str, ...]] = {
     str: ("id", "url", "method", "protocol", "mime", "how"),
     int: ("status", "body_size", "request_body_size", "depth", "after_load"),
     int | None: ("headers_size", "decoded_size"),
-    float | int | None: ("gap_ms", "start_ms", "dur_ms"),
+    float | int | None: ("gap_ms", "start_ms", "dur_ms", "wait_ms"),
     str | None: ("parent", "carrier", "location", "failure"),
 }
 """What JSON must hold for each field of an entry; ``split_url`` sees to the others."""
@@ -61,6 +64,7 @@ class Entry:
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
     recorded, and one of its size stands in for it.  ``failure`` is how the request ended in the
     browser, if it failed there (``failures``); the status is 0 where no response came.
+    ``wait_ms``: for how long its first byte was waited for; ``None``: unknown.
     """
 
     id: str
@@ -90,6 +94,7 @@ class Entry:
     after_load: bool
     made_up: bool = False
     failure: str | None = None
+    wait_ms: float | None = None
 
     @property
     def fails(self) -> FailureKind | None:
@@ -122,7 +127,8 @@ class Archive:
     """A built page; ``entries`` are in recorded order, ``digest`` is the SHA-256 of the HAR file.
 
     The HAR names every body by its hash, so the digest covers the bodies as well.  ``failures`` are
-    the requests that got no response.
+    the requests that got no response.  ``device`` is the one that the page was recorded on;
+    ``None``: the browser as it is.
     """
 
     name: str
@@ -132,6 +138,7 @@ class Archive:
     digest: str
     pinned: bool = False
     failures: tuple[Entry, ...] = ()
+    device: Device | None = None
 
     @property
     def recorded(self) -> tuple[Entry, ...]:
@@ -176,6 +183,29 @@ class Archive:
         refusing = (each.host for each in self.failures if each.fails == "refused")
         return tuple(host for host in dict.fromkeys(refusing) if host not in self.hosts)
 
+    def list_blocked(self, words: str) -> tuple[str, ...]:
+        """Return the page's hosts that are meant by ``words``, a value of the knob ``block``."""
+        own = self.entries[0].host.split(".")[-2:]
+        return tuple(
+            host
+            for host in self.hosts
+            if any(f".{host}".endswith(f".{word}") for word in words.split())
+            or (words == THIRD_PARTIES and host.split(".")[-2:] != own)
+        )
+
+    def without(self, hosts: Collection[str]) -> Archive:
+        """Return the page of which nothing is due on ``hosts``, or that those led to."""
+        if not hosts:
+            return self
+        gone: set[str] = set()
+        kept = []
+        for entry in self.entries:
+            if entry.host in hosts or entry.parent in gone:
+                gone.add(entry.url)
+                entry = replace(entry, after_load=True)
+            kept.append(entry)
+        return replace(self, entries=tuple(kept))
+
     @property
     def tls_hosts(self) -> tuple[str, ...]:
         """Every host that was asked over https once, in the order of first use."""
@@ -205,11 +235,12 @@ def read_archive(folder: Path) -> Archive:
         entries = tuple(entry for entry in recorded if entry.is_answered)
         if not entries:
             raise ValueError("no entries")
+        device = page.get("_device")
         return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
                        entries=entries, digest=hashlib.sha256(raw).hexdigest(),
                        pinned=page.get("_pinned", False) is True,
                        failures=tuple(each for each in recorded if not each.is_answered),
-                       )  # fmt: skip
+                       device=None if device is None else read_device(device))  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
@@ -262,6 +293,7 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
         failure=item.get("_failure"),
+        wait_ms=item.get("_wait_ms"),
     )  # fmt: skip
     _check(entry)
     return entry
@@ -277,7 +309,7 @@ def _check(entry: Entry) -> None:
             raise TypeError(f"{entry.url}: a header is {name!r}: {value!r}")
     sizes = [entry.status, entry.body_size, entry.request_body_size, entry.depth]
     sizes += [entry.headers_size or 0, entry.decoded_size or 0]
-    times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0]
+    times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0, entry.wait_ms or 0]
     if min(sizes) < 0 or not all(abs(number) < LARGEST_NUMBER for number in [*sizes, *times]):
         raise ValueError(f"{entry.url}: a number below 0 or beyond {LARGEST_NUMBER}")
 

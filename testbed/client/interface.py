@@ -13,6 +13,7 @@ from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
 from testbed.model import KEYS_FILE, NO_OPENING, Opening, PageLoad
+from testbed.model.device import Device
 
 # The lab's authority inside a built page's folder ``tls``.
 AUTHORITY_NAME = "authority.pem"
@@ -72,6 +73,8 @@ class LoadOrder:
     ``preconnect_pct`` is the hit rate of PRECONNECT, ``None`` without it (graph client).
     ``keep_cache`` says that the cache is kept from one to the next, and ``idle`` returns when that
     begins.  ``film`` has frames of the last visit kept as ``frame-MS.png``, by a browser.
+    ``device`` is what a browser is to be; ``None``: as it is.  ``blocked`` are hosts that it is to
+    ask for nothing.
     """
 
     archive: Archive
@@ -101,6 +104,8 @@ class LoadOrder:
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
     film: bool = False
+    device: Device | None = None
+    blocked: tuple[str, ...] = ()
 
     @property
     def seat(self) -> ClientPlace:

@@ -18,7 +18,7 @@ _LIFE_OF_AIOQUIC_S = 86_400.0  # aioquic/tls.py; none can be asked of it
 
 _DEFAULTS = {each.name: each.default for each in fields(Condition)}
 _KNOBS_OF_CLIENTS = ("visits", "tls_resumption", "early_data", "key_share", "protocol",
-                     "preconnect_pct", "film")  # fmt: skip
+                     "preconnect_pct", "device", "block", "film")  # fmt: skip
 _OF_CLIENTS = {name: _DEFAULTS[name] for name in _KNOBS_OF_CLIENTS}
 
 
@@ -37,8 +37,9 @@ def check_ticket_life(file: ExperimentFile) -> Iterator[str]:
 
 def check_clients(file: ExperimentFile) -> Iterator[str]:
     """Yield a sentence for each knob that a client of page loads cannot honour."""
+    by_name = frozenset[str]().union(*file.honours.values())
     asked = {
-        value if isinstance(value, str) else name: name
+        value if isinstance(value, str) and name not in by_name else name: name
         for name, usual in _OF_CLIENTS.items()
         for value in file.all_of((name,), usual)
         if value not in (usual, "h1", "h2", "off")

@@ -116,6 +116,8 @@ TABLE: tuple[Exclusion, ...] = (
     Exclusion("protocol", "tcp.tfo", "no connection is TCP's; leave tcp.tfo out", "h3", True),
     Exclusion("tcp.requests_per_connection", "protocol",
               "it is held against TCP connections, and there are none; leave it out", other="h3"),
+    Exclusion("server_think", "server_think_ms",
+              "a recorded wait takes its place; leave one of them out, or set think_by_host"),
     Exclusion("early_data", "tls_version", f"TLS 1.3 alone has early data; {_TLS_1_3}",
               True, "1.2"),
     Exclusion("early_data", "tls_resumption",

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from testbed.archive.reading import Archive, tls_of
+from testbed.archive.reading import Archive, read_archive, tls_of
 from testbed.client import CLIENTS
 from testbed.client.interface import ClientPlace, EarlyClient, LoadOrder
 from testbed.kinds.workspace import EarlyStart, Site, open_lab_of
@@ -39,12 +39,13 @@ from testbed.model import (
     Trial,
 )
 from testbed.model.command import CLIENT as COMMAND
+from testbed.model.device import DEVICES
 from testbed.model.traffic import lead_s, parse_traffic
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions, serve
 from testbed.server.quic import serve_quic
 from testbed.server.resolver import Addresses, name_files, resolve
-from testbed.server.think import Think
+from testbed.server.think import think_of
 
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]", "Traceback")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
@@ -162,7 +163,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
             condition.certificates,
         ),
         tls_of(site.page),
-        think=_think_of(trial),
+        think=think_of(condition, trial.seed, lambda: read_archive(site.page)),
         program=PROGRAMS[condition.web_server],
     )
 
@@ -204,6 +205,8 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         keep_cache=condition.between == "keep",
         idle=partial(idle if site.aligned else time.sleep, condition.idle_s),
         film=condition.film,
+        device=DEVICES.get(condition.device, archive.device),
+        blocked=archive.list_blocked(condition.block),
     )
     if lead is None or moments is None:
         return order
@@ -271,14 +274,6 @@ def start_beside(
 def _pins(randomness: Randomness, recorded: bool) -> bool:
     """Return whether scripts get pinned clocks and random numbers."""
     return recorded if randomness == "as-recorded" else randomness == "pinned"
-
-
-def _think_of(trial: Trial) -> Think | None:
-    """Return how long the server thinks before each answer; ``None``: not at all."""
-    condition = trial.condition_as(Condition)
-    if not condition.server_think_ms:
-        return None
-    return Think(condition.server_think_ms, condition.think_spread_pct, trial.seed)
 
 
 def _keep_complaints(log: Path, kept: Path) -> None:

@@ -6,6 +6,7 @@ judgement checks.
 
 from __future__ import annotations
 
+from testbed.mechanisms.device.proof import check_blocked, check_device
 from testbed.mechanisms.ecn.proof import check_ecn
 from testbed.mechanisms.fast_open.proof import check_arm, check_connected, check_counters
 from testbed.mechanisms.impairments.proof import check_damage
@@ -102,6 +103,8 @@ CHECKS = (
     check_visits,
     check_cache,
     check_pinned,
+    check_device,
+    check_blocked,
     check_load_time,
     check_counts,
     check_log,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from testbed.model.device import DeviceName
 from testbed.model.knob import (
     CALIBRATED,
     NO_PACKET,
@@ -31,6 +32,7 @@ Between = Literal["clear-cache", "keep"]
 EarlyDataAt = Literal["all", "first", "others"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
+ServerThink = Literal["none", "recorded"]
 Jitter = Literal["none", "computing"]
 TraceEnd = Literal["loop", "once"]
 TracePhase = Literal["start", "seed"]
@@ -47,6 +49,8 @@ _A_TRACE = (
     'a name in traces/, such as "lte-drive-down", or a file of yours beside the experiment file, '
     'with a dot in its name, such as "my.trace"'
 )
+_HOST = r"[a-z0-9_][a-z0-9._-]{0,250}"
+_HOST_MS = rf"{_HOST} [0-9]{{1,5}}(\.[0-9]{{1,3}})?"
 _PCT = r"[0-9]{1,3}(\.[0-9]{1,4})?"
 _TIME = r"[0-9]{1,5}(\.[0-9]{1,6})? s"
 _STEP = r"(rtt_ms [0-9]{1,5}(\.[0-9]{1,6})?|(down|up)_kbit [0-9]{1,8})"
@@ -523,6 +527,33 @@ class Condition:
         label="Filmed", since=3,
         shown=NO_PACKET,
     )] = False  # fmt: skip
+
+    server_think: Annotated[ServerThink, Knob(
+        "Whether each answer waits as long as its recording did for a first byte, the way to the "
+        "server of that time included.",
+        label="Recorded waits", since=3, shown="think time at the server",
+    )] = "none"  # fmt: skip
+    think_by_host: Annotated[str, Knob(
+        "How long the servers of these hosts wait instead, in ms.",
+        label="Think time by host", words=MappingProxyType({"": "alike"}),
+        pattern=rf"^(|{_HOST_MS}(, {_HOST_MS}){{0,49}})$", since=3,
+        allowed='hosts with ms, such as "api.example 200, cdn.example 20"',
+        shown="think time at the server",
+    )] = ""  # fmt: skip
+    block: Annotated[str, Knob(
+        "Hosts that the browser asks for nothing, and those below them; or all third parties, "
+        "whose last two labels are not the page's. What they led to in the recording is not due.",
+        label="Blocked", words=MappingProxyType({"": "none"}),
+        pattern=rf"^(|{_HOST}( {_HOST}){{0,49}})$", since=3,
+        allowed='hosts, such as "ads.example cdn.example", or "third-parties"',
+        shown="blocked hosts",
+    )] = ""  # fmt: skip
+    device: Annotated[DeviceName, Knob(
+        "What the browser is: the device that the page was recorded on, or a phone or a desktop as "
+        "Lighthouse has them, a tablet of WebPageTest, or a laptop's window of 1366x768.",
+        label="Device", words=MappingProxyType({"recorded": "as recorded"}), since=3,
+        shown="device",
+    )] = "recorded"  # fmt: skip
 
     @property
     def draws(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,8 +20,9 @@ from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.base.whole_folder import new_folder
 from testbed.base.wings import provided
+from testbed.model.device import Device
 from testbed.pages.authority import make_authority
-from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, list_sources, read_kind
+from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, list_sources, read_facts, read_kind
 
 Tell = Callable[[str], None]
 Fill = Callable[[Path], None]
@@ -55,7 +57,8 @@ def build_page(folder: Path, cache: Path, tell: Tell = _log.info) -> Path:
 def build_archive(folder: Path, archive: Path, cache: Path) -> Path:
     """Build the page in ``folder`` of the folder ``archive``; raises what ``build_page`` does."""
     sources = (archive / FACTS_NAME, archive / HAR_NAME)
-    return cached_build(folder, cache, sources, __name__, _fill_from_archive(archive))
+    fill = _fill_from_archive(archive, folder.name)
+    return cached_build(folder, cache, sources, __name__, fill)
 
 
 def cached_build(
@@ -123,9 +126,9 @@ def _certify(folder: Path) -> None:
             (folder / TLS_FOLDER / name).write_bytes(data)
 
 
-def _fill_from_archive(folder: Path) -> Fill:
+def _fill_from_archive(folder: Path, name: str) -> Fill:
     """Read and check the archive; what is returned reads nothing that is not in its folder."""
-    archive = read_archive(folder)
+    archive, device = read_archive(folder), read_facts(folder / FACTS_NAME).device
     parts = (folder / name for name in (FACTS_NAME, HAR_NAME, "bodies"))
     links = [part for part in parts if part.is_symlink()]
     problems = [f"{link}: is a link; an archive holds its files itself" for link in links]
@@ -134,14 +137,28 @@ def _fill_from_archive(folder: Path) -> Fill:
 
     def fill(target: Path) -> None:
         (target / "bodies").mkdir()
-        for name in (FACTS_NAME, HAR_NAME):
-            (target / name).write_bytes((folder / name).read_bytes())
+        (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
+        har = (folder / HAR_NAME).read_bytes()
+        same = (name, device) == (archive.name, archive.device)
+        (target / HAR_NAME).write_bytes(har if same else _settled(har, name, device))
         copy_problems = [_copy_body(entry, target) for entry in archive.entries]
         problems = [problem for problem in copy_problems if problem]
         if problems:
             raise ConfigurationError(list(dict.fromkeys(problems)))
 
     return fill
+
+
+def _settled(har: bytes, name: str, device: Device | None) -> bytes:
+    """Return the HAR by the folder's name, and with the device of its ``page.toml``.
+
+    Guests read the HAR alone, and digests cover it.
+    """
+    log = json.loads(har)["log"]
+    log["pages"][0] |= {"id": name, "_device": None if device is None else device.plain()}
+    for entry in log["entries"]:
+        entry["pageref"] = name
+    return (json.dumps({"log": log}, indent=1) + "\n").encode()
 
 
 def _copy_body(entry: Entry, target: Path) -> str | None:

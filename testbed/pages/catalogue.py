@@ -15,11 +15,13 @@ from typing import Any, Literal
 from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import OccupiedError, new_folder
+from testbed.model.device import Device, read_device
 
 FACTS_NAME = "page.toml"
 _REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
                               "licence": str, "bodies": str, "deviations": list}  # fmt: skip
-_OPTIONAL: dict[str, type] = {"pinned": bool, "made_up": bool, "recipe": dict, "table": dict}
+_OPTIONAL: dict[str, type] = {"pinned": bool, "made_up": bool, "recipe": dict, "table": dict,
+                              "device": dict}  # fmt: skip
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -34,7 +36,7 @@ class PageFacts:
 
     ``recipe`` is the raw table of a page that is installed from packages, ``table`` that of one
     that has another page's resource table; ``made_up`` says of an imported table that results are
-    to name its bodies so.
+    to name its bodies so; ``device`` is what it was recorded on.
     """
 
     title: str
@@ -48,6 +50,7 @@ class PageFacts:
     made_up: bool = False
     recipe: dict[str, Any] | None = None
     table: dict[str, Any] | None = None
+    device: Device | None = None
 
 
 def read_facts(path: Path) -> PageFacts:
@@ -73,6 +76,11 @@ def read_facts(path: Path) -> PageFacts:
     deviations = values.get("deviations")
     if isinstance(deviations, list) and not all(isinstance(item, str) for item in deviations):
         problems.append(f"{path}: deviations holds something that is not a text")
+    if isinstance(values.get("device"), dict):
+        try:
+            values["device"] = read_device(values["device"])
+        except ValueError as error:
+            problems.append(f"{path}: device: {error}")
     if problems:
         raise ConfigurationError(problems)
     return PageFacts(**(values | {"deviations": tuple(values["deviations"])}))
@@ -95,7 +103,16 @@ def format_facts(facts: PageFacts) -> str:
         lines.append(f"deviations = [\n{deviations}]")
     else:
         lines.append("deviations = []")
+    if facts.device is not None:
+        lines.append("\n[device]")
+        lines += (f"{key} = {_value(value)}" for key, value in facts.device.plain().items())
     return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return _quote(value) if isinstance(value, str) else str(value).lower()
 
 
 def _quote(text: str) -> str:

@@ -289,6 +289,8 @@ def _chromium_head(seen: Evidence, request: LoggedRequest) -> str | None:
     version = seen.load.client_version.partition(" ")[0].partition("/")[2]
     major = version.partition(".")[0]
     agent = CHROMIUM_AGENT.format(version=re.escape(version), major=major)
+    if seen.has("device") and seen.device is not None and seen.device.user_agent:
+        agent = re.escape(seen.device.user_agent)
     other = [h["name"] for h in headers if not CHROMIUM_HEADERS.fullmatch(h["name"].lower())]
     if other and request.kind not in SCRIPTED:
         return f"it was sent with {other[0]}, which Chromium does not send"

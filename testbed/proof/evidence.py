@@ -52,6 +52,7 @@ from testbed.model import (
     in_real_time,
 )
 from testbed.model.command import CLIENT as COMMAND
+from testbed.model.device import DEVICES, Device
 from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
@@ -335,7 +336,14 @@ class Evidence:
         """The page that was served, where the run has it."""
         if self.observed.built is None:
             raise LackingError("the page is not at hand")
-        return _read_page(self.observed.built)
+        page = _read_page(self.observed.built)
+        return page.without(page.list_blocked(getattr(self.trial.condition, "block", "")))
+
+    @cached_property
+    def device(self) -> Device | None:
+        """What the browser was to be; ``None``: itself."""
+        named = DEVICES.get(self.condition.device)
+        return self.archive.device if named is None else named
 
     # Who else was on the line, and what became of packets.
 

@@ -183,7 +183,8 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     for listener in listeners:
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
-        blocks.append(server_block(listener, archive.served, constants, tls, terms.think))
+        think = terms.think and terms.think.of(listener.host)
+        blocks.append(server_block(listener, archive.served, constants, tls, think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,

@@ -73,14 +73,15 @@ def _listener(
     listener: Listener, entries: Sequence[Entry], options: ServerOptions
 ) -> dict[str, Any]:
     asked = asked_of(listener, entries)
+    think = options.think and options.think.of(listener.host)
 
     def think_ms(location: Location) -> int:
         entry = None if location.answer is None else entries[location.answer]
         if entry and (waits_s := silence_s(entry)) is not None:
             return round(waits_s * 1000)
-        if options.think is None or location.match == "plain":
+        if think is None or location.match == "plain":
             return 0
-        return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
+        return think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
     return {
         "host": listener.host,
@@ -90,7 +91,7 @@ def _listener(
         "certificate": f"{TLS_LINK}/{listener.host}.pem",
         "key": f"{TLS_LINK}/key.pem",
         "has_head": asked.has_head,
-        "miss_ms": 0 if options.think is None else options.think.delay_ms("miss"),
+        "miss_ms": 0 if think is None else think.delay_ms("miss"),
         "locations": [
             {
                 "name": each.name,

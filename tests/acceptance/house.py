@@ -138,7 +138,7 @@ def open_house(folder: Path, cache: Path) -> Iterator[House]:
 def knobs_of(record: Record) -> Mapping[str, Any]:
     """The knobs of a record's condition by their names in experiment files."""
     condition = record.trial.linked
-    names = ("page", "client", "protocol", "tls_version", "randomness", "allow_misses")
+    names = ("page", "client", "protocol", "tls_version", "randomness", "allow_misses", "device")
     named = {name: getattr(condition, name) for name in names}
     return named | {"rtt_ms": condition.link.rtt_ms, "tfo": condition.tcp.tfo}
 

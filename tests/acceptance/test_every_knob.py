@@ -73,6 +73,7 @@ VALUES: dict[str, Any] = {
     "tcp.requests_per_connection": 1, "link.path_mtu_bytes": 900, "idle_s": 86400.0,
 "arrivals.syn_timeouts_s": "3 6", "arrivals.burst_s": 0.5,
     "protocol": "h1", "randomness": "pinned", "think_spread_pct": 50.0, "peer": "sleep 1",
+    "block": "third-parties", "think_by_host": "none.test 50",
 }  # fmt: skip
 """Values of knobs that are texts, or that half or twice as much would not move; of this page, which
 was recorded with them, free random numbers are those recorded."""

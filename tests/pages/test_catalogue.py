@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.base.errors import ConfigurationError
+from testbed.model.device import DEVICES
 from testbed.pages.catalogue import PageFacts, format_facts, read_facts
 from wings.pages.tests.conftest import FACTS
 
@@ -29,6 +30,7 @@ def reread(facts: PageFacts) -> PageFacts:
         PageFacts, title=texts, url=texts, recorded=st.dates(), source=texts, licence=texts,
         bodies=texts, deviations=st.lists(texts).map(tuple), pinned=st.booleans(),
         made_up=st.booleans(), recipe=st.none(), table=st.none(),
+        device=st.sampled_from([None, *DEVICES.values()]),
     )
 )  # fmt: skip
 def test_what_is_written_is_read_back(facts: PageFacts) -> None:

@@ -121,7 +121,7 @@ def seen_of(
     body.write_bytes(b"<html>\n<link>\n\n<body>")
     named = [SimpleNamespace(url=url, how="parser", carrier=ROOT) for url in (STYLE, SCRIPT)]
     root = SimpleNamespace(url=ROOT, how="root", carrier=None, body=body, headers=())
-    page = SimpleNamespace(root_url=ROOT, entries=(root, *named))
+    page = SimpleNamespace(root_url=ROOT, entries=(root, *named), device=None)
     capture = _capture()
     shown = {
         "quic": (), "traces": {}, "visits": split_visits(load), "capture": capture.read(tmp_path),

@@ -15,6 +15,7 @@ from urllib.parse import urldefrag, urljoin
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
+from testbed.model.device import Device
 from wings.pages.fidelity import Seen
 from wings.pages.table import REDIRECTS
 
@@ -45,6 +46,7 @@ class PageExchange:
         after_load: whether the request began after the load event.
         made_up: the body was not recorded: one of its size stands in for it.
         failure: how it failed in the browser, as ``testbed.archive.failures`` has it.
+        wait_ms: for how long its first byte was waited for, the way there and back included.
     """
 
     url: str
@@ -66,6 +68,7 @@ class PageExchange:
     after_load: bool = False
     made_up: bool = False
     failure: str | None = None
+    wait_ms: float | None = None
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""
@@ -89,9 +92,10 @@ class Recording:
     """One load of a page, exchanges in the order in which their requests were sent.
 
     ``url`` is the first exchange's.  ``source`` says in a sentence where it comes from.
-    ``pinned`` says that clocks and random numbers of scripts were pinned.  ``load_ms`` is the
-    recorded PLT, ``seen`` what the page ran and showed.  ``notes`` has one sentence for each thing
-    that could not be captured or was repaired: nothing is dropped silently.
+    ``pinned`` says that clocks and random numbers of scripts were pinned, ``device`` on what it
+    was, if not on the lab's own browser as it is.  ``load_ms`` is the recorded PLT, ``seen`` what
+    the page ran and showed.  ``notes`` has one sentence for each thing that could not be captured
+    or was repaired: nothing is dropped silently.
     """
 
     title: str
@@ -103,6 +107,7 @@ class Recording:
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
     seen: Seen | None = None
+    device: Device | None = None
 
 
 def find_parents(

@@ -113,7 +113,7 @@ def write_archive(folder: Path, recording: Recording, *, licence: str, replace: 
         bodies = f"{bodies} Made up in their recorded sizes: {made_up}."
     facts = PageFacts(title=recording.title, url=recording.url, recorded=recording.recorded,
                       source=recording.source, licence=licence, bodies=bodies, deviations=notes,
-                      pinned=recording.pinned)  # fmt: skip
+                      pinned=recording.pinned, device=recording.device)  # fmt: skip
     with new_page(folder, facts, replace=replace) as scratch:
         write_content(scratch, document, (each.body for each in recording.exchanges))
         if recording.seen is not None:
@@ -147,7 +147,8 @@ def make_recorded_har(name: str, recording: Recording) -> tuple[dict[str, Any], 
     document = make_har(
         name, recording.title, recording.recorded, placed,
         timings={} if recording.load_ms is None else {"onLoad": _rounded(recording.load_ms)},
-        more={"_pinned": recording.pinned, "_notes": list(notes)},
+        more={"_pinned": recording.pinned, "_notes": list(notes)}
+        | ({} if recording.device is None else {"_device": recording.device.plain()}),
     )  # fmt: skip
     return document, notes
 
@@ -261,6 +262,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
         "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
         **({"_failure": exchange.failure} if exchange.failure else {}),
+        **({} if exchange.wait_ms is None else {"_wait_ms": _rounded(exchange.wait_ms)}),
     }  # fmt: skip
 
 

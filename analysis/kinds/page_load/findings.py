@@ -7,10 +7,12 @@ from itertools import pairwise
 
 from analysis.kinds.page_load.fragile import describe_fragile
 from analysis.kinds.page_load.queues import describe_queues
-from analysis.records.cells import spread_of
+from analysis.records.cells import Cell, spread_of
 from analysis.records.replay_coverage import describe
-from analysis.tables.table import Pair, ResultTable
-from analysis.words import count, number, signed
+from analysis.tables.table import PAIR_AXIS, Pair, ResultTable
+from analysis.words import count, name_axes, number, signed
+
+MAX_CONDITIONS = 6
 
 
 def findings(table: ResultTable) -> list[str]:
@@ -18,7 +20,7 @@ def findings(table: ResultTable) -> list[str]:
     coverage = table.coverage
     plain = coverage.plain and not coverage.sockets
     said = [] if plain else [f"Replay: {describe(coverage)}"]
-    said += [*describe_fragile(table), *describe_queues(table), *_chosen(table)]
+    said += [*describe_fragile(table), *describe_queues(table), *_chosen(table), *_pages(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]
@@ -44,6 +46,39 @@ def _chosen(table: ResultTable) -> list[str]:
         name = table.name_row(cell.axes)
         said.setdefault(name, f"{name}: {' and '.join(ways)}{tried}{after}.")
     return list(said.values())
+
+
+def _pages(table: ResultTable) -> list[str]:
+    """Say of two pages which one is better, and by how much, under each condition of both."""
+    if len({cell.axes.get("page") for cell in table.cells}) != 2 or not table.metric.unit:
+        return []
+    metric, said = table.metric, []
+    names = [name for name in (*table.axes, *([PAIR_AXIS] * table.paired)) if name != "page"]
+    conditions: dict[str, list[Cell]] = {}
+    for cell in table.cells:
+        conditions.setdefault(name_axes(cell.axes, names), []).append(cell)
+    for where, cells in conditions.items():
+        samples = [(cell.sample.median, cell.axes["page"]) for cell in cells if cell.sample]
+        if len(samples) != 2:
+            continue
+        # A smaller value first, if that is the better one.
+        (best, winner), (other, loser) = sorted(
+            samples, key=lambda each: each[0].value, reverse=metric.more
+        )
+        shown = [best.value, other.value]
+        told = " against ".join(metric.with_unit(number(each, metric.places)) for each in shown)
+        word = metric.better if not metric.more else "better"
+        low, high = sorted((best, other), key=lambda each: each.value)
+        apart = not (low.interval and high.interval) or low.interval.high < high.interval.low
+        gain = number(abs(other.value - best.value) / (other.value or 1.0) * 100, 1)
+        said.append(
+            f"{winner} is {gain} % {word} than {loser}: {told} ({where})."
+            if apart and best.value != other.value
+            else f"{winner} and {loser} show no difference: {told} ({where})."
+        )
+    more = len(said) - MAX_CONDITIONS
+    rest = [f"And under {count(more, 'more condition')}: see table.csv."] if more > 0 else []
+    return [*said[:MAX_CONDITIONS], *rest]
 
 
 def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair]) -> str:

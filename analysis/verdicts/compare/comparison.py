@@ -276,9 +276,12 @@ class Comparison:
 
     def counted(self, cell: CellFinding) -> Verdict:
         """The verdict as it counts: a faster cell is as good as the same where that is allowed."""
+        return "same" if self.is_better(cell) and self.allow_faster else cell.verdict
+
+    def is_better(self, cell: CellFinding) -> bool:
+        """Whether loads got better, by as much as counts."""
         better = "slower" if self.metric.more else "faster"
-        faster = cell.verdict == "different" and cell.direction == better
-        return "same" if faster and self.allow_faster else cell.verdict
+        return cell.verdict == "different" and cell.direction == better
 
     @property
     def counts(self) -> dict[Verdict, int]:

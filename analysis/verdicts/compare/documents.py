@@ -124,7 +124,7 @@ def render_page(comparison: Comparison) -> str:
 
     cells, kernels = (*comparison.cells, *comparison.gains), comparison.kernels
     columns = columns_of(comparison, cells)
-    badges = [BADGES[comparison.counted(cell)] for cell in cells]
+    badges = [_badge(comparison, cell) for cell in cells]
     packets = [(name_cell(comparison, cell), "\n".join(packet_lines(cell))) for cell in cells]
     return (
         open_templates()
@@ -142,6 +142,12 @@ def render_page(comparison: Comparison) -> str:
             style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         )
     )  # fmt: skip
+
+
+def _badge(comparison: Comparison, cell: CellFinding) -> str:
+    """Return the badge of a cell: what got better by what is under test is no fault."""
+    better = comparison.is_better(cell) and (comparison.parts or comparison.knobs)
+    return "good" if better else BADGES[comparison.counted(cell)]
 
 
 def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:

@@ -149,7 +149,18 @@ def headline(comparison: Comparison) -> str:
     told = [f"{gains.count(v)} {_within(comparison, v)}" for v in EXIT_CODES if v in gains]
     tally = ", ".join(words.values())
     tally += f"; {count(len(gains), 'gain')}, {', '.join(told)}" if gains else ""
-    return f"{HEADINGS[comparison.verdict]}: {count(len(comparison.cells), 'cell')}, {tally}."
+    return f"{_heading(comparison)}: {count(len(comparison.cells), 'cell')}, {tally}."
+
+
+def _heading(comparison: Comparison) -> str:
+    """Return the verdict; of two pages under test also which one is faster, if one is in all."""
+    heading, pages = HEADINGS[comparison.verdict], comparison.knobs.get("page")
+    ways = {c.direction or "changed" for c in comparison.cells if c.verdict == "different"}
+    if pages is None or comparison.verdict != "different" or ways not in ({"faster"}, {"slower"}):
+        return heading
+    (way,) = ways
+    word = way if comparison.metric.is_time else SIZES[way]
+    return f"{clean(pages[1])} IS {word.upper()}"
 
 
 def _within(comparison: Comparison, verdict: Verdict) -> str:

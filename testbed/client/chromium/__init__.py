@@ -32,7 +32,14 @@ from testbed.client.chromium.devtools_har import write_har
 from testbed.client.chromium.flags import FIRST_PAGE, LAB_AUTHORITY, browser_arguments
 from testbed.client.chromium.launch import PIPE, Browser, running
 from testbed.client.chromium.traffic import BrowserRequest
-from testbed.client.chromium.visit import Visit, VisitOrder, attach, read_version, visit
+from testbed.client.chromium.visit import (
+    Visit,
+    VisitOrder,
+    attach,
+    patterns_of,
+    read_version,
+    visit,
+)
 from testbed.client.interface import (
     SPKI_NAME,
     ClientPlace,
@@ -59,7 +66,8 @@ class Chromium:
     name = "chromium"
     tcp_alone = False
     honours = frozenset(
-        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", "film"}
+        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", "device",
+         "block", "film"}  # fmt: skip
     )
     programs = (
         Program(
@@ -151,8 +159,10 @@ class StartedChromium(NamedTuple):
             keep_cache=order.keep_cache,
             idle=order.idle,
             silent=list_silent(order.archive),
-            blocked=list_blocked(order.archive),
+            blocked=(*(pattern for host in order.blocked for pattern in patterns_of(host)),
+                     *list_blocked(order.archive)),
             film=order.film,
+            device=order.device,
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()

@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 
 from testbed.base.proc import scheduled
 from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
+from testbed.client.chromium.device import AGENT, device_commands
+from testbed.client.chromium.device import SCRIPT as DEVICE_SCRIPT
 from testbed.client.chromium.devtools import DevTools, Event, LateError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
 from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
+from testbed.model.device import Device
 
 QUIET_S = 1.0
 """How long a page that owes something may be silent before it is taken as finished."""
@@ -56,7 +59,10 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
         visits: how often to load the page.
         keep_cache: whether the cache is kept from one visit to the next.
         idle: called between two visits; the next navigation is when it returns.
+        silent: URLs that are not answered, and not awaited.
+        blocked: patterns of URLs that it is to ask for nothing.
         film: whether frames are drawn and kept.
+        device: what the browser is to be; ``None``: as it is, and nothing is said to it.
     """
 
     url: str
@@ -72,6 +78,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     silent: Container[str] = ()
     blocked: Sequence[str] = ()
     film: bool = False
+    device: Device | None = None
 
 
 class Visit(NamedTuple):
@@ -191,7 +198,9 @@ def _load(
     cached = traffic.cached()
     # Of a page that the cache answers no first byte comes.
     first_byte_ms = 0.0 if keeps and errand.url in cached else float(timing["response_start_ms"])
-    seen = _read_milestones(devtools, session)
+    seen = _ask_after(devtools, session, SCRIPT)
+    if seen and errand.device is not None:
+        seen["device"] = _ask_after(devtools, session, DEVICE_SCRIPT)
     milestones = milestones_of(seen, first_byte_ms, real_time=before is not None)
     loaded_s = start_s + plt_ms / 1000
     return Visit(
@@ -279,6 +288,9 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
         devtools.send("Network.enable", NO_BODIES, worker)
         if errand.pinned is not None:
             devtools.send("Runtime.evaluate", {"expression": errand.pinned}, worker)
+        for command, params in emulation:
+            if command == AGENT:
+                devtools.send(command, params, worker)
         devtools.send("Runtime.runIfWaitingForDebugger", None, worker)
 
     def accept(event: Event) -> None:
@@ -288,6 +300,7 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     def give_up(_event: Event) -> None:
         raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
 
+    emulation = device_commands(errand.device)
     devtools.on("Target.attachedToTarget", join)
     devtools.on("Page.javascriptDialogOpening", accept)
     devtools.on("Inspector.targetCrashed", give_up)
@@ -300,6 +313,7 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
         commands.append(("Network.setBlockedURLs", {"urls": blocked}))
     if errand.full_browser:
         commands.append(_sized())
+    commands += emulation
     devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
 
 
@@ -327,6 +341,11 @@ def _attach(devtools: DevTools, deadline: float) -> str:
     )
     session: str = attached["sessionId"]
     return session
+
+
+def patterns_of(host: str) -> tuple[str, str]:
+    """Return patterns of all URLs of a host, as Network.setBlockedURLs has them."""
+    return f"*://{host}/*", f"*://{host}:*/*"
 
 
 def _sized() -> tuple[str, dict[str, Any]]:
@@ -365,11 +384,11 @@ def _ask_page(
     return value, values
 
 
-def _read_milestones(devtools: DevTools, session: str) -> dict[str, Any] | None:
-    """Ask what the script of ``milestones`` says; a page may have become busy for ever."""
+def _ask_after(devtools: DevTools, session: str, script: str) -> dict[str, Any] | None:
+    """Ask what a script says after the load; a page may have become busy for ever."""
     try:
         (answer,) = devtools.ask(
-            time.monotonic() + ANSWER_S, ("Runtime.evaluate", _evaluation(SCRIPT)), session=session
+            time.monotonic() + ANSWER_S, ("Runtime.evaluate", _evaluation(script)), session=session
         )
     except LateError:
         return None

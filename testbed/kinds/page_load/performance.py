@@ -54,6 +54,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         TestbedError, OSError: the load did not come to its end.
     """
     archive = read_archive(site.page)
+    archive = archive.without(archive.list_blocked(trial.condition_as(Condition).block))
     with open_lab_for(archive, trial, site, observation) as (lab, addresses):
         if not lab.reading.problems:
             _measure(trial, site, archive, addresses, lab, observation)

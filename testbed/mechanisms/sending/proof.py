@@ -14,7 +14,7 @@ from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.draws import busy_ns
 from testbed.proof.evidence import Evidence
-from testbed.server.think import silence_s
+from testbed.server.think import silence_s, think_of
 
 KNOWN = ("cubic", "reno")
 """Congestion controls whose window only losses shrink, in kernels of ours with their settings."""
@@ -47,7 +47,8 @@ def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
     """Return for how long a server may be silent: its think time, its own pace, as recorded."""
     failures = seen.archive.failures if seen.has("archive") else ()
     recorded_s = max((silence_s(e) or 0.0 for e in failures if e.fails == "silent"), default=0.0)
-    think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
+    think = think_of(seen.condition, seen.trial.seed, lambda: seen.archive)
+    think_ms = 0.0 if think is None else think.longest_ms
     known = is_ours(seen) and seen.tcp.congestion_control in KNOWN
     paced = seen.condition.web_server == "aioquic" if over_quic else not known
     pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0

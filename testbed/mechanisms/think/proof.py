@@ -9,15 +9,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
+from urllib.parse import urlsplit
 
 from testbed.base.addresses import format_address
-from testbed.base.seeding import think_factor
 from testbed.capture.application import METHODS
 from testbed.capture.flows import Flow, payloads, speaks_tls
 from testbed.capture.packets import Packet
 from testbed.capture.quic import ONE_RTT, QuicConnection, QuicPacket
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
+from testbed.server.think import Think, think_of
 
 HTTP_PORT = 80
 Exchange = tuple[Packet, Packet]
@@ -37,49 +38,61 @@ def check_thought(seen: Evidence) -> Iterator[str]:
     which is what exceeds tickets and settings (``SMALL_BYTES``); over QUIC a round trip is added.
     """
     condition = seen.condition
-    if not condition.server_think_ms:
+    think = think_of(condition, seen.trial.seed, lambda: seen.archive)
+    if think is None:
         if condition.think_spread_pct and condition.think_time == "none":
             yield say_unshown("think_spread_pct", condition.think_spread_pct)
         return
-    found = list(_thoughts(seen))
-    early = [(ms, due_ms) for ms, due_ms in found if ms < due_ms - 1]
+    found = list(_thoughts(seen, think))
+    early = [(ms, due_ms) for _, ms, due_ms in found if ms < due_ms - 1]
     if early:
         ms, due_ms = min(early)
         yield (
             f"{len(early)} of {len(found)} answers left the server after {ms:.3f} ms, "
             f"asked were {due_ms:g} ms or more"
         )
-    elif not found:
-        yield say_unshown("server_think_ms", condition.server_think_ms)
+        return
+    shown = {host for host, _, due_ms in found if due_ms}
+    for knob in ("server_think_ms", "server_think"):
+        value = getattr(condition, knob)
+        if value not in (0.0, "none") and not shown - {*think.by_host}:
+            yield say_unshown(knob, value)
+    for host in (host for host, ms in think.by_host.items() if ms and host not in shown):
+        yield say_unshown("think_by_host", f"{host} {think.by_host[host]:g}")
 
 
-def _thoughts(seen: Evidence) -> Iterator[tuple[float, float]]:
-    """Yield how long after each request that can be told its answer left, and due, in ms."""
-    least_ms = _due_ms(seen, None)
+def _thoughts(seen: Evidence, think: Think) -> Iterator[tuple[str, float, float]]:
+    """Yield of each request that can be told its host, how long after it its answer left, and due.
+
+    Both are in ms.
+    """
     for flow in seen.flows_at_server.flows:
+        host = seen.hosts.get(format_address(flow.syn.target), "")
         if not speaks_tls(flow):
             for begun, request, answer in _exchanges(flow):
-                yield (
-                    (answer.at_ns - request.at_ns) / 1e6,
-                    _due_ms(seen, _name_of(begun, seen.hosts)),
-                )
+                due_ms = _due_ms(seen, think.of(host), _name_of(begun, seen.hosts))
+                yield host, (answer.at_ns - request.at_ns) / 1e6, due_ms
         elif not seen.condition.early_data:
-            yield from ((after_ns / 1e6, least_ms) for after_ns in _first_answer_ns(flow))
+            least_ms = _due_ms(seen, think.of(host), None)
+            yield from ((host, after_ns / 1e6, least_ms) for after_ns in _first_answer_ns(flow))
     for request, answer in quic_exchanges(seen.quic, seen.capture.packets):
-        yield (answer.at_ns - request.at_ns) / 1e6 - seen.link.rtt_ms, least_ms
+        host = seen.hosts.get(format_address(request.target), "")
+        lasted_ms = (answer.at_ns - request.at_ns) / 1e6 - seen.link.rtt_ms
+        yield host, lasted_ms, _due_ms(seen, think.of(host), None)
     if seen.has("logs") and seen.steady:
         for each in (each for log in seen.logs for each in log.requests):
             name = f"{each.entry['request']['method']} {each.told.url}"
             if each.is_timed and each.told.status:
-                yield each.waits["wait"] - seen.link.rtt_ms, _due_ms(seen, name)
+                host = urlsplit(each.told.url).hostname or ""
+                due_ms = _due_ms(seen, think.of(host), name)
+                yield host, each.waits["wait"] - seen.link.rtt_ms, due_ms
 
 
-def _due_ms(seen: Evidence, name: str | None) -> float:
+def _due_ms(seen: Evidence, think: Think, name: str | None) -> float:
     """How long a request of this name is thought about, or any at the least."""
-    mean_ms, spread_pct = seen.condition.server_think_ms, seen.condition.think_spread_pct
-    if name is None or name in seen.replay.missed:
-        return mean_ms * (1 - spread_pct / 100)
-    return round(mean_ms * think_factor(seen.trial.seed, f"server {name}", spread_pct))
+    if name is not None and name not in seen.replay.missed:
+        return think.delay_ms(name)
+    return 0.0 if think.recorded else think.mean_ms * (1 - think.spread_pct / 100)
 
 
 def _name_of(request: Packet, hosts: Mapping[str, str]) -> str | None:

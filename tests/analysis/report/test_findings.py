@@ -82,3 +82,20 @@ def test_what_a_client_chose_that_was_offered_both(tmp_path: Path) -> None:
         "amazon, 20 ms: 16 connections over IPv4 and 0 connections over IPv6, 9 over IPv6 in vain; "
         "IPv4 followed after 300.7 ms."
     ) in findings(tabled(tmp_path, [load]))
+
+
+def test_of_two_pages_in_one_run_it_says_which_is_faster(tmp_path: Path) -> None:
+    cells = conditions(["shop-a", "shop-b"], [20.0, 100.0], [False])
+    times = {("shop-a", 20.0): 1000.0, ("shop-b", 20.0): 410.0}
+    loads = [record(c, 0, times.get((c.page, c.link.rtt_ms), 1500.0)) for c in cells]
+    said = findings(tabled(tmp_path, loads))
+    assert "shop-b is 59.0 % faster than shop-a: 410.0 ms against 1000.0 ms (RTT 20 ms)." in said
+    same = "shop-a and shop-b show no difference: 1500.0 ms against 1500.0 ms (RTT 100 ms)."
+    assert same in said
+
+
+def test_of_two_pages_that_overlap_it_says_that_none_is(tmp_path: Path) -> None:
+    cells = conditions(["shop-a", "shop-b"], [20.0], [False])
+    loads = [record(c, s, 1000.0 + 10 * s + (c.page == "shop-b")) for c in cells for s in range(9)]
+    said = findings(tabled(tmp_path, loads, 9))
+    assert any(each.startswith("shop-a and shop-b show no difference: 1040.0 ms") for each in said)

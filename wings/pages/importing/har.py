@@ -77,6 +77,7 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         is_ordered=is_own, is_session=not is_own,
         other_pages=tuple(n for n in used if chosen and n not in ("", chosen.text("id"))),
         pinned=is_own and chosen is not None and chosen.raw("_pinned") is True,
+        page={name: chosen.raw(name) for name in ("_device", "_viewport")} if chosen else {},
     )  # fmt: skip
 
 

@@ -78,6 +78,7 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
         initiator=initiator, initiator_kind=kind,
         is_frame=entry.text("_resourceType") == "document", start_ms=start_ms,
         dur_ms=entry.number("time"), from_cache=cached, failure=_failure(entry, response),
+        wait_ms=entry.fields("timings").number("wait"),
     )  # fmt: skip
 
 
@@ -96,6 +97,7 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
         claim, initiator=entry.text("_parent") or None, how=entry.text("_how"),
         after_load=entry.raw("_after_load") is True, made_up=entry.raw("_made_up") is True,
         start_ms=entry.number("_start_ms"), dur_ms=entry.number("_dur_ms"),
+        wait_ms=entry.number("_wait_ms"),
     )  # fmt: skip
     text = entry.fields("response").take_text(TRANSFERRED)
     if text is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
@@ -79,6 +80,7 @@ class Claim:
         initiator: URL of what led here.
         initiator_kind: ``parser``, ``script`` or nothing.
         how: as ``Exchange.how``, where the file says it; else nothing.
+        wait_ms: as ``PageExchange.wait_ms``.
         is_frame: it was loaded as a document of its own.
         after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
         made_up: ``body`` stands in for one that was never recorded.
@@ -106,6 +108,7 @@ class Claim:
     is_frame: bool = False
     start_ms: float | None = None
     dur_ms: float | None = None
+    wait_ms: float | None = None
     after_load: bool | None = None
     made_up: bool = False
     from_cache: bool = False
@@ -122,6 +125,7 @@ class Reading:
     """What an importer read.  ``url`` is the page's own, if the file or the caller names it.
 
     ``claims`` are in the order of the file, or of the requests where the file says it;
+    ``page`` is the page's own object in a HAR, for what it says of the device.
     ``is_ordered`` says that it is the latter, whatever the times say.
     ``is_session`` says that it may be more than one load, as that of a proxy which knows no pages;
     ``other_pages`` are ids of further pages that the file has requests of.
@@ -135,6 +139,7 @@ class Reading:
     notes: Notes
     load_ms: float | None = None
     pinned: bool = False
+    page: Mapping[str, Any] = field(default_factory=dict)
     is_ordered: bool = False
     is_session: bool = False
     other_pages: tuple[str, ...] = ()

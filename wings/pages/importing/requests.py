@@ -104,6 +104,7 @@ def _keep(claim: Claim, notes: Notes) -> Claim | None:
         headers_size=bounded(f"heads above {HEAD_BYTES} bytes", claim.headers_size, 1, HEAD_BYTES),
         request_body_size=request if request and 0 < request <= BODY_BYTES else 0,
         start_ms=time_ms(claim.start_ms), dur_ms=time_ms(claim.dur_ms),
+        wait_ms=time_ms(claim.wait_ms),
     )  # fmt: skip
 
 

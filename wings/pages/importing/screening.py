@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 
 from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
+from testbed.model.device import Device
 from wings.pages.coding import Effort
 from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from wings.pages.importing.bodies import new_budget, settle_body
+from wings.pages.importing.device import find_device
 from wings.pages.importing.importer import Claim, Reading
 from wings.pages.importing.notes import Notes, printable
 from wings.pages.importing.references import lead, settle_redirects
@@ -26,6 +28,7 @@ from wings.pages.limits import ENTRIES, HOSTS
 from wings.pages.table import DOCUMENT_TYPES, MEDIA_TYPE
 
 _LONGEST_TITLE = 300
+_LONG_WAIT_MS = 1000
 _THREADS = 2  # each has one body of up to 64 MiB in the making
 _TABLE_NOTES = {
     False: "The file has no bodies, so that only numbers are kept, in a table",
@@ -57,12 +60,22 @@ def screen(reading: Reading) -> Recording:
     timed = [_after(exchange, claim, load_ms) for exchange, claim in both]
     exchanges = settle_redirects(timed, notes)  # a circle of them loses some
     _note_repeats(exchanges, notes)
+    _note_waits(exchanges, notes)
     root = replace(exchanges[0], how="root", initiator=None, after_load=False)
     return Recording(
         title=_title(reading.title, root.url), url=root.url, recorded=reading.recorded,
         source=reading.source, exchanges=(root, *exchanges[1:]), pinned=reading.pinned,
-        load_ms=load_ms, notes=notes.sentences(),
+        load_ms=load_ms, device=_device(root, reading, notes), notes=notes.sentences(),
     )  # fmt: skip
+
+
+def _device(root: PageExchange, reading: Reading, notes: Notes) -> Device | None:
+    """Return the device that the page was recorded on, as far as its archive tells."""
+    try:
+        return find_device(root.request_headers, reading.page, notes)
+    except ValueError as error:
+        notes.add("What the archive tells of the device is none, left out", str(error))
+        return None
 
 
 def _check_size(requests: Sequence[Claim]) -> None:
@@ -165,7 +178,7 @@ def _exchange(
         request_body_size=claim.request_body_size or 0, headers=headers,
         headers_size=None if protocol == "h2" else claim.headers_size,
         body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
-        start_ms=claim.start_ms, dur_ms=claim.dur_ms,
+        start_ms=claim.start_ms, dur_ms=claim.dur_ms, wait_ms=claim.wait_ms,
         made_up=bool(body) and (claim.body is None or claim.made_up), failure=claim.failure,
     )  # fmt: skip
 
@@ -175,6 +188,13 @@ def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageE
         return replace(exchange, after_load=claim.after_load)
     late = load_ms is not None and exchange.start_ms is not None and exchange.start_ms > load_ms
     return replace(exchange, after_load=late)
+
+
+def _note_waits(exchanges: Sequence[PageExchange], notes: Notes) -> None:
+    for each in exchanges:
+        if (each.wait_ms or 0) >= _LONG_WAIT_MS and not each.after_load:
+            notes.add('Answers that took a second or more, at once here but for server_think = '
+                      '"recorded"', f"{each.wait_ms:.0f} ms for {each.url}")  # fmt: skip
 
 
 def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:

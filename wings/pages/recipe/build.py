@@ -169,7 +169,8 @@ def _source(recipe: Recipe, installed: Installed) -> str:
 def make_canonical(recording: Recording) -> Recording:
     """Return ``recording`` without times and other accidents, in the canonical order."""
     bare = [replace(exchange, headers=without(exchange.headers, "date"), request_headers=(),
-                    start_ms=None, dur_ms=None) for exchange in _ordered(recording)]  # fmt: skip
+                    start_ms=None, dur_ms=None, wait_ms=None)
+            for exchange in _ordered(recording)]  # fmt: skip
     return replace(recording, exchanges=tuple(bare), load_ms=None)
 
 

@@ -77,6 +77,7 @@ def assemble(
     return Recording(
         title=report.title or order.url, url=exchanges[0].url, recorded=today,
         source=_source(order, report), exchanges=exchanges, pinned=order.pinned,
+        device=order.emulated,
         load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
         seen=make_seen(**report.seen, window=window, wait_s=order.wait_s) if report.seen else None,
@@ -98,10 +99,9 @@ def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
 
 def _source(order: RecordOrder, report: BrowserReport) -> str:
     parts = [f"Recorded with {report.browser.replace('/', ' ')}"]
-    if order.viewport:
-        parts.append("a viewport of {}x{}".format(*order.viewport))
-    if order.user_agent:
-        parts.append(f"as {order.user_agent!r}")
+    if device := order.emulated:
+        parts += [f"a viewport of {device.width}x{device.height}"] if device.width else []
+        parts += [f"as {device.user_agent!r}"] if device.user_agent else []
     if order.scroll:
         parts.append("scrolled to the end")
     if order.pinned:
@@ -164,6 +164,7 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s, failure=failure,
+        wait_ms=request.wait_ms if request and (request.wait_ms or 0) > 0 else None,
     )  # fmt: skip
 
 

@@ -31,8 +31,9 @@ class PageRequest:
     """One request that a page, a frame or a worker made.
 
     Times are the browser's monotonic clock: when it was asked for, when the network stack took
-    it, when it ended.  ``source`` says who answered: network, memory cache, disk cache, prefetch
-    cache or service worker.  ``initiator`` is the URL of a document, style sheet or script.
+    it, when it ended; ``wait_ms`` is how long its first byte took.  ``source`` says who answered:
+    network, memory cache, disk cache, prefetch cache or service worker.  ``initiator`` is the URL
+    of a document, style sheet or script.
     """
 
     id: str
@@ -53,6 +54,7 @@ class PageRequest:
     error: str | None
     cancelled: bool
     body: ScriptBody | None
+    wait_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from testbed.archive.reading import split_url
 from testbed.base.errors import ConfigurationError, TestbedError
+from testbed.model.device import DEVICES, Device
 from wings.pages.recorder.trust import read_authorities
 
-LEAST_PIXELS, MOST_PIXELS = 100, 10_000
 LAST_PORT = 65535
 _END = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s,]+)(?::([0-9]{1,5}))?")
 _URL = re.compile(r"[\x21-\x7e]+")
@@ -39,8 +39,9 @@ class RecordOrder:
     Attributes:
         url: absolute http or https URL.
         wait_s: the page is done when, after its load event, no request was in flight for so long.
-        viewport: width and height in CSS pixels; ``None``: as in replays.
-        user_agent: what the browser calls itself; ``None``: its own name.
+        device: a name of ``DEVICES``; ``None``: the lab's own browser as it is.
+        viewport: width and height in CSS pixels; ``None``: the device's.
+        user_agent: what the browser calls itself; ``None``: the device's name.
         scroll: scroll to the end, step by step, after the load event.
         pinned: give scripts the pinned clocks and random numbers that replays can give them.
         timeout_s: bound of the load and, again from its start, of the waiting after it.
@@ -59,6 +60,19 @@ class RecordOrder:
     resolver_rules: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     authority: Path | None = None
+    device: str | None = None
+
+    @property
+    def emulated(self) -> Device | None:
+        """The device that the browser is to be; ``None``: as it is."""
+        device = DEVICES.get(self.device or "", Device())
+        if self.viewport is not None:
+            device = device._replace(width=self.viewport[0], height=self.viewport[1])
+        if self.user_agent:
+            # Client hints of another browser would contradict it.
+            device = device._replace(user_agent=self.user_agent, brands=(), platform="",
+                                     platform_version="", model="")  # fmt: skip
+        return device if device.plain() else None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -74,12 +88,8 @@ class RecordOrder:
         if not 0 < self.wait_s < self.timeout_s:
             wait = f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out"
             problems.append(f"{wait} of {self.timeout_s:g} s")
-        if self.viewport and not all(LEAST_PIXELS <= n <= MOST_PIXELS for n in self.viewport):
-            pixels = f"{LEAST_PIXELS} to {MOST_PIXELS} pixels each way"
-            problems.append("the viewport {}x{} must have ".format(*self.viewport) + pixels)
-        agent = self.user_agent or ""
-        if not (agent.isascii() and agent.isprintable()):
-            problems.append("the user agent must be printable ASCII")
+        device = self.emulated or Device()
+        problems += [f"cannot record on this device: {clause}" for clause in device.problems]
         wrong = [rule for rule in self.resolver_rules if "," in rule or not rule.isprintable()]
         problems += [f"the resolver rule {r!r} must be one rule, without a comma" for r in wrong]
         for text in self.allowed:

@@ -21,6 +21,7 @@ from testbed.base.errors import ConfigurationError, MissingError
 from testbed.base.units import format_bytes
 from testbed.client.chromium import PINNED
 from testbed.client.chromium.browser import filters_calls, find_browser, sandbox_obstacle
+from testbed.client.chromium.device import device_commands
 from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
 from testbed.client.process import read_tail
 from testbed.kernel.build.native import ensure_native
@@ -132,10 +133,6 @@ def recording_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) 
     arguments.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
     if rules:
         arguments.append(f"--host-resolver-rules={','.join(rules)}")
-    if order.viewport:
-        arguments.append("--window-size={},{}".format(*order.viewport))
-    if order.user_agent is not None:
-        arguments.append(f"--user-agent={order.user_agent}")
     return arguments
 
 
@@ -163,6 +160,7 @@ def _write_order(order: RecordOrder, reach: confinement.Reach, folder: Path, bro
         "coverage": COVERAGE,
         "scale": SCALE,
         "pinned": PINNED.read_text("utf-8") if order.pinned else None,
+        "device": device_commands(order.emulated),
         "netlog": str(folder / "net.json"),
         "mark": mark,
         "result": str(folder / "report.json"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import Tell, cached_build
@@ -28,7 +29,8 @@ def build_table(folder: Path, cache: Path, _tell: Tell) -> Path:
     def fill(target: Path) -> None:
         page = synthesise(folder.name, facts.title, rows)
         placed = _place_exchanges(page)
-        more = {"_made_up": True} if facts.made_up else {}
+        more: dict[str, Any] = {"_made_up": True} if facts.made_up else {}
+        more |= {} if facts.device is None else {"_device": facts.device.plain()}
         har = make_har(folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR,
                        more=more)  # fmt: skip
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())

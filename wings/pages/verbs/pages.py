@@ -80,6 +80,8 @@ def show(services: Services, /, name: str, as_json: bool) -> int:
         click.echo(json.dumps(_facts(folder, archive) | {"entries": _entries(archive)}, indent=2))
         return EXIT_OK
     facts = [read_kind(folder), _protocols(archive), *(["pinned"] if archive.pinned else [])]
+    if (device := archive.device) is not None:
+        facts.append(" ".join(f"{key} {value}" for key, value in device.plain().items()))
     click.echo(f"{name}: {_printable(archive.title)}\n{_printable(archive.root_url)}")
     click.echo(f"{', '.join(facts)}\ndigest {archive.digest}")
     if made_up := describe_made_up(archive.entries):

@@ -17,6 +17,7 @@ from testbed.archive.reading import split_url
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.scratch import scratch_folder
+from testbed.model.device import DEVICES
 from testbed.pages.catalogue import name_page
 from wings.pages.importing.sanitiser import ascii_host
 from wings.pages.importing.writing import WriteOptions, write_page
@@ -60,7 +61,9 @@ def _split(
               help="End when nothing was in flight for S seconds after the load.")  # fmt: skip
 @click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True, metavar="S",
               help="Longest time for the whole recording.")  # fmt: skip
-@click.option("--viewport", type=_Viewport(), help="Default: 1366x768, as in replays.")
+@click.option("--device", type=click.Choice(list(DEVICES)),
+              help="What the browser is, in replays too; default: itself, 1366x768.")  # fmt: skip
+@click.option("--viewport", type=_Viewport(), help="Default: the device's.")
 @click.option("--user-agent", metavar="UA", help="What the browser calls itself.")
 @click.option("--scroll", is_flag=True, help="Scroll to the end after the load event.")
 @click.option("--pin", "pinned", is_flag=True, help="Pin clocks and random numbers of scripts.")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from analysis.verdicts.compare.comparison import CompareOptions
+from analysis.verdicts.compare.documents import render_page
 from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import headline
 from testbed.base.errors import ConfigurationError
 from tests.analysis.verdicts.compare.folder import FIRST, SECOND, write_times
 
@@ -56,3 +58,16 @@ def test_whole_numbers_and_others_name_one_cell(tmp_path: Path) -> None:
     new = write_times(tmp_path / "new", {FIRST: [1000.0]})
     found = compare_results(base, new)
     assert len(found.cells) == 1 and not found.added
+
+
+def test_a_faster_page_under_test_is_named_and_is_no_fault(tmp_path: Path) -> None:
+    sides = [
+        write_times(tmp_path / name, {replace(FIRST, page=name): [plt_ms]})
+        for name, plt_ms in (("shop-a", 1000.0), ("shop-b", 410.0))
+    ]
+    found = compare_results(sides[0], sides[1], CompareOptions(across=("page",)))
+    assert headline(found) == "shop-b IS FASTER: 1 cell, 1 different."
+    assert '<span class="badge good">faster</span>' in render_page(found)
+    found = compare_results(sides[1], sides[0], CompareOptions(across=("page",)))
+    assert headline(found) == "shop-a IS SLOWER: 1 cell, 1 different."
+    assert '<span class="badge bad">slower</span>' in render_page(found)

@@ -76,6 +76,7 @@ export class Observation {
       initiator: describe(initiator),
       sent_s: timestamp,
       started_s: null,
+      wait_ms: null,
       ended_s: null,
       status: 0,
       source: 'network',
@@ -115,7 +116,9 @@ export class Observation {
 function respond(request, response) {
   request.status = response.status;
   // In ms since requestTime; the latter is the start of the job in the network log.
-  request.started_s = response.timing?.requestTime ?? null;
+  const { timing } = response;
+  request.started_s = timing?.requestTime ?? null;
+  request.wait_ms = timing ? timing.receiveHeadersStart - timing.sendEnd : null;
   if (response.fromServiceWorker) {
     request.source = 'service worker';
   } else if (response.fromDiskCache) {

@@ -3,9 +3,10 @@
  * browser's protocol told about its requests; the browser writes its network log meanwhile.
  *
  * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, arguments,
- * environment, timeout_ms, wait_ms, scroll, coverage (parameters), scale (of a picture), pinned (a script, or null), netlog (the file), mark (a
- * word that no page knows), guard_log, result; and DESCRIPTOR is open for writing and gets lines of
- * JSON about the progress.
+ * environment, timeout_ms, wait_ms, scroll, coverage (parameters), scale (of a picture), pinned (a
+ * script, or null), device (commands of the protocol), netlog (the file), mark (a word that no page
+ * knows), guard_log, result; and DESCRIPTOR is open for writing and gets lines of JSON about the
+ * progress.
  */
 
 import {
@@ -43,6 +44,7 @@ const STACK_DEPTH = 32; // so that an image that a script asks for is traced to 
 const MARKS = 16; // the browser keeps back so many events
 const TAIL_BYTES = 2 ** 20;
 const POLL_MS = 20;
+const AGENT = 'Emulation.setUserAgentOverride'; // which each target takes, and its page the rest
 const ANSWER_MS = 5000; // a page that is busy for ever answers no question
 
 /** Pages, frames and workers of one recording. */
@@ -85,6 +87,13 @@ class Recorder {
     }
     if (hasDocument) {
       wishes.push(session.send('Page.enable'));
+    }
+    for (const [method, params] of this.#order.device) {
+      if (kind === 'page') {
+        wishes.push(session.send(method, params));
+      } else if (method === AGENT) {
+        session.send(method, params).catch(() => undefined);
+      }
     }
     wishes.push(
       session.send('Runtime.enable'),
