@@ -16,9 +16,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from testbed.archive.posted import MatchRule, Posted, read_posted, read_rules
 from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
+FACTS_NAME = "page.toml"
 TLS_FOLDER = "tls"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 NOT_REPLAYED = frozenset({
@@ -58,7 +60,8 @@ class Entry:
     is the recorded time from the end of the parent to the start of this request; negative means
     that the parent was still arriving.  ``after_load``: requested after the load event, so that
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
-    recorded, and one of its size stands in for it.
+    recorded, and one of its size stands in for it.  ``range`` is what part the request asked for,
+    or nothing, and ``posted`` says what its body was (``None``: it had none, or nobody knows).
     """
 
     id: str
@@ -87,6 +90,8 @@ class Entry:
     depth: int
     after_load: bool
     made_up: bool = False
+    range: str = ""
+    posted: Posted | None = None
 
     @property
     def transfer_bytes(self) -> int:
@@ -108,7 +113,8 @@ class ServedOrigin:
 class Archive:
     """A built page; ``entries`` are in recorded order, ``digest`` is the SHA-256 of the HAR file.
 
-    The HAR names every body by its hash, so the digest covers the bodies as well.
+    The HAR names every body by its hash, so the digest covers the bodies as well; where the page
+    has ``rules`` of what does not count in a request, it covers those too.
     """
 
     name: str
@@ -117,6 +123,7 @@ class Archive:
     entries: tuple[Entry, ...]
     digest: str
     pinned: bool = False
+    rules: tuple[MatchRule, ...] = ()
 
     @property
     def origins(self) -> tuple[ServedOrigin, ...]:
@@ -160,13 +167,29 @@ def read_archive(folder: Path) -> Archive:
         entries = tuple(_entry(folder, item, made_up) for item in log["entries"])
         if not entries:
             raise ValueError("no entries")
+        rules = _read_rules(folder / FACTS_NAME)
+        covered = raw + (repr(rules).encode() if rules else b"")
         return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
-                       entries=entries, digest=hashlib.sha256(raw).hexdigest(),
-                       pinned=page.get("_pinned", False) is True)  # fmt: skip
+                       entries=entries, digest=hashlib.sha256(covered).hexdigest(),
+                       pinned=page.get("_pinned", False) is True, rules=rules)  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
         ) from None
+
+
+def _read_rules(facts: Path) -> tuple[MatchRule, ...]:
+    """Return the page's own rules, which are in its ``page.toml``; most have none, and no file.
+
+    Raises:
+        ValueError: they are wrong.
+    """
+    text = facts.read_text("utf-8") if facts.is_file() else ""
+    if "match" not in text:
+        return ()
+    import tomllib  # few pages need it
+
+    return read_rules(tomllib.loads(text).get("match", []))
 
 
 def tls_of(page: Path) -> Path | None:
@@ -212,9 +235,14 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         how=item["_how"], gap_ms=item["_gap_ms"], start_ms=item["_start_ms"],
         dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
+        range=_range(request.get("headers", [])), posted=read_posted(item.get("_posted")),
     )  # fmt: skip
     _check(entry)
     return entry
+
+
+def _range(headers: list[dict[str, str]]) -> str:
+    return next((str(h["value"]) for h in headers if h["name"].lower() == "range"), "")
 
 
 def _check(entry: Entry) -> None:

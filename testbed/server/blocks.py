@@ -7,8 +7,9 @@ request with a condition has another key where a 304 was recorded, and then its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from testbed.archive.head import (
     BODILESS,
@@ -22,10 +23,19 @@ from testbed.archive.head import (
     request_problem,
     sent_headers,
 )
+from testbed.archive.posted import MatchRule
 from testbed.archive.reading import Archive, Entry
 from testbed.base.errors import ConfigurationError
+from testbed.server.choice import CONDITION_WORD, Candidate, pattern_of
 from testbed.server.listeners import Listener
-from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
+from testbed.server.matching import (
+    CHOSEN,
+    KEY_MARK,
+    Location,
+    Request,
+    make_locations,
+    make_request,
+)
 from testbed.server.quoting import Constants, quote
 from testbed.server.think import Think
 
@@ -47,6 +57,13 @@ QUIC = """\
 EMPTY_FILE = "empty"
 """A file of no bytes in the server's folder: the body of responses that have none."""
 BODY_SINK = "//body"
+CHOICE = "choice"
+"""The upstream that chooses answers: it says which, and nginx gives it."""
+SAFE = ("GET", "HEAD", "OPTIONS")
+"""Methods whose requests say all by their heads (RFC 9110 section 9.2.1)."""
+VALIDATED = (200, 206)
+# What of a response its 304 repeats (RFC 9110 section 15.4.5), and what scripts may read it by.
+REPEATED = ("cache-control", "content-location", "etag", "expires", "vary")
 
 
 def server_block(
@@ -55,10 +72,11 @@ def server_block(
     constants: Constants,
     tls_directives: str,
     think: Think | None = None,
+    rules: Sequence[MatchRule] = (),
 ) -> str:
     """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
-    page = asked_of(listener, entries)
-    mine = page.entries
+    page = asked_of(listener, entries, rules)
+    mine, entries = page.entries, with_unchanged(entries)
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     listens = "".join(
         f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
@@ -69,16 +87,25 @@ def server_block(
     method = "$request_method" if page.has_head else "$answered_method"
     key = f"{method}$body_length:$host$request_uri"
     condition = "$condition" if page.is_conditional else ""
+    first = f"{KEY_MARK}{condition}{key}"
+    chosen = f"{KEY_MARK}{CHOSEN}{method}:$host$request_uri" if page.candidates else first
+    asked = f"{listener.port} {method}:$host$request_uri"
+
+    def located(location: Location) -> str:
+        onward = first if location.name.startswith(KEY_MARK + CHOSEN) else f"{KEY_MARK}{key}"
+        return _request_location(location, entries, onward, asked, think)
+
     return f"""\
   server {{
 {listens}\
 {tls_directives}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
-    location / {{ rewrite ^ "{KEY_MARK}{condition}{key}" last; }}
+    location / {{ rewrite ^ "{chosen}" last; }}
     location ^~ "{KEY_MARK}" {{ {_miss(think)} }}
     location = "{BODY_SINK}" {{ internal; return 204; }}
-{"".join(_request_location(location, entries, key, think) for location in page.locations)}\
+{"".join(map(located, page.locations))}\
+{"".join(_given_locations(page, entries, think))}\
 {"" if think is None else _after_thinking(mine)}\
 {"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
@@ -91,19 +118,37 @@ def alternative_service(listener: Listener) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one origin is asked: its entries with their numbers, and the locations of its requests.
+    """What one origin is asked: its answers with their numbers, and the locations of its requests.
 
     ``has_head`` says that HEAD was recorded, and is not answered as GET is; ``is_conditional`` that
-    a 304 was.
+    a 304 was, or can be the answer.  Between ``candidates`` locations cannot tell.
     """
 
     entries: tuple[tuple[int, Entry], ...]
     has_head: bool
     is_conditional: bool
     locations: tuple[Location, ...]
+    candidates: tuple[Candidate, ...]
 
 
-def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
+def with_unchanged(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Return the entries, and for each one, behind them all, its 304 (RFC 9110 section 13)."""
+    return (*entries, *map(_unchanged, entries))
+
+
+def _unchanged(entry: Entry) -> Entry:
+    headers = tuple(
+        (name, value)
+        for name, value in entry.headers
+        if name.lower() in REPEATED or name.lower().startswith("access-control-")
+    )
+    empty = {"body": None, "body_size": 0, "decoded_size": 0, "headers_size": None}
+    return replace(entry, status=NOT_MODIFIED, headers=headers, request_body_size=0, **empty)
+
+
+def asked_of(
+    listener: Listener, entries: Sequence[Entry], rules: Sequence[MatchRule] = ()
+) -> Asked:
     """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so."""
     origin = (listener.scheme, listener.host, listener.port)
     mine = tuple(
@@ -112,17 +157,77 @@ def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
         if (entry.scheme, entry.host, entry.port) == origin
     )
     has_head = any(entry.method == "HEAD" for _, entry in mine)
-    full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
-    requests: dict[bool, list[Request]] = {False: [], True: []}
+    groups: dict[str, list[tuple[int, Entry]]] = {}
     for number, entry in mine:
-        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
-        for http_method in _methods(entry.method, has_head):
-            request = make_request(
-                http_method, entry.request_body_size, entry.host, entry.path, number
-            )
-            requests[again].append(request)
-    locations = make_locations(requests[False], requests[True])
-    return Asked(mine, has_head, bool(requests[True]), locations)
+        for method in _methods(entry.method, has_head):
+            fixed = f"{method}:{entry.host}{entry.path.partition('?')[0]}"
+            groups.setdefault(fixed, []).append((number, entry))
+    requests: dict[bool, list[Request]] = {False: [], True: []}
+    candidates: list[Candidate] = []
+    chosen = []
+    for fixed, group in groups.items():
+        if _needs_choice([entry for _, entry in group], rules):
+            chosen.append(fixed)
+            candidates += [
+                _candidate(f"{listener.port} {fixed}", number, entry, len(entries))
+                for number, entry in group
+            ]
+            continue
+        method = fixed.partition(":")[0]
+        full = {entry.url for _, entry in group if entry.status != NOT_MODIFIED}
+        for number, entry in group:
+            asked = (method, entry.request_body_size, entry.host, entry.path)
+            again = entry.status == NOT_MODIFIED and entry.url in full
+            requests[again].append(make_request(*asked, number))
+        for number, entry in group:
+            if pattern := _pattern(entry):
+                unchanged = make_request(method, 0, entry.host, entry.path, len(entries) + number)
+                requests[True].append(replace(unchanged, when=pattern))
+    locations = make_locations(requests[False], requests[True], chosen)
+    mine += tuple((len(entries) + n, _unchanged(entry)) for n, entry in mine if _pattern(entry))
+    return Asked(mine, has_head, bool(requests[True]), locations, tuple(candidates))
+
+
+def _needs_choice(group: Sequence[Entry], rules: Sequence[MatchRule]) -> bool:
+    """Return whether more than method, host, path and query tells these requests apart."""
+    answers: dict[str, set[str]] = {}
+    for entry in group:
+        if entry.status != NOT_MODIFIED:
+            answers.setdefault(entry.path, set()).add(_content(entry))
+    return (
+        any(entry.method not in SAFE or entry.range for entry in group)
+        or any(len(equal) > 1 for equal in answers.values())
+        or any(rule.covers(entry.url) for rule in rules for entry in group)
+    )
+
+
+def _candidate(fixed: str, number: int, entry: Entry, count: int) -> Candidate:
+    return Candidate(
+        answer=number,
+        fixed=fixed,
+        url=entry.url,
+        query="".join(entry.path.partition("?")[1:]),
+        range=entry.range,
+        length=entry.request_body_size,
+        posted=entry.posted,
+        status=entry.status,
+        content=_content(entry),
+        pattern=_pattern(entry),
+        unchanged=count + number,
+    )
+
+
+def _content(entry: Entry) -> str:
+    """Return what is the same for equal answers."""
+    body = None if entry.body is None else entry.body.name
+    answer = (entry.status, entry.headers_size, sent_headers(entry.headers), body)
+    return sha256(repr(answer).encode()).hexdigest()[:16]
+
+
+def _pattern(entry: Entry) -> str:
+    """Return the pattern of conditions to which the answer is that it has not changed."""
+    is_read = entry.method in ("GET", "HEAD") and entry.status in VALIDATED
+    return pattern_of(sent_headers(entry.headers)) if is_read else ""
 
 
 def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
@@ -131,20 +236,47 @@ def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
 
 
 def _request_location(
-    location: Location, entries: Sequence[Entry], key: str, think: Think | None
+    location: Location, entries: Sequence[Entry], onward: str, asked: str, think: Think | None
 ) -> str:
+    """Return a location of nginx; a request goes ``onward`` that it does not answer itself."""
     sign = "^~" if location.prefix else "="
     what = _miss(think)
     if location.match == "plain":
-        what = f'rewrite ^ "{KEY_MARK}{key}" last;'
-    if location.answer is not None:
-        entry = entries[location.answer]
-        what = f"set $replay {location.match}; " + (
-            _redirect(location.answer, entry)
-            if think is None
-            else think.directives(f"{entry.method} {entry.url}", _thought_uri(location.answer))
-        )
+        what = f'rewrite ^ "{onward}" last;'
+    elif location.match == "choose":
+        what = f'proxy_set_header X-Asked "{asked}"; proxy_pass http://{CHOICE};'
+    elif location.when:
+        given = f'rewrite ^ "{_given_uri("exact", location.answer)}" last;'
+        what = f'set $asked_condition "{CONDITION_WORD}"; if ($asked_condition ~ '
+        what += f'{quote(location.when)}) {{ {given} }} rewrite ^ "{onward}" last;'
+    elif location.answer is not None:
+        what = _give(location.match, location.answer, entries, think)
     return f"    location {sign} {quote(location.name)} {{ {what} }}\n"
+
+
+def _give(match: str, answer: int, entries: Sequence[Entry], think: Think | None) -> str:
+    """Return the directives that send a request, and what matched it, to its answer."""
+    entry = entries[answer]
+    return f"set $replay {match}; " + (
+        _redirect(answer, entry)
+        if think is None
+        else think.directives(f"{entry.method} {entry.url}", _thought_uri(answer))
+    )
+
+
+def _given_uri(match: str, answer: int | None) -> str:
+    """Return where a request goes that is to have an answer; no request can name it."""
+    return f"//{match}/{answer}"
+
+
+def _given_locations(page: Asked, entries: Sequence[Entry], think: Think | None) -> Iterator[str]:
+    """Yield the locations to which choices and conditions lead."""
+    given = {(m, n) for each in page.candidates for n in (each.answer, each.unchanged)
+             for m in ("exact", "inexact") if n == each.answer or each.pattern}  # fmt: skip
+    given |= {("exact", each.answer) for each in page.locations if each.when and each.answer}
+    for match, answer in sorted(given):
+        what = f"internal; {_give(match, answer, entries, think)}"
+        yield f"    location = {quote(_given_uri(match, answer))} {{ {what} }}\n"
 
 
 def _redirect(answer: int, entry: Entry) -> str:
@@ -165,6 +297,12 @@ def _after_thinking(mine: Sequence[tuple[int, Entry]]) -> str:
     locations = [(MISS_URI, f"internal; {MISS}"), *((key, MISS) for key in PRIMING_KEYS)]
     locations += [(_thought_uri(n), f"internal; {_redirect(n, entry)}") for n, entry in mine]
     return "".join(f"    location = {quote(name)} {{ {what} }}\n" for name, what in locations)
+
+
+def candidates_of(archive: Archive, listeners: Sequence[Listener]) -> tuple[Candidate, ...]:
+    """Return what requests are chosen for, of all listeners; of most pages nothing."""
+    asked = (asked_of(listener, archive.entries, archive.rules) for listener in listeners)
+    return tuple(candidate for each in asked for candidate in each.candidates)
 
 
 def check_replayable(archive: Archive) -> None:

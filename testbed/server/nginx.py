@@ -6,6 +6,8 @@ response answers a request, and ``replay_log`` how requests were answered.
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,7 +19,15 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
-from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
+from testbed.server.blocks import (
+    CHOICE,
+    EMPTY_FILE,
+    candidates_of,
+    check_replayable,
+    server_block,
+)
+from testbed.server.choice import Candidate, to_order
+from testbed.server.choice_program import READY, SOCKET
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
@@ -26,6 +36,7 @@ from testbed.server.think import Think, load_directive, require_module
 
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
+CHOICE_ORDER = "choice.json"
 ERROR_LOG = "error.log"
 # nginx is one process here (master_process off) and changes no ids, so the kernel keeps to this.
 TIED = ("setpriv", "--pdeathsig", "KILL")
@@ -183,7 +194,9 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     for listener in listeners:
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
-        blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
+        blocks.append(
+            server_block(listener, archive.entries, constants, tls, terms.think, archive.rules)
+        )
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -197,7 +210,9 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         keepalive_requests=request_limit,
     )
     modules = "" if terms.think is None else load_directive(terms.usr)
-    return modules + head + "".join(blocks) + "}\n"
+    chooses = bool(candidates_of(archive, listeners))
+    upstream = f"  upstream {CHOICE} {{ server unix:{SOCKET}; }}\n" if chooses else ""
+    return modules + head + upstream + "".join(blocks) + "}\n"
 
 
 @contextmanager
@@ -228,15 +243,40 @@ def serve(
     (scratch / "nginx.conf").write_text(text, "latin-1")
     if terms.tls is not None:
         lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
-    argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
+    tied = TIED if namespace is None else ()
+    argv = (*tied, *nginx_argv(scratch, terms.program))
+    candidates = candidates_of(archive, listeners)
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
+        if candidates:
+            undo.enter_context(_choosing(archive, candidates, scratch, tied))
         with nullcontext() if namespace is None else namespace.entered():
-            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
+            # Paths of sockets are short: the one of what chooses is relative to its folder.
+            where = scratch if candidates else None
+            child = undo.enter_context(proc.started(argv, cwd=where, stdout=log, stderr=log))
         if not proc.becomes_ready(child, lambda: has_sockets(scratch)):
             log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
             raise LabError(f"nginx is not ready: {log_text.strip()}")
         yield child.pid
+
+
+@contextmanager
+def _choosing(
+    archive: Archive, candidates: Sequence[Candidate], scratch: Path, tied: tuple[str, ...]
+) -> Iterator[None]:
+    """Run the program that chooses between ``candidates``, in ``scratch`` as nginx does."""
+    order = json.dumps(to_order(candidates, archive.rules))
+    (scratch / CHOICE_ORDER).write_text(order, "utf-8")
+    program = Path(__file__).with_name("choice_program.py")
+    argv = (*tied, sys.executable, "-I", "-S", str(program), CHOICE_ORDER)
+    errors = scratch / "choice.log"
+    with ExitStack() as undo:
+        log = undo.enter_context(errors.open("wb"))
+        child = undo.enter_context(proc.started(argv, cwd=scratch, stdout=log, stderr=log))
+        if not proc.becomes_ready(child, (scratch / READY).exists):
+            said = errors.read_text(errors="replace")[-2000:].strip()
+            raise LabError(f"what chooses answers is not ready: {said}")
+        yield
 
 
 def lay_certificates(place: Path, tls: Path, certificates: int) -> None:
