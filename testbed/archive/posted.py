@@ -19,6 +19,8 @@ from urllib.parse import parse_qsl
 WHOLE_CHARS, FIELD_CHARS = 16, 8
 """Of SHA-256 in hexadecimal: 64 bits of a body, 32 of a member."""
 MOST_FIELDS = 1000
+RECORDED_BODY = "x-recorded-body"
+"""The header by which a client that has digests alone says which body it stands for."""
 _BOUNDARY = re.compile(r'multipart/.*;\s*boundary="?([^";,]+)', re.IGNORECASE)
 _FORM = "application/x-www-form-urlencoded"
 
@@ -52,9 +54,9 @@ class MatchRule:
 
     def cut_query(self, query: str) -> str:
         """Return ``query``, which begins with ``?`` or is empty, without the keys to ignore."""
-        kept = [part for part in query[1:].split("&") if part.partition("=")[0] not in
-                self.ignore_query]  # fmt: skip
-        return query if not self.ignore_query else "?" + "&".join(kept)
+        parts = query[1:].split("&")
+        kept = [part for part in parts if part.partition("=")[0] not in self.ignore_query]
+        return query if len(kept) == len(parts) else "?" + "&".join(kept) if kept else ""
 
     def cut_body(self, posted: Posted | None) -> object:
         """Return what of a body is compared; ``None`` where nothing is known of it."""
@@ -92,7 +94,9 @@ def read_posted(value: object) -> Posted | None:
     if not isinstance(value, dict) or not isinstance(value.get("whole"), str):
         raise TypeError(f"digests of a request's body are {value!r}")
     fields = value.get("fields")
-    if fields is not None and not (isinstance(fields, dict) and all(map(_is_text, fields.values()))):
+    if fields is not None and not (
+        isinstance(fields, dict) and all(map(_is_text, fields.values()))
+    ):
         raise TypeError(f"digests of a request's members are {fields!r}")
     return Posted(value["whole"], fields)
 
@@ -111,6 +115,12 @@ def read_rules(values: object) -> tuple[MatchRule, ...]:
 def rule_of(rules: Iterable[MatchRule], url: str) -> MatchRule:
     """Return the first rule about ``url``; one that ignores nothing where there is none."""
     return next((rule for rule in rules if rule.covers(url)), MatchRule(url))
+
+
+def name_of(rules: Iterable[MatchRule], url: str) -> str:
+    """Return ``url`` without the keys of its query that the rules ignore."""
+    path, mark, query = url.partition("?")
+    return path + rule_of(rules, url).cut_query(mark + query)
 
 
 def _read_rule(table: dict[str, Any]) -> MatchRule:

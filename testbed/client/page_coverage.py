@@ -10,9 +10,11 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from testbed.archive.posted import name_of
 from testbed.archive.reading import Archive, Entry
 from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming
 
@@ -50,13 +52,17 @@ def compare(
     ``cached`` are URLs that the client's cache answered: nobody need ask for them again.
 
     Requests that are not due are optional, and an event stream may be requested again each time
-    that it ends.  An error status counts as failed unless the page was recorded with it.
+    that it ends.  An error status counts as failed unless the page was recorded with it.  Keys of
+    queries that the page's rules ignore are left out of all URLs.
     """
-    due = list_due(page)
-    recorded = [entry.url for entry in page.entries]
-    streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
-    urls = [without_fragment(request.url) for request in requests]
-    expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
+    name = partial(name_of, page.rules)
+    due = list(map(name, list_due(page)))
+    recorded = [name(entry.url) for entry in page.entries]
+    streams = {name(entry.url) for entry in page.entries if entry.mime == EVENT_STREAM}
+    urls = [name(without_fragment(request.url)) for request in requests]
+    expected_errors = {
+        (name(e.url), e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS
+    }
     failed = tuple(
         url
         for url, request in zip(urls, requests, strict=True)
@@ -65,7 +71,9 @@ def compare(
     )
     extra = _surplus(urls, recorded)
     return RequestCoverage(
-        _surplus(due, [*urls, *cached]), tuple(url for url in extra if url not in streams), failed
+        _surplus(due, [*urls, *map(name, cached)]),
+        tuple(url for url in extra if url not in streams),
+        failed,
     )
 
 
@@ -107,8 +115,8 @@ def measure_coverage(page: Archive, load: PageLoad, replay: Replay) -> PageCover
     due = [entry for entry in page.entries if _is_due(entry)]
     made = []
     for entry in due:
-        if unmade[entry.url]:
-            unmade[entry.url] -= 1
+        if unmade[url := name_of(page.rules, entry.url)]:
+            unmade[url] -= 1
         else:
             made.append(entry)
     counts = [

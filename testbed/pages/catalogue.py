@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testbed.archive.posted import read_rules
-from testbed.archive.reading import FACTS_NAME, HAR_NAME
+from testbed.archive.reading import FACTS_NAME as FACTS_NAME  # known here, too
+from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import OccupiedError, new_folder
 

@@ -142,8 +142,8 @@ def _unchanged(entry: Entry) -> Entry:
         for name, value in entry.headers
         if name.lower() in REPEATED or name.lower().startswith("access-control-")
     )
-    empty = {"body": None, "body_size": 0, "decoded_size": 0, "headers_size": None}
-    return replace(entry, status=NOT_MODIFIED, headers=headers, request_body_size=0, **empty)
+    entry = replace(entry, body=None, body_size=0, decoded_size=0, request_body_size=0)
+    return replace(entry, status=NOT_MODIFIED, headers=headers, headers_size=None)
 
 
 def asked_of(

@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from testbed.archive.posted import MatchRule, Posted, digest_body, rule_of
+from testbed.archive.posted import RECORDED_BODY, MatchRule, Posted, digest_body, rule_of
 
-RECORDED_BODY = "x-recorded-body"
-"""The header by which a client that has digests alone says which body it stands for."""
 NOT_MODIFIED = 304
 VISITS = "visits"
 """The file in the server's folder that has a byte for each visit that has ended."""
@@ -81,7 +79,11 @@ class Chooser:
         """
         group = self.groups[fixed]
         rule = rule_of(self.rules, group[0].url.partition("?")[0] + query)
-        query, part, condition = rule.cut_query(query), headers.get("range", ""), _condition(headers)
+        query, part, condition = (
+            rule.cut_query(query),
+            headers.get("range", ""),
+            _condition(headers),
+        )
         posted = digest_body(body, headers.get("content-type", "")) if body else None
         if posted is not None and RECORDED_BODY in headers:
             posted = Posted(headers[RECORDED_BODY])

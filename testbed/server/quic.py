@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,16 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, QuicSpec
-from testbed.server.blocks import alternative_service, asked_of, check_replayable
+from testbed.server.blocks import (
+    alternative_service,
+    asked_of,
+    candidates_of,
+    check_replayable,
+    with_unchanged,
+)
+from testbed.server.choice import VISITS, to_order
 from testbed.server.listeners import Listener
-from testbed.server.matching import CONDITION, KEY_MARK, Location
+from testbed.server.matching import CHOSEN, CONDITION, KEY_MARK
 from testbed.server.nginx import (
     ERROR_LOG,
     TLS_LINK,
@@ -55,49 +63,44 @@ def order_of_page(
         "kept_alive_s": KEPT_ALIVE_S,
         "mark": KEY_MARK,
         "condition": CONDITION,
+        "chosen": CHOSEN,
         "ready": READY_FILE,
         "log": LOG_FILE,
+        "choice": to_order(candidates_of(archive, secured), archive.rules),
+        "visits": VISITS,
         "listeners": [
             {
                 "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
-                **_listener(each, archive.entries, options),
+                **_listener(each, archive, options),
             }
             for each in secured
         ],
-        "answers": {number: _answer(entry) for number, entry in enumerate(archive.entries)},
+        "answers": {
+            number: _answer(entry) | {"think_ms": _think_ms(entry, options)}
+            for number, entry in enumerate(with_unchanged(archive.entries))
+        },
     }
 
 
-def _listener(
-    listener: Listener, entries: Sequence[Entry], options: ServerOptions
-) -> dict[str, Any]:
-    asked = asked_of(listener, entries)
+def _think_ms(entry: Entry | None, options: ServerOptions) -> int:
+    if options.think is None:
+        return 0
+    return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
-    def think_ms(location: Location) -> int:
-        if options.think is None or location.match == "plain":
-            return 0
-        entry = None if location.answer is None else entries[location.answer]
-        return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
+def _listener(listener: Listener, archive: Archive, options: ServerOptions) -> dict[str, Any]:
+    asked = asked_of(listener, archive.entries, archive.rules)
     return {
         "host": listener.host,
         "port": listener.bound_port or listener.port,
+        "origin_port": listener.port,
         "addresses": listener.addresses,
         "alternative": alternative_service(listener),
         "certificate": f"{TLS_LINK}/{listener.host}.pem",
         "key": f"{TLS_LINK}/key.pem",
         "has_head": asked.has_head,
-        "miss_ms": 0 if options.think is None else options.think.delay_ms("miss"),
-        "locations": [
-            {
-                "name": each.name,
-                "prefix": each.prefix,
-                "match": each.match,
-                "answer": each.answer,
-                "think_ms": think_ms(each),
-            }
-            for each in asked.locations
-        ],
+        "miss_ms": _think_ms(None, options),
+        "locations": [asdict(each) for each in asked.locations],
     }
 
 

@@ -10,6 +10,7 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
+from testbed.archive.posted import Posted
 from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
 from wings.pages.table import ResourceRow
@@ -83,6 +84,8 @@ class Claim:
         after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
         made_up: ``body`` stands in for one that was never recorded.
         from_cache: it was not transferred in this load.
+        request_body: as sent.
+        posted: digests of that, where nothing else is known.
     """
 
     url: str
@@ -108,6 +111,8 @@ class Claim:
     after_load: bool | None = None
     made_up: bool = False
     from_cache: bool = False
+    request_body: bytes | None = None
+    posted: Posted | None = None
 
     @property
     def served_mime(self) -> str:

@@ -163,6 +163,7 @@ def _exchange(
         url=claim.url, status=claim.status, method=claim.method, protocol=protocol,
         request_headers=clean_headers(claim.request_headers, claim.url, notes),
         request_body_size=claim.request_body_size or 0, headers=headers,
+        request_body=claim.request_body, posted=claim.posted,
         headers_size=None if protocol == "h2" else claim.headers_size,
         body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
         start_ms=claim.start_ms, dur_ms=claim.dur_ms,
