@@ -42,17 +42,17 @@ def check_own_answers(seen: Evidence) -> Iterator[str]:
     for log in seen.logs:
         left = {asked: Counter(map(_recorded, entries)) for asked, entries in recorded.items()}
         for request in log.requests:
-            asked = _asked(request, seen.archive)
-            own = recorded.get(asked, []) if asked else []
+            sent = _asked(request, seen.archive)
+            own = recorded.get(sent, []) if sent else []
             is_open = any(entry.decoded_size is None for entry in own)
-            if asked is None or is_open or not told_apart[asked[:2]]:
+            if sent is None or is_open or not told_apart[sent[:2]]:
                 continue
             got = _got(request.entry["response"])
-            answers = left.get(asked, Counter())
+            answers = left.get(sent, Counter())
             always = len({_recorded(entry) for entry in own}) == 1
             if answers[got] or (always and got in answers):
                 answers[got] -= 1
-            elif excuses[line := f"{asked[0]} {asked[1]}"]:
+            elif excuses[line := f"{sent[0]} {sent[1]}"]:
                 excuses[line] -= 1
             else:
                 yield f"{line} got {got[1]} bytes, which is not its own recorded answer"

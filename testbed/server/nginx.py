@@ -19,13 +19,8 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
-from testbed.server.blocks import (
-    CHOICE,
-    EMPTY_FILE,
-    candidates_of,
-    check_replayable,
-    server_block,
-)
+from testbed.server.asked import candidates_of
+from testbed.server.blocks import CHOICE, EMPTY_FILE, check_replayable, server_block
 from testbed.server.choice import Candidate, to_order
 from testbed.server.choice_program import READY, SOCKET
 from testbed.server.listeners import Listener

@@ -15,13 +15,8 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, QuicSpec
-from testbed.server.blocks import (
-    alternative_service,
-    asked_of,
-    candidates_of,
-    check_replayable,
-    with_unchanged,
-)
+from testbed.server.asked import asked_of, candidates_of, with_unchanged
+from testbed.server.blocks import alternative_service, check_replayable
 from testbed.server.choice import VISITS, to_order
 from testbed.server.listeners import Listener
 from testbed.server.matching import CHOSEN, CONDITION, KEY_MARK

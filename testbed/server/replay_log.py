@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
-from testbed.server.blocks import response_uri, with_unchanged
+from testbed.server.asked import with_unchanged
+from testbed.server.blocks import response_uri
 
 LOG_FILE = "access.log"
 BUFFER = "256k"
