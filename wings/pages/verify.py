@@ -19,6 +19,7 @@ from testbed.pages.catalogue import FACTS_NAME, read_facts
 from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import find_circles, redirect_circles, redirect_target
 from wings.pages.limits import CONTENT_BYTES, HOSTS
+from wings.pages.near import idle_rules
 from wings.pages.table import MIN_HEADER_BYTES, REDIRECTS
 
 _OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE})
@@ -45,6 +46,7 @@ def verify_archive(folder: Path) -> list[str]:
         problems += [f"{entry.url}: {problem}" for problem in own]
     problems += reference_problems(archive)
     problems += origin_problems(archive)
+    problems += idle_rules(archive)
     problems += _stray_files(folder, archive)
     return problems
 

@@ -24,6 +24,7 @@ from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
 from wings.pages.exchange import describe_made_up
 from wings.pages.har_export import export_har, write_export
+from wings.pages.near import describe_rule, suggest_rules
 from wings.pages.verbs.import_page import import_command
 from wings.pages.verbs.record import record_command
 from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
@@ -101,8 +102,12 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
 @pages.command()
 @_names
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
+@click.option("--against", metavar="NAME", help="Another recording of the page: suggest rules for "
+              "what differs in its requests.")  # fmt: skip
 @pass_services
-def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
+def verify(
+    services: Services, /, names: tuple[str, ...], as_json: bool, against: str | None
+) -> int:
     """Check every file of pages (all by default)."""
     failed_pages, results = 0, []
     for folder in _folders(names):
@@ -115,6 +120,12 @@ def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
         click.echo(f"{folder.name}: {verdict}")
         for problem in problems:
             click.echo(f"  {_printable(problem)}")
+        if against is not None and not problems:
+            both = (read_archive(_built(services, each)) for each in
+                    (folder, find_page(places.PAGES, against)))  # fmt: skip
+            rules = [describe_rule(rule) for rule in suggest_rules(*both)]
+            said = f"for {folder / FACTS_NAME}, if these do not matter:" if rules else "no rule"
+            click.echo("\n\n".join((said, *rules)))
     if as_json:
         click.echo(json.dumps(results, indent=2))
     return EXIT_OUT_OF_TOLERANCE if failed_pages else EXIT_OK
