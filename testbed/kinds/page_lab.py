@@ -164,6 +164,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
         tls_of(site.page),
         think=_think_of(trial),
         program=PROGRAMS[condition.web_server],
+        validates=condition.visits > 1,
     )
 
 

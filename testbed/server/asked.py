@@ -47,9 +47,16 @@ def _unchanged(entry: Entry) -> Entry:
 
 
 def asked_of(
-    listener: Listener, entries: Sequence[Entry], rules: Sequence[MatchRule] = ()
+    listener: Listener,
+    entries: Sequence[Entry],
+    rules: Sequence[MatchRule] = (),
+    *,
+    validates: bool = False,
 ) -> Asked:
-    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so."""
+    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so.
+
+    With ``validates`` conditions are held against validators, as they always are by ``choice``.
+    """
     origin = (listener.scheme, listener.host, listener.port)
     mine = tuple(
         (number, entry)
@@ -78,12 +85,16 @@ def asked_of(
             asked = (method, entry.request_body_size, entry.host, entry.path)
             again = entry.status == NOT_MODIFIED and entry.url in full
             requests[again].append(make_request(*asked, number))
-        for number, entry in group:  # a 304 that was recorded goes before
+        for number, entry in group if validates else ():  # behind a 304 that was recorded
             if pattern := _pattern(entry):
-                unchanged = make_request(method, 0, entry.host, entry.path, len(entries) + number)
-                requests[True].append(replace(unchanged, when=pattern))
+                asked = (method, 0, entry.host, entry.path)
+                found = make_request(*asked, len(entries) + number)
+                requests[True].append(replace(found, when=pattern))
     locations = make_locations(requests[False], requests[True], chosen)
-    mine += tuple((len(entries) + n, _unchanged(entry)) for n, entry in mine if _pattern(entry))
+    unchanged = {request.answer for request in requests[True] if request.when}
+    unchanged |= {candidate.unchanged for candidate in candidates if candidate.pattern}
+    every = with_unchanged(entries)
+    mine += tuple((number, every[number]) for number in sorted(unchanged))
     return Asked(mine, has_head, bool(requests[True]), locations, tuple(candidates))
 
 

@@ -59,9 +59,11 @@ def server_block(
     tls_directives: str,
     think: Think | None = None,
     rules: Sequence[MatchRule] = (),
+    *,
+    validates: bool = False,
 ) -> str:
     """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
-    page = asked_of(listener, entries, rules)
+    page = asked_of(listener, entries, rules, validates=validates)
     mine, entries = page.entries, with_unchanged(entries)
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     listens = "".join(

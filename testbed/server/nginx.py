@@ -160,7 +160,9 @@ class ServerOptions:
     ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log`` the log is written
     when the server ends, and not for each request.  ``think`` is how long the server thinks before
     it answers; ``None``: not at all.  ``program`` are the words that start nginx, the last of them
-    its place in the ``usr`` that has its modules.
+    its place in the ``usr`` that has its modules.  With ``validates`` conditional requests are
+    answered by the recorded validators: for loads that need it, because another configuration,
+    read for longer, makes other keys.
     """
 
     keepalive_requests: int | None = None
@@ -169,6 +171,7 @@ class ServerOptions:
     buffered_log: bool = True
     think: Think | None = None
     program: tuple[str, ...] = NGINX
+    validates: bool = False
 
     @property
     def usr(self) -> Path:
@@ -189,9 +192,8 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     for listener in listeners:
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
-        blocks.append(
-            server_block(listener, archive.entries, constants, tls, terms.think, archive.rules)
-        )
+        told = constants, tls, terms.think, archive.rules
+        blocks.append(server_block(listener, archive.entries, *told, validates=terms.validates))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,

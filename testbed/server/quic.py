@@ -84,7 +84,7 @@ def _think_ms(entry: Entry | None, options: ServerOptions) -> int:
 
 
 def _listener(listener: Listener, archive: Archive, options: ServerOptions) -> dict[str, Any]:
-    asked = asked_of(listener, archive.entries, archive.rules)
+    asked = asked_of(listener, archive.entries, archive.rules, validates=options.validates)
     return {
         "host": listener.host,
         "port": listener.bound_port or listener.port,

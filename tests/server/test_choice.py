@@ -12,6 +12,7 @@ from testbed.archive.posted import MatchRule, Posted, digest_body, read_rules
 from testbed.archive.reading import Entry
 from testbed.model import Replay
 from testbed.server.choice import VISITS, is_current, pattern_of
+from testbed.server.nginx import ServerOptions
 from tests.server.pages import HOST, make_entry, on_loopback
 
 JSON = "application/json"
@@ -34,7 +35,11 @@ def got(
 ) -> tuple[list[bytes], Replay]:
     """What requests get: method, path, body and further lines of the head of each."""
     bodies = []
-    with on_loopback(folder, *entries, rules=rules) as served, served.connected() as connection:
+    terms = ServerOptions(validates=True)
+    with (
+        on_loopback(folder, *entries, rules=rules, terms=terms) as served,
+        served.connected() as connection,
+    ):
         for method, path, body, *lines in ask:
             length = [b"Content-Length: %d" % len(body)] if body else []
             head = [b"%s %s HTTP/1.1" % (method, path), b"Host: " + HOST.encode(), *length, *lines]

@@ -115,7 +115,8 @@ def test_equal_requests_and_conditions_get_their_own_answers(
         *(secure("/poll", body, tmp_path) for body in (b"one", b"two")),
     )
     words = ("GET / conditional", "GET /poll", "GET /poll", "GET /poll")
-    site = Asked(tmp_path, entries, ServerOptions(tls=tls, program=python), *words)
+    options = ServerOptions(tls=tls, program=python, validates=True)
+    site = Asked(tmp_path, entries, options, *words)
     assert [each["body"] for each in site.answers] == ["", "one", "two", "two"]
     assert site.answers[0]["fields"][":status"] == "304"
     assert (site.replay.exact, len(site.replay.inexact)) == (3, 1)
