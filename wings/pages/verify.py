@@ -76,7 +76,10 @@ def verify_tls(folder: Path) -> list[str]:
 
 def count_repeats(archive: Archive) -> int:
     """Return how many requests repeat an earlier one, which is no error."""
-    requests = {(each.method, each.url, each.request_body_size) for each in archive.entries}
+    requests = {
+        (e.method, e.url, e.range, e.request_body_size, e.posted and e.posted.whole)
+        for e in archive.entries
+    }
     return len(archive.entries) - len(requests)
 
 

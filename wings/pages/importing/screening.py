@@ -179,9 +179,11 @@ def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageE
 
 
 def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:
-    requests: set[tuple[str, str, int]] = set()
+    requests: set[tuple[object, ...]] = set()
     for exchange in exchanges:
-        key = (exchange.method, exchange.url, exchange.request_body_size)
+        part, posted = find_header(exchange.request_headers, "range"), exchange.digests()
+        sent = (part, exchange.request_body_size, posted and posted.whole)
+        key = (exchange.method, exchange.url, *sent)
         if key in requests:
             notes.add("Requests for the same URL again, kept", exchange.url)
         requests.add(key)

@@ -451,3 +451,19 @@ def test_private_keys_are_replaced_in_bodies(newline: str) -> None:
 def test_what_only_looks_like_a_form_stays() -> None:
     text = "AKIA ghp_ eyJ.eyJ.x xoxb- sk_live_ -----BEGIN PUBLIC KEY-----\nAAAA\n-----END"
     assert redacted_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b'{"q": "shoes"}', b'{"q": "shoes"}'),
+        (f'{{"t": "{TOKEN}"}}'.encode(), f'{{"t": "{BLANK}"}}'.encode()),
+        (b'{"user": "a", "password": "hunter2"}', None),
+        (b"user=a&passwd=hunter2", None),
+        (b'--x\r\nContent-Disposition: form-data; name="pwd"\r\n\r\nhunter2\r\n--x--', None),
+        (b"a password is here", b"a password is here"),
+    ],
+)
+def test_bodies_of_requests_have_no_secrets(body: bytes, kept: bytes | None) -> None:
+    sent = get(f"https://a.example/?access_token={TOKEN}", method="POST", request_body=body)
+    assert redact(recording(ROOT, sent)).exchanges[1].request_body == kept
