@@ -259,6 +259,7 @@ NIGHTLY = {
         "test_clients_that_wait_for_each_other_get_its_capacity_to_the_connection",
     "test_clients_send_as_many_syns_as_they_are_asked_to":
         "test_a_syn_is_sent_again_when_the_asked_time_is_over",
+    "test_over_http3_as_well": "test_each_request_gets_its_own_answer",
     "test_user_data_is_of_cloud_inits_schema": "test_the_script_of_the_cloud_machine_is_clean",
     "test_the_same_holds_for_invented_loads":
         "test_recorded_loads_are_hardly_ever_called_different_from_themselves",

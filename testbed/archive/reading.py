@@ -18,10 +18,12 @@ from types import UnionType
 from typing import Any
 
 from testbed.archive.failures import SERVED, FailureKind, kind_of
+from testbed.archive.posted import MatchRule, Posted, read_posted, read_rules
 from testbed.base.errors import ConfigurationError
 from testbed.model.device import Device, read_device
 
 HAR_NAME = "page.har"
+FACTS_NAME = "page.toml"
 TLS_FOLDER = "tls"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 NOT_REPLAYED = frozenset({
@@ -64,7 +66,9 @@ class Entry:
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
     recorded, and one of its size stands in for it.  ``failure`` is how the request ended in the
     browser, if it failed there (``failures``); the status is 0 where no response came.
-    ``wait_ms``: for how long its first byte was waited for; ``None``: unknown.
+    ``wait_ms``: for how long its first byte was waited for; ``None``: unknown.  ``range`` is what
+    part the request asked for, or nothing, and ``posted`` says what its body was (``None``: it had
+    none, or nobody knows).
     """
 
     id: str
@@ -95,6 +99,8 @@ class Entry:
     made_up: bool = False
     failure: str | None = None
     wait_ms: float | None = None
+    range: str = ""
+    posted: Posted | None = None
 
     @property
     def fails(self) -> FailureKind | None:
@@ -126,9 +132,10 @@ class ServedOrigin:
 class Archive:
     """A built page; ``entries`` are in recorded order, ``digest`` is the SHA-256 of the HAR file.
 
-    The HAR names every body by its hash, so the digest covers the bodies as well.  ``failures`` are
-    the requests that got no response.  ``device`` is the one that the page was recorded on;
-    ``None``: the browser as it is.
+    The HAR names every body by its hash, so the digest covers the bodies as well; where the page
+    has ``rules`` of what does not count in a request, it covers those too.  ``failures`` are the
+    requests that got no response.  ``device`` is the one that the page was recorded on; ``None``:
+    the browser as it is.
     """
 
     name: str
@@ -139,6 +146,7 @@ class Archive:
     pinned: bool = False
     failures: tuple[Entry, ...] = ()
     device: Device | None = None
+    rules: tuple[MatchRule, ...] = ()
 
     @property
     def recorded(self) -> tuple[Entry, ...]:
@@ -235,16 +243,31 @@ def read_archive(folder: Path) -> Archive:
         entries = tuple(entry for entry in recorded if entry.is_answered)
         if not entries:
             raise ValueError("no entries")
-        device = page.get("_device")
+        device, rules = page.get("_device"), _read_rules(folder / FACTS_NAME)
+        covered = raw + (repr(rules).encode() if rules else b"")
         return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
-                       entries=entries, digest=hashlib.sha256(raw).hexdigest(),
-                       pinned=page.get("_pinned", False) is True,
+                       entries=entries, digest=hashlib.sha256(covered).hexdigest(),
+                       pinned=page.get("_pinned", False) is True, rules=rules,
                        failures=tuple(each for each in recorded if not each.is_answered),
                        device=None if device is None else read_device(device))  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
         ) from None
+
+
+def _read_rules(facts: Path) -> tuple[MatchRule, ...]:
+    """Return the page's own rules, which are in its ``page.toml``; most have none, and no file.
+
+    Raises:
+        ValueError: they are wrong.
+    """
+    text = facts.read_text("utf-8") if facts.is_file() else ""
+    if "match" not in text:
+        return ()
+    import tomllib  # few pages need it
+
+    return read_rules(tomllib.loads(text).get("match", []))
 
 
 def tls_of(page: Path) -> Path | None:
@@ -294,9 +317,14 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
         failure=item.get("_failure"),
         wait_ms=item.get("_wait_ms"),
+        range=_range(request.get("headers", [])), posted=read_posted(item.get("_posted")),
     )  # fmt: skip
     _check(entry)
     return entry
+
+
+def _range(headers: list[dict[str, str]]) -> str:
+    return next((str(h["value"]) for h in headers if h["name"].lower() == "range"), "")
 
 
 def _check(entry: Entry) -> None:

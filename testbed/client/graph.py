@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.posted import RECORDED_BODY
 from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
 from testbed.base.har_format import UNKNOWN
@@ -132,6 +133,7 @@ def describe_order(order: LoadOrder) -> dict[str, Any]:
                 "body_size": entry.body_size,
                 "request_body_size": entry.request_body_size,
                 "revalidates": entry.status == NOT_MODIFIED,
+                "marks": list(_marks(entry)),
                 "parent": entry.parent,
                 "how": entry.how,
                 "gap_ms": entry.gap_ms,
@@ -153,6 +155,14 @@ def describe_order(order: LoadOrder) -> dict[str, Any]:
         "fast_open": order.tfo,
         "timeout_s": order.timeout_s,
     }
+
+
+def _marks(entry: Entry) -> Iterator[str]:
+    """Yield the lines that tell a request from others for its URL; of a body there are digests."""
+    if entry.range:
+        yield f"Range: {entry.range}"
+    if entry.posted is not None:
+        yield f"{RECORDED_BODY}: {entry.posted.whole}"
 
 
 def list_guesses(order: LoadOrder) -> Iterator[dict[str, Any]]:

@@ -10,10 +10,12 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from testbed.archive.failures import BY_EXTENSION, OWN, UNANSWERED, FailureKind, kind_of
+from testbed.archive.posted import name_of
 from testbed.archive.reading import Archive, Entry
 from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming
 
@@ -56,18 +58,20 @@ def compare(
 
     Requests that are not due are optional, and an event stream may be requested again each time
     that it ends.  A request counts as failed unless the page was recorded so, or it is the page's
-    own doing, or that of a rule of the web.
+    own doing, or that of a rule of the web.  Keys of queries that the page's rules ignore are left
+    out of all URLs.
     """
-    urls = [without_fragment(request.url) for request in requests]
-    ends = _RecordedEnds(page)
-    streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
+    name = partial(name_of, page.rules)
+    urls = [name(without_fragment(request.url)) for request in requests]
+    ends = _RecordedEnds(page, name)
+    streams = {name(entry.url) for entry in page.entries if entry.mime == EVENT_STREAM}
     extra = _surplus(
         (u for u, each in zip(urls, requests, strict=True) if not ends.need_no_server(u, each)),
-        (entry.url for entry in page.recorded),
+        (name(entry.url) for entry in page.recorded),
     )
     # A page has a module once, however often it asks for it (HTML, section 8.1.4.2).
-    modules = {e.url for e in page.entries if "javascript" in e.mime}.intersection(urls)
-    missing = _surplus(list_due(page), [*urls, *cached])
+    modules = {name(e.url) for e in page.entries if "javascript" in e.mime}.intersection(urls)
+    missing = _surplus(map(name, list_due(page)), [*urls, *map(name, cached)])
     return RequestCoverage(
         missing=tuple(url for url in missing if url not in modules),
         extra=tuple(url for url in extra if url not in streams),
@@ -76,20 +80,21 @@ def compare(
 
 
 class _RecordedEnds:
-    """How the requests of a page ended when it was recorded."""
+    """How the requests of a page ended when it was recorded, by what ``name`` makes of URLs."""
 
-    def __init__(self, page: Archive) -> None:
-        self._errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
+    def __init__(self, page: Archive, name: Callable[[str], str]) -> None:
+        errors = (e for e in page.entries if e.status >= FIRST_ERROR_STATUS)
+        self._errors = {(name(each.url), each.status) for each in errors}
         self._dead_ends = page.dead_ends
         self._hosts: dict[tuple[str, int], set[FailureKind]] = {}
         self._kinds: dict[str, set[FailureKind]] = {}
         for each in page.failures:
             end = each.host, each.port
             if each.fails is not None:
-                self._kinds.setdefault(each.url, set()).add(each.fails)
+                self._kinds.setdefault(name(each.url), set()).add(each.fails)
                 self._hosts.setdefault(end, set()).add(each.fails)
                 if end not in self._dead_ends:  # its server lets go of the connection
-                    self._kinds[each.url].add("broken")
+                    self._kinds[name(each.url)].add("broken")
 
     def need_no_server(self, url: str, request: RequestTiming) -> bool:
         """Return whether the request stayed in the browser, or went where nobody answered."""
@@ -157,8 +162,8 @@ def measure_coverage(page: Archive, load: PageLoad, replay: Replay) -> PageCover
     due = [entry for entry in page.entries if _is_due(entry)]
     made = []
     for entry in due:
-        if unmade[entry.url]:
-            unmade[entry.url] -= 1
+        if unmade[url := name_of(page.rules, entry.url)]:
+            unmade[url] -= 1
         else:
             made.append(entry)
     counts = [

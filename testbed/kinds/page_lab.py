@@ -41,6 +41,7 @@ from testbed.model import (
 from testbed.model.command import CLIENT as COMMAND
 from testbed.model.device import DEVICES
 from testbed.model.traffic import lead_s, parse_traffic
+from testbed.server.choice import VISITS
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ERROR_LOG, PROGRAMS, Handshakes, ServerOptions, serve
 from testbed.server.quic import serve_quic
@@ -165,6 +166,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
         tls_of(site.page),
         think=think_of(condition, trial.seed, lambda: read_archive(site.page)),
         program=PROGRAMS[condition.web_server],
+        validates=condition.visits > 1,
     )
 
 
@@ -203,7 +205,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         preconnect_pct=condition.preconnect_pct,
         visits=condition.visits,
         keep_cache=condition.between == "keep",
-        idle=partial(idle if site.aligned else time.sleep, condition.idle_s),
+        idle=partial(_between_visits, site, condition.idle_s),
         film=condition.film,
         device=DEVICES.get(condition.device, archive.device),
         blocked=archive.list_blocked(condition.block),
@@ -215,6 +217,13 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         prefix = start_beside(site, namespace, user, start_ns, lead, began)
         return replace(order, prefix=prefix, load_ns=start_ns)
     return _with_neighbours(order, condition.client, moments, lead)
+
+
+def _between_visits(site: Site, idle_s: float) -> None:
+    """Wait between two visits, and have the server know that one has ended."""
+    (idle if site.aligned else time.sleep)(idle_s)
+    with (site.scratch / "nginx" / VISITS).open("ab") as file:
+        file.write(b"\n")
 
 
 def _with_neighbours(order: LoadOrder, client: str, moments: Moments, lead: float) -> LoadOrder:

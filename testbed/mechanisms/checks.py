@@ -34,6 +34,7 @@ from testbed.mechanisms.tls.proof import (
 from testbed.mechanisms.visits.proof import check_cache, check_pinned, check_visits
 from testbed.mechanisms.web_server.proof import check_program, check_stack
 from testbed.mechanisms.web_server.settings import check_settings
+from testbed.proof.answers import check_own_answers
 from testbed.proof.both_ends import check_bytes
 from testbed.proof.browser import check_load_event, check_log, check_paints, check_phases
 from testbed.proof.captures import check_both_ways, check_counted, check_strangers, check_whole
@@ -107,6 +108,7 @@ CHECKS = (
     check_blocked,
     check_load_time,
     check_counts,
+    check_own_answers,
     check_log,
     check_load_event,
     check_phases,

@@ -259,7 +259,7 @@ class PageLoad:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """A request that was answered with what was recorded for another URL."""
+    """A request that was answered with what was recorded for another."""
 
     asked: str
     """The request that was made, as `METHOD URL`."""
@@ -292,7 +292,8 @@ class Replay:
     exact: int
     """How many requests were answered with their own recording."""
     inexact: tuple[Substitution, ...] = ()
-    """Requests that were answered by the longest common prefix of the query."""
+    """Requests that were answered with the nearest recording: of another query, range or body, or
+    of an earlier one of equal requests."""
     missed: tuple[str, ...] = ()
     """Requests (`METHOD URL`) that the page does not hold, unknown hosts included."""
     most_per_connection: int = 0

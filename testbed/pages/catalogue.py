@@ -12,16 +12,17 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from testbed.archive.posted import read_rules
+from testbed.archive.reading import FACTS_NAME as FACTS_NAME  # known here, too
 from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.model.device import Device, read_device
 
-FACTS_NAME = "page.toml"
 _REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
                               "licence": str, "bodies": str, "deviations": list}  # fmt: skip
 _OPTIONAL: dict[str, type] = {"pinned": bool, "made_up": bool, "recipe": dict, "table": dict,
-                              "device": dict}  # fmt: skip
+                              "device": dict, "match": list}  # fmt: skip
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -36,7 +37,8 @@ class PageFacts:
 
     ``recipe`` is the raw table of a page that is installed from packages, ``table`` that of one
     that has another page's resource table; ``made_up`` says of an imported table that results are
-    to name its bodies so; ``device`` is what it was recorded on.
+    to name its bodies so; ``device`` is what it was recorded on; ``match`` are the raw tables of
+    rules for its requests.
     """
 
     title: str
@@ -51,6 +53,7 @@ class PageFacts:
     recipe: dict[str, Any] | None = None
     table: dict[str, Any] | None = None
     device: Device | None = None
+    match: tuple[dict[str, Any], ...] = ()
 
 
 def read_facts(path: Path) -> PageFacts:
@@ -81,9 +84,14 @@ def read_facts(path: Path) -> PageFacts:
             values["device"] = read_device(values["device"])
         except ValueError as error:
             problems.append(f"{path}: device: {error}")
+    try:
+        read_rules(values.get("match", []))
+    except ValueError as error:
+        problems.append(f"{path}: {error}")
     if problems:
         raise ConfigurationError(problems)
-    return PageFacts(**(values | {"deviations": tuple(values["deviations"])}))
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return PageFacts(**(values | lists))
 
 
 def format_facts(facts: PageFacts) -> str:

@@ -7,12 +7,10 @@ request with a condition has another key where a 304 was recorded, and then its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from testbed.archive.head import (
     BODILESS,
-    NOT_MODIFIED,
     PADDING_BYTES,
     PADDING_NAME,
     REASONS,
@@ -22,10 +20,13 @@ from testbed.archive.head import (
     request_problem,
     sent_headers,
 )
+from testbed.archive.posted import MatchRule
 from testbed.archive.reading import Archive, Entry
 from testbed.base.errors import ConfigurationError
+from testbed.server.asked import Asked, asked_of, with_unchanged
+from testbed.server.choice import CONDITION_WORD
 from testbed.server.listeners import Listener
-from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
+from testbed.server.matching import CHOSEN, KEY_MARK, Location
 from testbed.server.quoting import Constants, quote
 from testbed.server.think import Think, silence_s
 
@@ -51,6 +52,8 @@ QUIC = """\
 EMPTY_FILE = "empty"
 """A file of no bytes in the server's folder: the body of responses that have none."""
 BODY_SINK = "//body"
+CHOICE = "choice"
+"""The upstream that chooses answers: it says which, and nginx gives it."""
 
 
 def server_block(
@@ -59,10 +62,13 @@ def server_block(
     constants: Constants,
     tls_directives: str,
     think: Think | None = None,
+    rules: Sequence[MatchRule] = (),
+    *,
+    validates: bool = False,
 ) -> str:
     """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
-    page = asked_of(listener, entries)
-    mine = page.entries
+    page = asked_of(listener, entries, rules, validates=validates)
+    mine, entries = page.entries, with_unchanged(entries)
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     listens = "".join(
         f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
@@ -73,16 +79,25 @@ def server_block(
     method = "$request_method" if page.has_head else "$answered_method"
     key = f"{method}$body_length:$host$request_uri"
     condition = "$condition" if page.is_conditional else ""
+    first = f"{KEY_MARK}{condition}{key}"
+    chosen = f"{KEY_MARK}{CHOSEN}{method}:$host$request_uri" if page.candidates else first
+    asked = f"{listener.port} {method}:$host$request_uri"
+
+    def located(location: Location) -> str:
+        onward = first if location.name.startswith(KEY_MARK + CHOSEN) else f"{KEY_MARK}{key}"
+        return _request_location(location, entries, onward, asked, think)
+
     return f"""\
   server {{
 {listens}\
 {tls_directives}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
-    location / {{ rewrite ^ "{KEY_MARK}{condition}{key}" last; }}
+    location / {{ rewrite ^ "{chosen}" last; }}
     location ^~ "{KEY_MARK}" {{ {_miss(think)} }}
     location = "{BODY_SINK}" {{ internal; return 204; }}
-{"".join(_request_location(location, entries, key, think) for location in page.locations)}\
+{"".join(map(located, page.locations))}\
+{"".join(_given_locations(page, entries, think))}\
 {"" if think is None else _after_thinking(mine)}\
 {"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
@@ -93,62 +108,48 @@ def alternative_service(listener: Listener) -> str:
     return f'h3=":{listener.port}"; ma=86400'
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What one origin is asked: its entries with their numbers, and the locations of its requests.
-
-    ``has_head`` says that HEAD was recorded, and is not answered as GET is; ``is_conditional`` that
-    a 304 was.
-    """
-
-    entries: tuple[tuple[int, Entry], ...]
-    has_head: bool
-    is_conditional: bool
-    locations: tuple[Location, ...]
-
-
-def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
-    """Return what ``listener`` is asked; ``entries`` are all of the page, numbered so."""
-    origin = (listener.scheme, listener.host, listener.port)
-    mine = tuple(
-        (number, entry)
-        for number, entry in enumerate(entries)
-        if (entry.scheme, entry.host, entry.port) == origin
-    )
-    has_head = any(entry.method == "HEAD" for _, entry in mine)
-    full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
-    requests: dict[bool, list[Request]] = {False: [], True: []}
-    for number, entry in mine:
-        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
-        for http_method in _methods(entry.method, has_head):
-            request = make_request(
-                http_method, entry.request_body_size, entry.host, entry.path, number
-            )
-            requests[again].append(request)
-    locations = make_locations(requests[False], requests[True])
-    return Asked(mine, has_head, bool(requests[True]), locations)
-
-
-def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
-    """Return the methods whose requests a recorded one may answer."""
-    return ("GET", "HEAD") if recorded == "GET" and has_head else (recorded,)
-
-
 def _request_location(
-    location: Location, entries: Sequence[Entry], key: str, think: Think | None
+    location: Location, entries: Sequence[Entry], onward: str, asked: str, think: Think | None
 ) -> str:
+    """Return a location of nginx; a request goes ``onward`` that it does not answer itself."""
     sign = "^~" if location.prefix else "="
     what = _miss(think)
     if location.match == "plain":
-        what = f'rewrite ^ "{KEY_MARK}{key}" last;'
-    if location.answer is not None:
-        entry = entries[location.answer]
-        what = f"set $replay {location.match}; " + (
-            _redirect(location.answer, entry)
-            if think is None
-            else think.directives(f"{entry.method} {entry.url}", _thought_uri(location.answer))
-        )
+        what = f'rewrite ^ "{onward}" last;'
+    elif location.match == "choose":
+        what = f'proxy_set_header X-Asked "{asked}"; proxy_pass http://{CHOICE};'
+    elif location.when:
+        given = f'rewrite ^ "{_given_uri("exact", location.answer)}" last;'
+        what = f'set $asked_condition "{CONDITION_WORD}"; if ($asked_condition ~ '
+        what += f'{quote(location.when)}) {{ {given} }} rewrite ^ "{onward}" last;'
+    elif location.answer is not None:
+        what = _give(location.match, location.answer, entries, think)
     return f"    location {sign} {quote(location.name)} {{ {what} }}\n"
+
+
+def _give(match: str, answer: int, entries: Sequence[Entry], think: Think | None) -> str:
+    """Return the directives that send a request, and what matched it, to its answer."""
+    entry = entries[answer]
+    return f"set $replay {match}; " + (
+        _redirect(answer, entry)
+        if think is None
+        else think.directives(f"{entry.method} {entry.url}", _thought_uri(answer))
+    )
+
+
+def _given_uri(match: str, answer: int | None) -> str:
+    """Return where a request goes that is to have an answer; no request can name it."""
+    return f"//{match}/{answer}"
+
+
+def _given_locations(page: Asked, entries: Sequence[Entry], think: Think | None) -> Iterator[str]:
+    """Yield the locations to which choices and conditions lead."""
+    given = {(m, n) for each in page.candidates for n in (each.answer, each.unchanged)
+             for m in ("exact", "inexact") if n == each.answer or each.pattern}  # fmt: skip
+    given |= {("exact", each.answer) for each in page.locations if each.when and each.answer}
+    for match, answer in sorted(given):
+        what = f"internal; {_give(match, answer, entries, think)}"
+        yield f"    location = {quote(_given_uri(match, answer))} {{ {what} }}\n"
 
 
 def _redirect(answer: int, entry: Entry) -> str:

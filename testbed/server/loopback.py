@@ -81,7 +81,7 @@ def serve_loopback(
             for listener, port in zip(planned, ports, strict=True)
         )
         server = scratch / "server"
-        terms = ServerOptions(tls=tls, buffered_log=False, program=nginx)
+        terms = ServerOptions(tls=tls, buffered_log=False, program=nginx, validates=True)
         undo.enter_context(serve(None, archive, listeners, server, terms))
         # A signal that comes before nginx waits for events would be heard at the next event only.
         _ping(server, ports[0])

@@ -15,36 +15,45 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Match = Literal["exact", "inexact", "miss", "plain"]
+Match = Literal["exact", "inexact", "miss", "plain", "choose"]
 
 KEY_MARK = "//"
 """How keys begin: as no path does that nginx has read, because it merges slashes."""
 CONDITION = "~"
 """Begins, after the mark, the keys of requests that have a condition (RFC 9110 section 13.1)."""
+CHOSEN = "@"
+"""Begins, after the mark, the keys by which requests are looked for that ``choice`` answers."""
 # nginx 1.22 keeps in one byte how much longer a location's name is than that of the one around it.
 LONGEST_STEP = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A recorded request: what must be equal, the query with its ``?`` or nothing, its response."""
+    """A recorded request: what must be equal, the query with its ``?`` or nothing, its response.
+
+    ``when`` is a pattern of the conditions that get this response; nothing: all.
+    """
 
     fixed: str
     query: str
     answer: int
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     """One nginx location: keys that are ``name``, or (``prefix``) begin with it, get ``answer``.
 
-    The match ``plain`` has none: the request is looked for as if it had no condition.
+    The match ``plain`` has none: the request is looked for as if it had no condition, or need not
+    be chosen for, and so is one whose condition is not like the pattern ``when``.  To the match
+    ``choose`` the program answers that has ``choice``.
     """
 
     name: str
     prefix: bool
     match: Match
     answer: int | None
+    when: str = ""
 
 
 def make_request(method: str, body_bytes: int, host: str, path: str, answer: int) -> Request:
@@ -55,12 +64,15 @@ def make_request(method: str, body_bytes: int, host: str, path: str, answer: int
 
 
 def make_locations(
-    requests: Iterable[Request], revalidations: Iterable[Request] = ()
+    requests: Iterable[Request],
+    revalidations: Iterable[Request] = (),
+    chosen: Iterable[str] = (),
 ) -> tuple[Location, ...]:
     """Return the locations that answer requests by the rule; both are in recorded order.
 
     ``revalidations`` are those that were answered 304: they answer a request that has a condition
-    and is theirs to the last byte.  Any other is asked for in full.
+    and is theirs to the last byte.  Any other is asked for in full.  ``chosen`` are methods with
+    host and path (``GET:host/path``) whose requests these locations do not tell apart.
     """
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for request in requests:
@@ -77,8 +89,13 @@ def make_locations(
             prefixes[fixed + query] = Location(fixed + query, True, "inexact", answer)
     for request in revalidations:
         name = f"{KEY_MARK}{CONDITION}{request.fixed.removeprefix(KEY_MARK)}{request.query}"
-        exact.setdefault(name, Location(name, False, "exact", request.answer))
+        exact.setdefault(name, Location(name, False, "exact", request.answer, request.when))
         prefixes[KEY_MARK + CONDITION] = Location(KEY_MARK + CONDITION, True, "plain", None)
+    for fixed in chosen:
+        name = KEY_MARK + CHOSEN + fixed
+        exact[name] = Location(name, False, "choose", None)
+        prefixes[f"{name}?"] = Location(f"{name}?", True, "choose", None)
+        prefixes[KEY_MARK + CHOSEN] = Location(KEY_MARK + CHOSEN, True, "plain", None)
     bridges = _bridges(exact, prefixes)
     return (*exact.values(), *prefixes.values(), *bridges)
 

@@ -6,6 +6,8 @@ response answers a request, and ``replay_log`` how requests were answered.
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,7 +19,10 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
-from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
+from testbed.server.asked import candidates_of
+from testbed.server.blocks import CHOICE, EMPTY_FILE, check_replayable, server_block
+from testbed.server.choice import Candidate, to_order
+from testbed.server.choice_program import READY, SOCKET
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
@@ -26,6 +31,7 @@ from testbed.server.think import Think, load_directive, require_module, silence_
 
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
+CHOICE_ORDER = "choice.json"
 ERROR_LOG = "error.log"
 # nginx is one process here (master_process off) and changes no ids, so the kernel keeps to this.
 TIED = ("setpriv", "--pdeathsig", "KILL")
@@ -154,7 +160,9 @@ class ServerOptions:
     ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log`` the log is written
     when the server ends, and not for each request.  ``think`` is how long the server thinks before
     it answers; ``None``: not at all.  ``program`` are the words that start nginx, the last of them
-    its place in the ``usr`` that has its modules.
+    its place in the ``usr`` that has its modules.  With ``validates`` conditional requests are
+    answered by the recorded validators: for loads that need it, because another configuration,
+    read for longer, makes other keys.
     """
 
     keepalive_requests: int | None = None
@@ -163,6 +171,7 @@ class ServerOptions:
     buffered_log: bool = True
     think: Think | None = None
     program: tuple[str, ...] = NGINX
+    validates: bool = False
 
     @property
     def usr(self) -> Path:
@@ -184,7 +193,8 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
         think = terms.think and terms.think.of(listener.host)
-        blocks.append(server_block(listener, archive.served, constants, tls, think))
+        told = constants, tls, think, archive.rules
+        blocks.append(server_block(listener, archive.served, *told, validates=terms.validates))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -198,7 +208,9 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         keepalive_requests=request_limit,
     )
     modules = load_directive(terms.usr) if _waits(archive, terms) else ""
-    return modules + head + "".join(blocks) + "}\n"
+    chooses = bool(candidates_of(archive, listeners))
+    upstream = f"  upstream {CHOICE} {{ server unix:{SOCKET}; }}\n" if chooses else ""
+    return modules + head + upstream + "".join(blocks) + "}\n"
 
 
 @contextmanager
@@ -229,11 +241,17 @@ def serve(
     (scratch / "nginx.conf").write_text(text, "latin-1")
     if terms.tls is not None:
         lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
-    argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
+    tied = TIED if namespace is None else ()
+    argv = (*tied, *nginx_argv(scratch, terms.program))
+    candidates = candidates_of(archive, listeners)
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
+        if candidates:
+            undo.enter_context(_choosing(archive, candidates, scratch, tied))
         with nullcontext() if namespace is None else namespace.entered():
-            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
+            # Paths of sockets are short: the one of what chooses is relative to its folder.
+            where = scratch if candidates else None
+            child = undo.enter_context(proc.started(argv, cwd=where, stdout=log, stderr=log))
         if not proc.becomes_ready(child, lambda: has_sockets(scratch)):
             log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
             raise LabError(f"nginx is not ready: {log_text.strip()}")
@@ -243,6 +261,25 @@ def serve(
 def _waits(archive: Archive, terms: ServerOptions) -> bool:
     """Return whether some request is to wait, which takes a module."""
     return terms.think is not None or any(silence_s(each) is not None for each in archive.served)
+
+
+@contextmanager
+def _choosing(
+    archive: Archive, candidates: Sequence[Candidate], scratch: Path, tied: tuple[str, ...]
+) -> Iterator[None]:
+    """Run the program that chooses between ``candidates``, in ``scratch`` as nginx does."""
+    order = json.dumps(to_order(candidates, archive.rules))
+    (scratch / CHOICE_ORDER).write_text(order, "utf-8")
+    program = Path(__file__).with_name("choice_program.py")
+    argv = (*tied, sys.executable, "-I", "-S", str(program), CHOICE_ORDER)
+    errors = scratch / "choice.log"
+    with ExitStack() as undo:
+        log = undo.enter_context(errors.open("wb"))
+        child = undo.enter_context(proc.started(argv, cwd=scratch, stdout=log, stderr=log))
+        if not proc.becomes_ready(child, (scratch / READY).exists):
+            said = errors.read_text(errors="replace")[-2000:].strip()
+            raise LabError(f"what chooses answers is not ready: {said}")
+        yield
 
 
 def lay_certificates(place: Path, tls: Path, certificates: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, QuicSpec
-from testbed.server.blocks import alternative_service, asked_of, check_replayable
+from testbed.server.asked import asked_of, candidates_of, with_unchanged
+from testbed.server.blocks import alternative_service, check_replayable
+from testbed.server.choice import VISITS, to_order
 from testbed.server.listeners import Listener
-from testbed.server.matching import CONDITION, KEY_MARK, Location
+from testbed.server.matching import CHOSEN, CONDITION, KEY_MARK
 from testbed.server.nginx import (
     ERROR_LOG,
     TLS_LINK,
@@ -56,52 +59,47 @@ def order_of_page(
         "kept_alive_s": KEPT_ALIVE_S,
         "mark": KEY_MARK,
         "condition": CONDITION,
+        "chosen": CHOSEN,
         "ready": READY_FILE,
         "log": LOG_FILE,
+        "choice": to_order(candidates_of(archive, secured), archive.rules),
+        "visits": VISITS,
         "listeners": [
             {
                 "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
-                **_listener(each, archive.served, options),
+                **_listener(each, archive, options),
             }
             for each in secured
         ],
-        "answers": {number: _answer(entry) for number, entry in enumerate(archive.served)},
+        "answers": {
+            number: _answer(entry) | {"think_ms": _think_ms(entry, entry.host, options)}
+            for number, entry in enumerate(with_unchanged(archive.served))
+        },
     }
 
 
-def _listener(
-    listener: Listener, entries: Sequence[Entry], options: ServerOptions
-) -> dict[str, Any]:
-    asked = asked_of(listener, entries)
-    think = options.think and options.think.of(listener.host)
+def _think_ms(entry: Entry | None, host: str, options: ServerOptions) -> int:
+    if entry is not None and (waits_s := silence_s(entry)) is not None:
+        return round(waits_s * 1000)
+    think = options.think and options.think.of(host)
+    if think is None:
+        return 0
+    return think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
-    def think_ms(location: Location) -> int:
-        entry = None if location.answer is None else entries[location.answer]
-        if entry and (waits_s := silence_s(entry)) is not None:
-            return round(waits_s * 1000)
-        if think is None or location.match == "plain":
-            return 0
-        return think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
+def _listener(listener: Listener, archive: Archive, options: ServerOptions) -> dict[str, Any]:
+    asked = asked_of(listener, archive.served, archive.rules, validates=options.validates)
     return {
         "host": listener.host,
         "port": listener.bound_port or listener.port,
+        "origin_port": listener.port,
         "addresses": listener.addresses,
         "alternative": alternative_service(listener),
         "certificate": f"{TLS_LINK}/{listener.host}.pem",
         "key": f"{TLS_LINK}/key.pem",
         "has_head": asked.has_head,
-        "miss_ms": 0 if think is None else think.delay_ms("miss"),
-        "locations": [
-            {
-                "name": each.name,
-                "prefix": each.prefix,
-                "match": each.match,
-                "answer": each.answer,
-                "think_ms": think_ms(each),
-            }
-            for each in asked.locations
-        ],
+        "miss_ms": _think_ms(None, listener.host, options),
+        "locations": [asdict(each) for each in asked.locations],
     }
 
 

@@ -1,7 +1,7 @@
 """Program that replays recorded responses over HTTP/3 alone: aioquic, in a process of its own.
 
-The Python of a root's component runs it, so it imports nothing of ours.  ``quic`` writes the order
-that it is given as a file, and says what is in it.
+The Python of a root's component runs it, so of ours it imports ``choice`` alone.  ``quic`` writes
+the order that it is given as a file, and says what is in it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,39 @@ from aioquic.quic.congestion import base, cubic
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated, QuicEvent
 from aioquic.tls import SessionTicket
 
+if __name__ == "__main__":  # run by its path, it finds what is beside it
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from testbed.server.choice import condition_of, from_order, is_current, visits_of
+
 INITIAL_RTT_S = 0.333
 """RFC 9002 section 6.2.2, as nginx has it.  By aioquic's 0.1 s a timer expires in handshakes over
 200 ms, and halves the window before it was ever used."""
 GRANULARITY_S = 0.001
 """That of timers (RFC 9002 section 6.1.2), to which asyncio rounds up by itself (epoll_wait(2))."""
 MOST_EARLY_DATA = connection.MAX_EARLY_DATA
-CONDITIONS = ("if-none-match", "if-modified-since")
 MISS: dict[str, Any] = {"status": 404, "headers": [("x-replay", "miss")], "body": None}
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedAnswer:
-    """Requests whose key is ``name``, or begins with it, and what they get after how long."""
+    """Requests whose key is ``name``, or begins with it, and what they get, as in ``matching``."""
 
     name: str
     prefix: bool
     match: str
     answer: int | None
-    think_ms: int
+    when: str = ""
 
 
 class Origin:
     """What one origin answers: the locations of its requests, as ``matching`` makes them."""
 
-    def __init__(self, listener: dict[str, Any], order: dict[str, Any]) -> None:
-        """Take a listener of an order."""
-        self.miss = KeyedAnswer("", True, "", None, listener["miss_ms"])
+    def __init__(self, listener: dict[str, Any], order: dict[str, Any], visits: Path) -> None:
+        """Take a listener of an order; ``visits`` is the file by which visits are told apart."""
+        self.miss = KeyedAnswer("", True, "", None)
+        self.miss_ms, self.port = listener["miss_ms"], listener["origin_port"]
+        self.chooser, self.visits = from_order(order["choice"]), visits
         locations = [KeyedAnswer(**each) for each in listener["locations"]]
         self.exact = {each.name: each for each in locations if not each.prefix}
         self.prefixes = {each.name: each for each in locations if each.prefix}
@@ -61,17 +67,29 @@ class Origin:
         self.early_data = MOST_EARLY_DATA if listener["early_data"] else None
         self.order = order
 
-    def find(self, fields: dict[str, str]) -> KeyedAnswer:
-        """Return the location of the request with ``fields``: what answers it, and after what."""
+    def think_ms(self, found: KeyedAnswer) -> int:
+        """Return after what time a request is answered."""
+        if found.answer is None:
+            return int(self.miss_ms)
+        return int(self.order["answers"][str(found.answer)]["think_ms"])
+
+    def find(self, fields: dict[str, str], body: bytes) -> KeyedAnswer:
+        """Return the location of the request with ``fields`` and ``body``: what answers it."""
         method, length = fields[":method"], fields.get("content-length", "0")
         if method == "HEAD" and not self.answers_head:
             method = "GET"
         host = fields.get(":authority", "").partition(":")[0].lower()
         key = f"{method}{'' if length == '0' else f':{length}'}:{host}{fields[':path']}"
-        mark = self.order["mark"]
-        if any(fields.get(name) for name in CONDITIONS):
+        mark, fixed = self.order["mark"], f"{method}:{host}{fields[':path']}"
+        if self._longest(mark + self.order["chosen"] + fixed).match == "choose":
+            fixed, sign, query = fixed.partition("?")
+            self.chooser.begin(visits_of(self.visits))
+            choice = self.chooser.choose(f"{self.port} {fixed}", sign + query, fields, body)
+            return KeyedAnswer("", False, "exact" if choice.exact else "inexact", choice.answer)
+        condition = condition_of(fields)
+        if condition != "|":
             found = self._longest(mark + self.order["condition"] + key)
-            if found.answer is not None:
+            if found.answer is not None and (not found.when or is_current(found.when, condition)):
                 return found
         return self._longest(mark + key)
 
@@ -86,12 +104,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """A request: its stream, what sends on it, its fields, and whether it came as early data."""
+    """A request: its stream, what sends on it, its fields, and whether it came as early data.
+
+    ``body`` is what of its body has come.
+    """
 
     stream: int
     sender: Any
     fields: dict[str, str]
     early: bool
+    body: bytearray = field(default_factory=bytearray)
 
 
 class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its types are in the component
@@ -137,11 +159,13 @@ class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its typ
                 sender = self._quic._streams[each.stream_id].sender
                 request = StreamRequest(each.stream_id, sender, fields, not self._is_open)
                 self._requests[each.stream_id] = request
+            if isinstance(each, DataReceived):
+                self._requests[each.stream_id].body.extend(each.data)
             if isinstance(each, HeadersReceived | DataReceived) and each.stream_ended:
                 request = self._requests[each.stream_id]
-                found = self._origin.find(request.fields)
-                if found.think_ms:
-                    self._loop.call_later(found.think_ms / 1000, self._answer, request, found)
+                found = self._origin.find(request.fields, bytes(request.body))
+                if think_ms := self._origin.think_ms(found):
+                    self._loop.call_later(think_ms / 1000, self._answer, request, found)
                 else:
                     self._answer(request, found)
 
@@ -221,7 +245,7 @@ async def listen(order: dict[str, Any], scratch: Path, log: list[Any]) -> list[Q
             initial_rtt=INITIAL_RTT_S,
         )
         configuration.load_cert_chain(scratch / listener["certificate"], scratch / listener["key"])
-        origin, port = Origin(listener, order), listener["port"]
+        origin, port = Origin(listener, order, scratch / order["visits"]), listener["port"]
         for address in listener["addresses"]:
             named = {"origin": origin, "server": f"{address}:{port}", "log": log}
             server = await serve(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
+from testbed.server.asked import with_unchanged
 from testbed.server.blocks import response_uri
 
 LOG_FILE = "access.log"
@@ -100,7 +101,8 @@ def read_replay(scratch: Path, entries: Sequence[Entry]) -> Replay:
         OSError: no server has run there.
     """
     answers = {
-        response_uri(number): f"{entry.method} {entry.url}" for number, entry in enumerate(entries)
+        response_uri(number): f"{entry.method} {entry.url}"
+        for number, entry in enumerate(with_unchanged(entries))
     }
     return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
 
@@ -118,7 +120,7 @@ def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer
 
 def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
     """Return the requests in an access log; lines in another format are left out."""
-    recorded = {response_uri(number): entry for number, entry in enumerate(entries)}
+    recorded = {response_uri(number): entry for number, entry in enumerate(with_unchanged(entries))}
     return tuple(
         LoggedAnswer(
             request=_asked(fields),

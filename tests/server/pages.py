@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.posted import MatchRule
 from testbed.archive.reading import DEFAULT_PORTS, Archive, Entry
 from testbed.model import Replay
 from testbed.server.listeners import Listener, lab_listeners
@@ -161,10 +162,10 @@ def curl_maps(listeners: tuple[Listener, ...]) -> list[str]:
 @contextmanager
 def on_loopback(
     scratch: Path, *entries: Entry, protocol: str = "as-recorded",
-    terms: ServerOptions | None = None,
+    terms: ServerOptions | None = None, rules: tuple[MatchRule, ...] = (),
 ) -> Iterator[Served]:  # fmt: skip
     """Serve ``entries`` on free ports of loopback; needs no root."""
-    archive = make_archive(*entries)
+    archive = replace(make_archive(*entries), rules=rules)
     addresses = dict.fromkeys(archive.hosts, ("127.0.0.1",))
     wanted = lab_listeners(archive, addresses, protocol)
     with ExitStack() as ends:

@@ -103,10 +103,14 @@ def test_many_queries_in_a_chain_are_no_burden() -> None:
     assert find(locations, key_of(("GET", 0, "/p?" + "a" * 700 + "b"))) == ("inexact", 700)
 
 
+# Of these all is in the head, and each is recorded once: nothing has to be chosen.
+LOCATED = REQUESTS.filter(lambda each: each[0] == "GET" and not each[1])
+
+
 @settings(max_examples=12)
 @given(
-    recorded=st.lists(REQUESTS, min_size=1, max_size=10),
-    asked=st.lists(REQUESTS, min_size=1, max_size=10),
+    recorded=st.lists(LOCATED, min_size=1, max_size=10, unique=True),
+    asked=st.lists(LOCATED, min_size=1, max_size=10),
 )
 def test_nginx_answers_by_the_rule(
     tmp_path_factory: pytest.TempPathFactory, recorded: list[Asked], asked: list[Asked]

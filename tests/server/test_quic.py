@@ -107,6 +107,21 @@ def test_requests_get_what_was_recorded(tmp_path: Path, tls: Path, python: tuple
     assert [each.body_bytes for each in answered] == [36000, 0, 5, 5, 4, 0, 0, 5]
 
 
+def test_equal_requests_and_conditions_get_their_own_answers(
+    tmp_path: Path, tls: Path, python: tuple[str, ...]
+) -> None:
+    entries = (
+        secure("/", b"page", tmp_path, headers=(("ETag", '"x"'),)),
+        *(secure("/poll", body, tmp_path) for body in (b"one", b"two")),
+    )
+    words = ("GET / conditional", "GET /poll", "GET /poll", "GET /poll")
+    options = ServerOptions(tls=tls, program=python, validates=True)
+    site = Asked(tmp_path, entries, options, *words)
+    assert [each["body"] for each in site.answers] == ["", "one", "two", "two"]
+    assert site.answers[0]["fields"][":status"] == "304"
+    assert (site.replay.exact, len(site.replay.inexact)) == (3, 1)
+
+
 @pytest.mark.parametrize(
     ("handshakes", "resumed", "early"),
     [(Handshakes(), False, 0), (Handshakes(tickets=True), True, 0),
@@ -171,11 +186,10 @@ def test_each_location_thinks_for_its_time(tmp_path: Path, tls: Path) -> None:
     listeners = (Listener(HOST, ("10.10.0.1",), 443, True, True, h3=True),)
     think = Think(50.0, 20.0, 7)
     options = ServerOptions(tls=tls, think=think)
-    (listener,) = order_of_page(archive, listeners, options, QuicSpec())["listeners"]
-    times = {each["name"]: each["think_ms"] for each in listener["locations"]}
-    assert times[f"//GET:{HOST}/"] == think.delay_ms(f"GET https://{HOST}/")
-    assert times[f"//GET:{HOST}/b"] == think.delay_ms(f"GET https://{HOST}/b")
-    assert listener["miss_ms"] == think.delay_ms("miss")
+    order = order_of_page(archive, listeners, options, QuicSpec())
+    times = [order["answers"][number]["think_ms"] for number in (0, 1)]
+    assert times == [think.delay_ms(f"GET https://{HOST}{path}") for path in ("/", "/b")]
+    assert order["listeners"][0]["miss_ms"] == think.delay_ms("miss")
 
 
 def test_an_origin_without_a_certificate_is_refused(tmp_path: Path) -> None:

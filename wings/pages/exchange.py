@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import urldefrag, urljoin
 
 from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.posted import Posted, digest_body
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
 from testbed.model.device import Device
@@ -34,6 +35,8 @@ class PageExchange:
         protocol: ``h2`` is HTTP/2 or HTTP/3, which is replayed as HTTP/2.
         request_headers: as sent.
         request_body_size: bytes of the request's body.
+        request_body: the request's body, of which an archive keeps digests; ``None`` when unknown.
+        posted: those digests, where they are all that is known.
         headers: all response headers as received, in order.
         headers_size: bytes of the response head in HTTP/1.1 form, from the status line to the
             blank line; ``None`` when unknown, as for HTTP/2.
@@ -69,6 +72,14 @@ class PageExchange:
     made_up: bool = False
     failure: str | None = None
     wait_ms: float | None = None
+    request_body: bytes | None = None
+    posted: Posted | None = None
+
+    def digests(self) -> Posted | None:
+        """Return the digests of the request's body, if it has one and it is known."""
+        if not self.request_body:
+            return self.posted
+        return digest_body(self.request_body, find_header(self.request_headers, "content-type"))
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""

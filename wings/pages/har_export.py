@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -254,6 +254,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         if "compression" in response["content"]:
             response["content"] = _moved(response["content"], "compression", before="mimeType")
     timings = {"send": 0, "wait": duration, "receive": 0}
+    posted = exchange.digests()
     started = _moment(recorded, exchange.start_ms or 0)
     return har.entry(name, started, duration, request, response, timings) | {
         "_id": placed.id, "_body": _body_name(exchange.body), "_parent": placed.parent,
@@ -263,6 +264,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
         **({"_failure": exchange.failure} if exchange.failure else {}),
         **({} if exchange.wait_ms is None else {"_wait_ms": _rounded(exchange.wait_ms)}),
+        **({} if posted is None else {"_posted": asdict(posted)}),
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import find_circles, redirect_circles, redirect_target
 from wings.pages.fidelity import FIDELITY_NAME, read_seen
 from wings.pages.limits import CONTENT_BYTES, HOSTS
+from wings.pages.near import idle_rules
 from wings.pages.table import MIN_HEADER_BYTES, REDIRECTS
 
 _OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE, FIDELITY_NAME})
@@ -47,6 +48,7 @@ def verify_archive(folder: Path) -> list[str]:
         problems += [f"{entry.url}: {problem}" for problem in own]
     problems += reference_problems(archive)
     problems += origin_problems(archive)
+    problems += idle_rules(archive)
     problems += _stray_files(folder, archive)
     return problems
 
@@ -76,7 +78,10 @@ def verify_tls(folder: Path) -> list[str]:
 
 def count_repeats(archive: Archive) -> int:
     """Return how many requests repeat an earlier one, which is no error."""
-    requests = {(each.method, each.url, each.request_body_size) for each in archive.entries}
+    requests = {
+        (e.method, e.url, e.range, e.request_body_size, e.posted and e.posted.whole)
+        for e in archive.entries
+    }
     return len(archive.entries) - len(requests)
 
 

@@ -26,6 +26,7 @@ class Node:
     __slots__ = (
         "body_size",
         "host",
+        "marks",
         "method",
         "on_body",
         "on_end",
@@ -50,6 +51,7 @@ class Node:
         self.body_size: int = entry["body_size"]
         self.request_body_size: int = entry["request_body_size"]
         self.revalidates: bool = entry["revalidates"]
+        self.marks: list[str] = entry["marks"]
         self.parent: str | None = entry["parent"]
         self.priority = priority(entry["mime"])
         self.on_body: list[tuple[float, Node]] = []

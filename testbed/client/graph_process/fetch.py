@@ -109,6 +109,7 @@ def request_head(node: Node) -> bytes:
         *([f"Referer: {node.parent}"] if node.parent else []),
         *([f"Content-Length: {node.request_body_size}"] if sends_body else []),
         *(["If-None-Match: *"] if node.revalidates else []),
+        *node.marks,
         "Accept-Encoding: gzip,deflate,sdch",
         "Accept-Language: en-US,en;q=0.8",
         "Accept-Charset: ISO-8859-1,utf-8;q=0.7,*;q=0.3",

@@ -16,7 +16,7 @@ def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[st
     plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
     plain |= {"tls": False, "host": "a.test", "port": 80,
               "target": url.removeprefix("http://a.test")}  # fmt: skip
-    plain |= {"revalidates": False}
+    plain |= {"revalidates": False, "marks": []}
     plain |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     return {"url": url, "how": how, "parent": parent} | plain | more
 

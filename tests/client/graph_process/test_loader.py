@@ -66,7 +66,8 @@ def always(connection: socket.socket, _: int) -> None:
 def page(port: int, *children: str, how: str = "script", mime: str = "image/png") -> list[Any]:
     base = f"http://127.0.0.1:{port}"
     common: dict[str, Any] = {"method": "GET", "body_size": 2, "request_body_size": 0}
-    common |= {"revalidates": False, "gap_ms": None, "dur_ms": None, "think_factor": 1.0}
+    common |= {"revalidates": False, "marks": [], "gap_ms": None, "dur_ms": None}
+    common |= {"think_factor": 1.0}
     common |= {"tls": False, "host": "127.0.0.1", "port": port}
     found = [common | {"how": "root", "parent": None, "mime": "text/html", "target": "/"}]
     child = common | {"how": how, "parent": f"{base}/", "mime": mime}

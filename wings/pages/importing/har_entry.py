@@ -12,8 +12,10 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
+from testbed.archive.posted import read_posted
 from testbed.base.har_format import CREATOR
 from wings.pages.exchange import Headers, find_header
 from wings.pages.har_export import TABLE_CREATOR, TRANSFERRED
@@ -59,6 +61,7 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
     if body and len(body) < _WHOLE * (content.size("size") or 0):
         notes.add("Bodies cut short, taken as not recorded", f"{len(body)} bytes of {url}")
         body = None
+    posted = _posted(request.fields("postData"), request.size("bodySize"))
     redirect = response.text("redirectURL")
     if redirect and 300 <= status < 400 and not find_header(headers, "location"):
         headers = (*headers, ("Location", redirect))
@@ -69,8 +72,8 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
     return Claim(
         url=url, method=request.text("method") or "GET", status=status,
         protocol=response.text("httpVersion") or request.text("httpVersion"),
-        request_headers=request_headers,
-        request_body_size=_request_size(request, request_headers),
+        request_headers=request_headers, request_body=posted,
+        request_body_size=len(posted) if posted else _request_size(request, request_headers),
         headers=headers, headers_size=_measure_head(response, headers, producer), body=body,
         body_is_decoded=True, body_size=body_size, size_is_exact=is_exact,
         decoded_size=decoded if body is None else len(body),
@@ -99,6 +102,8 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
         start_ms=entry.number("_start_ms"), dur_ms=entry.number("_dur_ms"),
         wait_ms=entry.number("_wait_ms"),
     )  # fmt: skip
+    with suppress(TypeError):
+        claim = replace(claim, posted=read_posted(entry.raw("_posted")))
     text = entry.fields("response").take_text(TRANSFERRED)
     if text is None:
         return claim
@@ -209,6 +214,21 @@ def _body(
     except (binascii.Error, UnicodeEncodeError):
         notes.add("Bodies that are no base64, taken as not recorded", url)
         return None
+
+
+def _posted(data: Fields, size: int | None) -> bytes | None:
+    """Return the body that a request sent; ``None`` where the file has none, or not all of it.
+
+    HAR has it as text, and some writers have each byte as a letter.
+    """
+    text = data.text("text")
+    if not text:
+        return None
+    encoded = [text.encode("utf-8", "replace")]
+    with suppress(UnicodeEncodeError):
+        encoded.append(text.encode("latin-1"))
+    whole = [body for body in encoded if len(body) == size]
+    return whole[0] if whole else encoded[0] if size in (None, 0, len(text)) else None
 
 
 def _encode_text(text: str, content_type: str, size: int | None) -> bytes:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.posted import Posted
 from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
 from wings.pages.table import ResourceRow
@@ -86,6 +87,8 @@ class Claim:
         made_up: ``body`` stands in for one that was never recorded.
         from_cache: it was not transferred in this load.
         failure: how it failed in the browser, where the file says it.
+        request_body: as sent.
+        posted: digests of that, where nothing else is known.
     """
 
     url: str
@@ -113,6 +116,8 @@ class Claim:
     made_up: bool = False
     from_cache: bool = False
     failure: str | None = None
+    request_body: bytes | None = None
+    posted: Posted | None = None
 
     @property
     def served_mime(self) -> str:

@@ -118,6 +118,7 @@ def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
         url=_url(record, request.group(2), find_header(request_headers, "host")),
         method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
         request_headers=request_headers, request_body_size=len(record.request.body),
+        request_body=record.request.body,
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
         mime=media_type(find_header(headers, "content-type")),

@@ -134,7 +134,7 @@ def find_extent(requests: Sequence[Claim], reading: Reading) -> list[Claim]:
     start = root.start_ms
     if root.method != "GET":
         notes.add(_MADE_GET, f"{root.method} {root.url}")
-        root = replace(root, method="GET", request_body_size=0)
+        root = replace(root, method="GET", request_body_size=0, request_body=None, posted=None)
     before, after = ordered[:index], ordered[index + 1 :]
     if start is not None and reading.is_session:
         _note(notes, _EARLIER, [item for item in before if _is_before(item, start)])

@@ -176,6 +176,7 @@ def _exchange(
         url=claim.url, status=claim.status, method=claim.method, protocol=protocol,
         request_headers=clean_headers(claim.request_headers, claim.url, notes),
         request_body_size=claim.request_body_size or 0, headers=headers,
+        request_body=claim.request_body, posted=claim.posted,
         headers_size=None if protocol == "h2" else claim.headers_size,
         body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
         start_ms=claim.start_ms, dur_ms=claim.dur_ms, wait_ms=claim.wait_ms,
@@ -198,9 +199,11 @@ def _note_waits(exchanges: Sequence[PageExchange], notes: Notes) -> None:
 
 
 def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:
-    requests: set[tuple[str, str, int]] = set()
+    requests: set[tuple[object, ...]] = set()
     for exchange in exchanges:
-        key = (exchange.method, exchange.url, exchange.request_body_size)
+        part, posted = find_header(exchange.request_headers, "range"), exchange.digests()
+        sent = (part, exchange.request_body_size, posted and posted.whole)
+        key = (exchange.method, exchange.url, *sent)
         if key in requests:
             notes.add("Requests for the same URL again, kept", exchange.url)
         requests.add(key)

@@ -152,10 +152,13 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
     failure = find_failure(transfer, request)
     unread = is_unread(transfer, request)
     answered = transfer.status is not None
+    posted = request.posted if request and transfer.method == request.method else None
+    is_whole = posted is not None and len(posted) == transfer.request_body_size
     return PageExchange(
         url=transfer.url, status=transfer.status or 0, method=transfer.method,
         protocol=transfer.protocol, request_headers=transfer.request_headers,
         request_body_size=transfer.request_body_size, headers=transfer.headers,
+        request_body=posted if is_whole else None,
         headers_size=None if transfer.head is None else len(transfer.head),
         body=(None if unread else transfer.body) if answered else b"",
         body_size=(transfer.declared_bytes or 0) if unread else transfer.received_bytes,

@@ -5,6 +5,7 @@ The report is written by ``puppeteer/record.mjs``.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class PageRequest:
     Times are the browser's monotonic clock: when it was asked for, when the network stack took
     it, when it ended; ``wait_ms`` is how long its first byte took.  ``source`` says who answered:
     network, memory cache, disk cache, prefetch cache or service worker.  ``initiator`` is the URL
-    of a document, style sheet or script.
+    of a document, style sheet or script, and ``posted`` what the request sent, if that is known.
     """
 
     id: str
@@ -55,6 +56,7 @@ class PageRequest:
     cancelled: bool
     body: ScriptBody | None
     wait_ms: float | None = None
+    posted: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def _parse_request(item: dict[str, Any]) -> PageRequest:
         "initiator": _plain(initiator["url"]),
         "preflight_of": initiator["preflight_of"],
         "body": ScriptBody(**item["body"]) if item["body"] else None,
+        "posted": b64decode(item["posted"]) if item.get("posted") else None,
     }
     return PageRequest(**(item | changed))
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from wings.pages.coding import CodingError, Effort, content_coding, decode, encode
 from wings.pages.exchange import Headers, PageExchange, Recording, find_header
 from wings.pages.redaction.rules import (
+    CERTAIN_NAMES,
     SELF_NAMED,
     STRUCTURAL_HEADERS,
     is_public_file,
@@ -33,6 +34,7 @@ _MEDIA = ("image/", "audio/", "video/", "font/", "application/font", "applicatio
 _INLINE = re.compile(
     rb"<(?:script|style)\b[^>]*>(.*?)</(?:script|style)", re.DOTALL | re.IGNORECASE
 )
+_NAMED = re.compile(rb"""([A-Za-z][\w.-]*)(?:\\?["'\]]*\s*[:=]|"\s)""")  # in JSON, forms, multipart
 _INTEGRITY = (b"sha256-", b"sha384-", b"sha512-")
 _GUESSED = ("shape", "path")
 _SHOWN, _LONGEST_URL = 5, 150
@@ -108,6 +110,8 @@ def _learn_headers(scrubber: Scrubber, exchange: PageExchange) -> None:
 
 
 def _learn_body(scrubber: Scrubber, exchange: PageExchange) -> None:
+    for found in SELF_NAMED.finditer(exchange.request_body or b""):
+        scrubber.learn_form(found[0])
     if not exchange.body or not _is_text(exchange.mime):
         return
     with suppress(CodingError):  # which is noted when it is to be changed
@@ -136,6 +140,7 @@ def _redact(exchange: PageExchange, scrubber: Scrubber, tally: _Tally) -> PageEx
         request_headers=_clean_headers(exchange.request_headers, scrubber, tally),
         headers=_clean_headers(exchange.headers, scrubber, tally),
         initiator=None if initiator is None else scrubber.replace_text(initiator),
+        request_body=_clean_request(exchange.request_body, scrubber),
     )
     if not scrubber.secrets:
         return changed
@@ -144,6 +149,17 @@ def _redact(exchange: PageExchange, scrubber: Scrubber, tally: _Tally) -> PageEx
         tally.bodies += 1
         tally.hashes.update(_hashes(*pair))
     return clean
+
+
+def _clean_request(body: bytes | None, scrubber: Scrubber) -> bytes | None:
+    """Return a request's body without secrets; ``None`` where it has one by its name.
+
+    Digests of such a body would tell whoever guesses the secret that it is right.
+    """
+    names = (found[1].decode() for found in _NAMED.finditer(body or b""))
+    if any(re.sub("[^a-z]", "", name.lower()) in CERTAIN_NAMES for name in names):
+        return None
+    return None if body is None else scrubber.replace(body)
 
 
 def _follow_hashes(exchange: PageExchange, tally: _Tally) -> PageExchange:

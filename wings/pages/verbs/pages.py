@@ -31,6 +31,7 @@ from wings.pages.fidelity import read_seen
 from wings.pages.har_export import export_har, write_export
 from wings.pages.replaying import Replayed, replay_page
 from wings.pages.verbs.filmstrip import filmstrip_command
+from wings.pages.near import describe_rule, suggest_rules
 from wings.pages.verbs.import_page import import_command
 from wings.pages.verbs.record import record_command
 from wings.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
@@ -116,8 +117,17 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
     help="Load each in a browser on loopback, and compare it with its recording.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
+@click.option("--against", metavar="NAME", help="Another recording of the page: suggest rules for "
+              "what differs in its requests.")  # fmt: skip
 @pass_services
-def verify(services: Services, /, names: tuple[str, ...], replay: bool, as_json: bool) -> int:
+def verify(
+    services: Services,
+    /,
+    names: tuple[str, ...],
+    replay: bool,
+    as_json: bool,
+    against: str | None,
+) -> int:
     """Check every file of pages (all by default)."""
     failed_pages, results = 0, []
     for folder in _folders(names):
@@ -134,6 +144,12 @@ def verify(services: Services, /, names: tuple[str, ...], replay: bool, as_json:
         click.echo(f"{folder.name}: {verdict}")
         for line in (*problems, *(replayed.lines() if replayed else ())):
             click.echo(f"  {_printable(line)}")
+        if against is not None and not problems:
+            both = (read_archive(_built(services, each)) for each in
+                    (folder, find_page(places.PAGES, against)))  # fmt: skip
+            rules = [describe_rule(rule) for rule in suggest_rules(*both)]
+            said = f"for {folder / FACTS_NAME}, if these do not matter:" if rules else "no rule"
+            click.echo("\n\n".join((said, *rules)))
     if as_json:
         click.echo(json.dumps(results, indent=2))
     return EXIT_OUT_OF_TOLERANCE if failed_pages else EXIT_OK

@@ -69,6 +69,7 @@ export class Observation {
       id: requestId,
       url: request.url,
       method: request.method,
+      posted: join(request.postDataEntries),
       type: type ?? 'Other',
       frame: frameId ?? null,
       document: documentURL,
@@ -111,6 +112,13 @@ export class Observation {
       return null; // the browser keeps no body of preflights, pings and removed frames
     }
   }
+}
+
+/** What a request sends, in base64; null if it sends nothing or the protocol does not say all. */
+function join(entries) {
+  return entries?.every(({ bytes }) => bytes)
+    ? Buffer.concat(entries.map(({ bytes }) => Buffer.from(bytes, 'base64'))).toString('base64')
+    : null;
 }
 
 function respond(request, response) {

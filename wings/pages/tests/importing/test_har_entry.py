@@ -76,6 +76,16 @@ def test_a_recording_comes_back_in_its_order(recorded: Path, tmp_path: Path) -> 
     assert (recording.pinned, recording.load_ms, recording.url) == (True, 400.5, ROOT_URL)
 
 
+def test_digests_of_what_requests_sent_come_back(tmp_path: Path) -> None:
+    url = "https://www.example.com/graphql"
+    sent = {"method": "POST", "request_body": b'{"a": 1}', "request_body_size": 8}
+    write_archive(tmp_path / "page", make_recording(make_exchange(url, b"x", **sent)), licence="")
+    first = read_archive(tmp_path / "page").entries[-1].posted
+    _, archive = come_back(export_har(tmp_path / "page"), tmp_path)
+    assert first is not None and first.fields is not None
+    assert archive.entries[-1].posted == first
+
+
 def test_a_body_as_transferred_that_is_broken_is_made_again(recorded: Path, tmp_path: Path) -> None:
     document = json.loads(export_har(recorded))
     document["log"]["entries"][-1]["response"][TRANSFERRED] = "no base64!"

@@ -75,6 +75,7 @@ def test_a_post_after_the_load_and_its_preflight(recorded: Recorded) -> None:
     _, recording = recorded
     url = f"{API}/collect?late=1"
     post, preflight = only(recording, url, "POST"), only(recording, url, "OPTIONS")
+    assert post.request_body == b"twelve bytes" and preflight.request_body is None
     assert post.request_body_size == len("twelve bytes")
     assert ("X-Kind", "a") in [(n.title(), v) for n, v in post.request_headers]
     assert (post.after_load, preflight.after_load) == (True, True)

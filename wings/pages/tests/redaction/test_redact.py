@@ -495,3 +495,19 @@ def test_a_token_in_the_path_of_a_public_file_is_one_all_the_same() -> None:
         other = get(f"https://a.example/reset/{secret}", mime="text/html")
         found = redact(recording(file, *[other] * (secret != FORMS[-1])))
         assert secret not in found.exchanges[0].url
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b'{"q": "shoes"}', b'{"q": "shoes"}'),
+        (f'{{"t": "{TOKEN}"}}'.encode(), f'{{"t": "{BLANK}"}}'.encode()),
+        (b'{"user": "a", "password": "hunter2"}', None),
+        (b"user=a&passwd=hunter2", None),
+        (b'--x\r\nContent-Disposition: form-data; name="pwd"\r\n\r\nhunter2\r\n--x--', None),
+        (b"a password is here", b"a password is here"),
+    ],
+)
+def test_bodies_of_requests_have_no_secrets(body: bytes, kept: bytes | None) -> None:
+    sent = get(f"https://a.example/?access_token={TOKEN}", method="POST", request_body=body)
+    assert redact(recording(ROOT, sent)).exchanges[1].request_body == kept
