@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Candidate:
     unchanged: int = 0
 
 
-class Choice(NamedTuple):
+class ChosenAnswer(NamedTuple):
     """What a request gets: an answer's number, and whether exactly that was recorded for it."""
 
     answer: int
@@ -72,18 +72,17 @@ class Chooser:
             self.asked.clear()
             self.given.clear()
 
-    def choose(self, fixed: str, query: str, headers: Mapping[str, str], body: bytes) -> Choice:
+    def choose(
+        self, fixed: str, query: str, headers: Mapping[str, str], body: bytes
+    ) -> ChosenAnswer:
         """Return the choice for a request whose ``fixed`` part was recorded.
 
         Names of ``headers`` are in lower case; ``query`` begins with ``?`` or is empty.
         """
         group = self.groups[fixed]
         rule = rule_of(self.rules, group[0].url.partition("?")[0] + query)
-        query, part, condition = (
-            rule.cut_query(query),
-            headers.get("range", ""),
-            _condition(headers),
-        )
+        query, part = rule.cut_query(query), headers.get("range", "")
+        condition = condition_of(headers)
         posted = digest_body(body, headers.get("content-type", "")) if body else None
         if posted is not None and RECORDED_BODY in headers:
             posted = Posted(headers[RECORDED_BODY])
@@ -97,34 +96,30 @@ class Chooser:
         # Without a condition nothing can be answered that it has not changed.
         due = [each for each in same if condition or each.status != NOT_MODIFIED] or same
         if due:
-            key = (due[0].answer, bool(condition))
+            key = due[0].answer, bool(condition)
             number = self.asked[key]
             self.asked[key] += 1
             found = due[min(number, len(due) - 1)]
             exact = number < len(due) or len({each.content for each in due}) == 1
         else:
-            found, exact = max(group, key=self._nearness(rule, query, part, len(body))), False
+            found, exact = self._nearest(group, rule, query, part, len(body)), False
         self.given[found.answer] += 1
         part_of = headers.get("if-range", "")
         if part_of and found.pattern:
             is_tag = part_of.startswith(('"', "W/"))
             exact &= is_current(found.pattern, f"{part_of}|" if is_tag else f"|{part_of}")
         current = is_current(found.pattern, condition)
-        return Choice(found.unchanged if current else found.answer, exact)
+        return ChosenAnswer(found.unchanged if current else found.answer, exact)
 
-    def _nearness(
-        self, rule: MatchRule, query: str, part: str, length: int
-    ) -> Callable[[Candidate], tuple[int, ...]]:
-        """Return how near a recorded request is, the greater the nearer; first recorded wins."""
-
+    def _nearest(
+        self, group: Sequence[Candidate], rule: MatchRule, query: str, part: str, length: int
+    ) -> Candidate:
         def nearness(each: Candidate) -> tuple[int, ...]:
             own = rule.cut_query(each.query)
-            return (
-                *(own == query, _shared(own, query), each.range == part, each.length == length),
-                *(each.status != NOT_MODIFIED, -self.given[each.answer], -each.answer),
-            )
+            same = own == query, _shared(own, query), each.range == part, each.length == length
+            return *same, each.status != NOT_MODIFIED, -self.given[each.answer], -each.answer
 
-        return nearness
+        return max(group, key=nearness)
 
 
 def pattern_of(headers: Iterable[tuple[str, str]]) -> str:
@@ -142,8 +137,9 @@ def pattern_of(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def condition_of(headers: Mapping[str, str]) -> str:
-    """Return the condition of a request, as nginx's ``CONDITION_WORD`` has it."""
-    return f"{headers.get('if-none-match', '')}|{headers.get('if-modified-since', '')}"
+    """Return the condition of a request as nginx's ``CONDITION_WORD`` has it; nothing if none."""
+    named, since = headers.get("if-none-match", ""), headers.get("if-modified-since", "")
+    return f"{named}|{since}" if named or since else ""
 
 
 def is_current(pattern: str, condition: str) -> bool:
@@ -170,17 +166,13 @@ def visits_of(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def _condition(headers: Mapping[str, str]) -> str:
-    condition = condition_of(headers)
-    return "" if condition == "|" else condition
-
-
 def _body_of(each: Candidate, rule: MatchRule, sent: Posted | None) -> object:
     """Return what of a recorded body is compared: of one that is not known nothing is equal."""
     if not each.length and each.posted is None:
         return ""
-    only_whole = sent is not None and sent.fields is None and each.posted is not None
-    return rule.cut_body(Posted(each.posted.whole) if only_whole and each.posted else each.posted)
+    if each.posted is not None and sent is not None and sent.fields is None:
+        return rule.cut_body(Posted(each.posted.whole))
+    return rule.cut_body(each.posted)
 
 
 def _shared(one: str, other: str) -> int:

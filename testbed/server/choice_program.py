@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 if __name__ == "__main__":  # run by its path, it finds what it imports beside itself
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -17,38 +19,37 @@ if __name__ == "__main__":  # run by its path, it finds what it imports beside i
 from testbed.server.choice import VISITS, Chooser, from_order, visits_of
 
 SOCKET, READY = "choice.sock", "choice.ready"
-PIECE_BYTES = 1 << 16
-
-
-def answer(chooser: Chooser, head: str, body: bytes) -> str:
-    """Return the response to a request with the header X-Asked: port, then method and URL."""
-    lines = (line.partition(":") for line in head.split("\r\n")[1:])
-    headers = {name.lower(): value.strip() for name, _, value in lines}
-    fixed, mark, query = headers["x-asked"].partition("?")
-    choice = chooser.choose(fixed, mark + query, headers, body)
-    match = "exact" if choice.exact else "inexact"
-    redirect = f"X-Accel-Redirect: //{match}/{choice.answer}"
-    return f"HTTP/1.0 200 OK\r\n{redirect}\r\nContent-Length: 0\r\n\r\n"
 
 
 def serve(end: socket.socket, chooser: Chooser) -> None:
-    """Answer one request after the other, for ever."""
+    """Answer one request after the other, for ever; whoever has gone gets nothing."""
     while True:
         connection, _ = end.accept()
-        with connection:
-            data = b""
-            while b"\r\n\r\n" not in data:
-                data += connection.recv(PIECE_BYTES)
-            head, _, body = data.partition(b"\r\n\r\n")
-            text = head.decode("latin-1")
-            fields = (line.partition(":") for line in text.lower().split("\r\n"))
-            length = next((int(value) for name, _, value in fields if name == "content-length"), 0)
-            pieces, got = [body], len(body)
-            while got < length:
-                pieces.append(connection.recv(PIECE_BYTES))
-                got += len(pieces[-1])
-            chooser.begin(visits_of(Path(VISITS)))
-            connection.sendall(answer(chooser, text, b"".join(pieces)).encode("latin-1"))
+        with connection, suppress(OSError), connection.makefile("rb") as file:
+            if headers := read_head(file):
+                body = file.read(int(headers.get("content-length", 0)))
+                chooser.begin(visits_of(Path(VISITS)))
+                connection.sendall(answer(chooser, headers, body))
+
+
+def read_head(file: BinaryIO) -> dict[str, str]:
+    """Return the headers of a request; none where it broke off."""
+    headers = {}
+    while (line := file.readline().decode("latin-1")) != "\r\n":
+        if not line:
+            return {}
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return headers
+
+
+def answer(chooser: Chooser, headers: dict[str, str], body: bytes) -> bytes:
+    """Return the response to a request with the header X-Asked: port, then method and URL."""
+    fixed, mark, query = headers["x-asked"].partition("?")
+    chosen = chooser.choose(fixed, mark + query, headers, body)
+    match = "exact" if chosen.exact else "inexact"
+    head = f"X-Accel-Redirect: //{match}/{chosen.answer}\r\nContent-Length: 0"
+    return f"HTTP/1.0 200 OK\r\n{head}\r\n\r\n".encode("latin-1")
 
 
 def main() -> None:

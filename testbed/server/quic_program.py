@@ -86,8 +86,7 @@ class Origin:
             self.chooser.begin(visits_of(self.visits))
             choice = self.chooser.choose(f"{self.port} {fixed}", sign + query, fields, body)
             return KeyedAnswer("", False, "exact" if choice.exact else "inexact", choice.answer)
-        condition = condition_of(fields)
-        if condition != "|":
+        if condition := condition_of(fields):
             found = self._longest(mark + self.order["condition"] + key)
             if found.answer is not None and (not found.when or is_current(found.when, condition)):
                 return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from testbed.archive.posted import MatchRule, Posted, digest_body, read_rules
 from testbed.archive.reading import Entry
 from testbed.model import Replay
 from testbed.server.choice import VISITS, is_current, pattern_of
+from testbed.server.choice_program import SOCKET
 from testbed.server.nginx import ServerOptions
 from tests.server.pages import HOST, make_entry, on_loopback
 
@@ -139,6 +142,16 @@ def test_a_range_of_another_representation_is_inexact(tmp_path: Path) -> None:
     asked = [(b"GET", b"/v", b"", b"Range: bytes=0-", b'If-Range: "v%d"' % n) for n in (1, 2)]
     _, replay = got(tmp_path, entry, ask=asked)
     assert (replay.exact, len(replay.inexact)) == (1, 1)
+
+
+def test_a_request_that_breaks_off_stops_nobody(tmp_path: Path) -> None:
+    entries = [make_entry("/poll", body, tmp_path, headers_size=None) for body in (b"1", b"2")]
+    with on_loopback(tmp_path, *entries) as served, served.connected() as connection:
+        for said in (b"", b"GET / HTTP/1.0\r\nX-Asked: "):
+            with socket.socket(socket.AF_UNIX) as end:
+                end.connect(os.path.relpath(served.scratch / SOCKET))
+                end.sendall(said)
+        assert connection.get("/poll").body == b"1"
 
 
 def test_head_gets_the_head_of_what_get_gets(tmp_path: Path) -> None:
