@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
-from testbed.model.device import Device, read_device
+from testbed.model.device import BrowserDevice, read_device
 
 HAR_NAME = "page.har"
 TLS_FOLDER = "tls"
@@ -123,7 +123,7 @@ class Archive:
     entries: tuple[Entry, ...]
     digest: str
     pinned: bool = False
-    device: Device | None = None
+    device: BrowserDevice | None = None
 
     @property
     def origins(self) -> tuple[ServedOrigin, ...]:

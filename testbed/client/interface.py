@@ -13,7 +13,7 @@ from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
 from testbed.model import KEYS_FILE, NO_OPENING, Opening, PageLoad
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 
 # The lab's authority inside a built page's folder ``tls``.
 AUTHORITY_NAME = "authority.pem"
@@ -102,7 +102,7 @@ class LoadOrder:
     visits: int = 1
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
-    device: Device | None = None
+    device: BrowserDevice | None = None
     blocked: tuple[str, ...] = ()
 
     @property

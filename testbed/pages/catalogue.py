@@ -15,7 +15,7 @@ from typing import Any, Literal
 from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import OccupiedError, new_folder
-from testbed.model.device import Device, read_device
+from testbed.model.device import BrowserDevice, read_device
 
 FACTS_NAME = "page.toml"
 _REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
@@ -50,7 +50,7 @@ class PageFacts:
     made_up: bool = False
     recipe: dict[str, Any] | None = None
     table: dict[str, Any] | None = None
-    device: Device | None = None
+    device: BrowserDevice | None = None
 
 
 def read_facts(path: Path) -> PageFacts:

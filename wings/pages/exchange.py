@@ -15,7 +15,7 @@ from urllib.parse import urldefrag, urljoin
 from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 from wings.pages.table import REDIRECTS
 
 HttpProtocol = Literal["http/1.1", "h2"]
@@ -103,7 +103,7 @@ class Recording:
     pinned: bool = False
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
-    device: Device | None = None
+    device: BrowserDevice | None = None
 
 
 def find_parents(
