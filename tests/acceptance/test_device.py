@@ -73,7 +73,7 @@ def test_page_toml_has_the_last_word(house: House) -> None:
 
 def test_clients_without_a_screen_refuse_it(house: House) -> None:
     said = house.refused('page = "phone"\nclient = "graph"\ndevice = "desktop"\n')
-    assert 'the client "graph" has no desktop; take client = "chromium"' in said
+    assert 'the client "graph" has no device; take client = "chromium"' in said
     wrong = house.refused('page = "phone"\nclient = "chromium"\ndevice = "watch"\n')
     assert '"phone"' in wrong
 
