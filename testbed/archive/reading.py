@@ -20,7 +20,7 @@ from typing import Any
 from testbed.archive.failures import SERVED, FailureKind, kind_of
 from testbed.archive.posted import MatchRule, Posted, read_posted, read_rules
 from testbed.base.errors import ConfigurationError
-from testbed.model.device import Device, read_device
+from testbed.model.device import BrowserDevice, read_device
 
 HAR_NAME = "page.har"
 FACTS_NAME = "page.toml"
@@ -145,7 +145,7 @@ class Archive:
     digest: str
     pinned: bool = False
     failures: tuple[Entry, ...] = ()
-    device: Device | None = None
+    device: BrowserDevice | None = None
     rules: tuple[MatchRule, ...] = ()
 
     @property

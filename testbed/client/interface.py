@@ -13,7 +13,7 @@ from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
 from testbed.model import KEYS_FILE, NO_OPENING, Opening, PageLoad
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 
 # The lab's authority inside a built page's folder ``tls``.
 AUTHORITY_NAME = "authority.pem"
@@ -104,7 +104,7 @@ class LoadOrder:
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
     film: bool = False
-    device: Device | None = None
+    device: BrowserDevice | None = None
     blocked: tuple[str, ...] = ()
 
     @property

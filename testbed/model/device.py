@@ -19,7 +19,7 @@ _LANGUAGES = r"[A-Za-z0-9-]{1,35}(,[A-Za-z0-9-]{1,35}){0,9}|"
 _SCHEMES = ("", "light", "dark")
 
 
-class Device(NamedTuple):  # a dataclass is made at run time, in each guest
+class BrowserDevice(NamedTuple):  # a dataclass is made at run time, in each guest
     """What a page sees of the device that it is on; what is left out is the browser's own.
 
     Attributes:
@@ -80,13 +80,13 @@ class Device(NamedTuple):  # a dataclass is made at run time, in each guest
         return tuple(clause for clause, is_so in wrong.items() if is_so)
 
 
-def read_device(values: Mapping[str, Any]) -> Device:
-    """Return the inverse of ``Device.plain``.
+def read_device(values: Mapping[str, Any]) -> BrowserDevice:
+    """Return the inverse of ``BrowserDevice.plain``.
 
     Raises:
         ValueError: it is none; the message says all that is wrong.
     """
-    kinds = Device._field_defaults
+    kinds = BrowserDevice._field_defaults
     wrong = [f"{key} is not one of {', '.join(kinds)}" for key in values if key not in kinds]
     given: dict[str, Any] = {}
     for name, value in values.items():
@@ -97,7 +97,7 @@ def read_device(values: Mapping[str, Any]) -> Device:
         if name in kinds and type(value) is not type(usual):
             wrong.append(f"{name} is {value!r}")
         given[name] = value
-    device = None if wrong else Device(**given)
+    device = None if wrong else BrowserDevice(**given)
     wrong += () if device is None else device.problems
     if device is None or wrong:
         raise ValueError("; ".join(wrong))
@@ -108,19 +108,19 @@ _CHROME = "156"  # Lighthouse writes the running browser's here, and requests mu
 _AGENT = "Mozilla/5.0 ({}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 {}Safari/537.36"
 _BRANDS = (f"Chromium {_CHROME}", f"Google Chrome {_CHROME}")
 
-DEVICES: Mapping[str, Device] = MappingProxyType({
-    "phone": Device(
+DEVICES: Mapping[str, BrowserDevice] = MappingProxyType({
+    "phone": BrowserDevice(
         412, 823, 1.75, mobile=True, touch=True, brands=_BRANDS,
         user_agent=_AGENT.format("Linux; Android 11; moto g power (2022)", _CHROME, "Mobile "),
         platform="Android", platform_version="11.0", model="moto g power (2022)",
     ),
-    "tablet": Device(
+    "tablet": BrowserDevice(
         768, 960, 2.0, mobile=True, touch=True,
         user_agent="Mozilla/5.0 (iPad; CPU OS 11_0 like Mac OS X) AppleWebKit/604.1.38 "
                    "(KHTML, like Gecko) Mobile/15A372",
     ),
-    "laptop": Device(1366, 768),
-    "desktop": Device(
+    "laptop": BrowserDevice(1366, 768),
+    "desktop": BrowserDevice(
         1350, 940, brands=_BRANDS,
         user_agent=_AGENT.format("Macintosh; Intel Mac OS X 10_15_7", _CHROME, ""),
         platform="macOS", platform_version="10.15.7",

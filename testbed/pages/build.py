@@ -20,7 +20,7 @@ from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.base.whole_folder import new_folder
 from testbed.base.wings import provided
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 from testbed.pages.authority import make_authority
 from testbed.pages.catalogue import FACTS_NAME, TABLE_NAME, list_sources, read_facts, read_kind
 
@@ -149,7 +149,7 @@ def _fill_from_archive(folder: Path, name: str) -> Fill:
     return fill
 
 
-def _settled(har: bytes, name: str, device: Device | None) -> bytes:
+def _settled(har: bytes, name: str, device: BrowserDevice | None) -> bytes:
     """Return the HAR by the folder's name, and with the device of its ``page.toml``.
 
     Guests read the HAR alone, and digests cover it.

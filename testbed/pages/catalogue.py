@@ -17,7 +17,7 @@ from testbed.archive.reading import FACTS_NAME as FACTS_NAME  # known here, too
 from testbed.archive.reading import HAR_NAME
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import OccupiedError, new_folder
-from testbed.model.device import Device, read_device
+from testbed.model.device import BrowserDevice, read_device
 
 _REQUIRED: dict[str, type] = {"title": str, "url": str, "recorded": date, "source": str,
                               "licence": str, "bodies": str, "deviations": list}  # fmt: skip
@@ -52,7 +52,7 @@ class PageFacts:
     made_up: bool = False
     recipe: dict[str, Any] | None = None
     table: dict[str, Any] | None = None
-    device: Device | None = None
+    device: BrowserDevice | None = None
     match: tuple[dict[str, Any], ...] = ()
 
 

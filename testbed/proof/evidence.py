@@ -52,7 +52,7 @@ from testbed.model import (
     in_real_time,
 )
 from testbed.model.command import CLIENT as COMMAND
-from testbed.model.device import DEVICES, Device
+from testbed.model.device import DEVICES, BrowserDevice
 from testbed.model.impairments import is_drawn, without_loss
 from testbed.model.observation import Observation
 from testbed.model.trace import RunningTrace
@@ -340,7 +340,7 @@ class Evidence:
         return page.without(page.list_blocked(getattr(self.trial.condition, "block", "")))
 
     @cached_property
-    def device(self) -> Device | None:
+    def device(self) -> BrowserDevice | None:
         """What the browser was to be; ``None``: itself."""
         named = DEVICES.get(self.condition.device)
         return self.archive.device if named is None else named

@@ -72,10 +72,13 @@ def test_page_toml_has_the_last_word(house: House) -> None:
 
 
 def test_clients_without_a_screen_refuse_it(house: House) -> None:
-    said = house.refused('page = "phone"\nclient = "graph"\ndevice = "desktop"\n')
-    assert 'the client "graph" has no desktop; take client = "chromium"' in said
-    wrong = house.refused('page = "phone"\nclient = "chromium"\ndevice = "watch"\n')
-    assert '"phone"' in wrong
+    house.take("wikipedia")
+    said = house.refused('page = "wikipedia"\nclient = "graph"\ndevice = "desktop"\n')
+    assert 'the client "graph" has no device; take client = "chromium"' in said
+    said = house.refused('page = "wikipedia"\nclient = "graph"\nblock = "ads.test"\n')
+    assert 'the client "graph" has no block; take client = "chromium"' in said
+    said = house.refused('page = "wikipedia"\nclient = "chromium"\ndevice = "watch"\n')
+    assert '"phone"' in said
 
 
 def test_what_a_user_prefers_is_emulated_and_a_swept_device_is_proven(house: House) -> None:

@@ -11,7 +11,7 @@ from testbed.archive.reading import Archive
 from testbed.model import Record
 from tests.acceptance.house import House, Plant, assert_bad, assert_ok
 from tests.measured import load_of
-from wings.pages.tests.recorder.site import Answer, Site, png, serving, typed
+from wings.pages.tests.recorder.site import Answer, Site, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

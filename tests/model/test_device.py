@@ -7,15 +7,17 @@ from typing import Any, get_args
 import pytest
 
 from testbed.client.chromium.device import AGENT, device_commands
-from testbed.model.device import DEVICES, Device, DeviceName, read_device
+from testbed.model.device import DEVICES, BrowserDevice, DeviceName, read_device
 
 
 def test_each_name_has_a_device() -> None:
     assert get_args(DeviceName) == ("recorded", *DEVICES)
 
 
-@pytest.mark.parametrize("device", [*DEVICES.values(), Device(), Device(reduced_data=True)])
-def test_what_is_written_is_read_back(device: Device) -> None:
+@pytest.mark.parametrize(
+    "device", [*DEVICES.values(), BrowserDevice(), BrowserDevice(reduced_data=True)]
+)
+def test_what_is_written_is_read_back(device: BrowserDevice) -> None:
     assert device.problems == ()
     assert read_device(device.plain()) == device
 
@@ -41,7 +43,7 @@ def test_mistakes_are_told(values: dict[str, Any], says: str) -> None:
 
 def test_nothing_is_said_for_no_device() -> None:
     assert device_commands(None) == []
-    assert device_commands(Device()) == []
+    assert device_commands(BrowserDevice()) == []
     agent = dict(device_commands(DEVICES["phone"]))[AGENT]
     assert agent["userAgentMetadata"]["brands"][0] == {"brand": "Chromium", "version": "156"}
     assert "userAgentMetadata" not in dict(device_commands(DEVICES["tablet"]))[AGENT]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import MissingError
-from testbed.model import Replay
+from testbed.model import Condition, Replay
 from testbed.pages.authority import make_authority
 from testbed.server import think as thinking
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ServerOptions, configuration, serve
-from testbed.server.think import Think
+from testbed.server.think import Think, think_of
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry, on_loopback
 
 SHORT = ServerOptions(think=Think(3.0, 50.0, 1))
@@ -29,6 +29,20 @@ ASKED = (
     *(("GET", "/miss", b""), ("POST", "/miss", b"body"), ("HEAD", "/miss", b"")),
     *(("GET", "/a?" + "q" * 900, b""), ("GET", "/large", b"")),
 )
+
+
+def test_hosts_and_recorded_requests_have_waits_of_their_own() -> None:
+    condition = Condition("p", "chromium", think_by_host="a.test 200, b.test 0.4")
+    think = think_of(condition, 1, list)  # type: ignore[arg-type]
+    assert think is not None and think.longest_ms == 200.0
+    waits = [think.of(host).delay_ms("GET /") for host in ("a.test", "b.test", "c.test")]
+    assert waits == [200, 1, 0]
+    assert "echo_sleep" not in think.of("c.test").directives("GET /", "/x")
+    recorded = Think(0.0, by_host={"a.test": 7.0}, recorded={"GET http://b.test/": 31_000.0})
+    assert recorded.of("b.test").delay_ms("GET http://b.test/") == 31_000
+    assert recorded.of("b.test").delay_ms("miss") == 0
+    assert recorded.of("a.test").delay_ms("GET http://b.test/") == 7
+    assert think_of(Condition("p", "graph"), 1, list) is None  # type: ignore[arg-type]
 
 
 def make_entries(folder: Path) -> list[Entry]:

@@ -16,7 +16,7 @@ from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.posted import Posted, digest_body
 from testbed.archive.reading import Entry
 from testbed.base.units import format_bytes, format_count
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 from wings.pages.fidelity import Seen
 from wings.pages.table import REDIRECTS
 
@@ -118,7 +118,7 @@ class Recording:
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
     seen: Seen | None = None
-    device: Device | None = None
+    device: BrowserDevice | None = None
 
 
 def find_parents(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 
 AGENT = "Emulation.setUserAgentOverride"
 """What workers are told, too."""
@@ -24,7 +24,7 @@ SCRIPT = """
 """
 
 
-def device_commands(device: Device | None) -> list[tuple[str, dict[str, Any]]]:
+def device_commands(device: BrowserDevice | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the commands that make a page's session that of the device; of none there are none."""
     if device is None:
         return []
@@ -53,7 +53,7 @@ def device_commands(device: Device | None) -> list[tuple[str, dict[str, Any]]]:
     return commands
 
 
-def _hints(device: Device) -> dict[str, Any]:
+def _hints(device: BrowserDevice) -> dict[str, Any]:
     """Return the client hints; a browser that was given another name sends none of its own."""
     if not device.brands:
         return {}

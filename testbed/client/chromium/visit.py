@@ -18,7 +18,7 @@ from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
 from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 
 QUIET_S = 1.0
 """How long a page that owes something may be silent before it is taken as finished."""
@@ -78,7 +78,7 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     silent: Container[str] = ()
     blocked: Sequence[str] = ()
     film: bool = False
-    device: Device | None = None
+    device: BrowserDevice | None = None
 
 
 class Visit(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from testbed.base.addresses import format_address
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 from testbed.proof.check import check, say_unshown
 from testbed.proof.evidence import Evidence
 
@@ -41,7 +41,7 @@ def check_device(seen: Evidence) -> Iterator[str]:
             yield f"the page was asked for with {other}, due was {name.strip()}"
 
 
-def _compare(found: dict[str, object], device: Device) -> Iterator[str]:
+def _compare(found: dict[str, object], device: BrowserDevice) -> Iterator[str]:
     """Yield what the page finds of its device that is not so."""
     due = device.plain()
     due |= {"language": device.language.partition(",")[0]} if device.language else {}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from testbed.model.device import DEVICES, Device, read_device
+from testbed.model.device import DEVICES, BrowserDevice, read_device
 from wings.pages.exchange import Headers, find_header
 from wings.pages.importing.notes import Notes
 
@@ -21,7 +21,7 @@ _BRAND = re.compile(r'"([^"]*)";\s*v="([^"]*)"')
 _PHONE = re.compile(r"\b(Mobile|Android|iPhone|iPad)\b")
 
 
-def find_device(headers: Headers, page: Mapping[str, Any], notes: Notes) -> Device | None:
+def find_device(headers: Headers, page: Mapping[str, Any], notes: Notes) -> BrowserDevice | None:
     """Return the device by a page's first request and its object in the HAR; ``None``: the lab's.
 
     Raises:

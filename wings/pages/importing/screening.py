@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
-from testbed.model.device import Device
+from testbed.model.device import BrowserDevice
 from wings.pages.coding import Effort
 from wings.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from wings.pages.importing.bodies import new_budget, settle_body
@@ -69,7 +69,7 @@ def screen(reading: Reading) -> Recording:
     )  # fmt: skip
 
 
-def _device(root: PageExchange, reading: Reading, notes: Notes) -> Device | None:
+def _device(root: PageExchange, reading: Reading, notes: Notes) -> BrowserDevice | None:
     """Return the device that the page was recorded on, as far as its archive tells."""
     try:
         return find_device(root.request_headers, reading.page, notes)

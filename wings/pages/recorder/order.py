@@ -8,7 +8,7 @@ from pathlib import Path
 
 from testbed.archive.reading import split_url
 from testbed.base.errors import ConfigurationError, TestbedError
-from testbed.model.device import DEVICES, Device
+from testbed.model.device import DEVICES, BrowserDevice
 from wings.pages.recorder.trust import read_authorities
 
 LAST_PORT = 65535
@@ -63,9 +63,9 @@ class RecordOrder:
     device: str | None = None
 
     @property
-    def emulated(self) -> Device | None:
+    def emulated(self) -> BrowserDevice | None:
         """The device that the browser is to be; ``None``: as it is."""
-        device = DEVICES.get(self.device or "", Device())
+        device = DEVICES.get(self.device or "", BrowserDevice())
         if self.viewport is not None:
             device = device._replace(width=self.viewport[0], height=self.viewport[1])
         if self.user_agent:
@@ -88,7 +88,7 @@ class RecordOrder:
         if not 0 < self.wait_s < self.timeout_s:
             wait = f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out"
             problems.append(f"{wait} of {self.timeout_s:g} s")
-        device = self.emulated or Device()
+        device = self.emulated or BrowserDevice()
         problems += [f"cannot record on this device: {clause}" for clause in device.problems]
         wrong = [rule for rule in self.resolver_rules if "," in rule or not rule.isprintable()]
         problems += [f"the resolver rule {r!r} must be one rule, without a comma" for r in wrong]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.archive.reading import read_archive
-from testbed.model.device import DEVICES, Device
+from testbed.model.device import DEVICES, BrowserDevice
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import read_facts
 from wings.pages.har_export import export_har
@@ -39,20 +39,20 @@ def test_headers_tell_the_device_and_a_phones_size_is_the_labs() -> None:
 @pytest.mark.parametrize(
     ("agent", "viewport", "device"),
     [
-        (FIREFOX, None, Device(user_agent=FIREFOX)),
+        (FIREFOX, None, BrowserDevice(user_agent=FIREFOX)),
         ("Mozilla/5.0 (X11) HeadlessChrome/156.0.0.0 Safari/537.36", None, None),
         ("Wget/1.25.0", None, None),
-        (FIREFOX, {"width": 1920, "height": 1080, "dpr": 2}, Device(1920, 1080, 2.0,
+        (FIREFOX, {"width": 1920, "height": 1080, "dpr": 2}, BrowserDevice(1920, 1080, 2.0,
                                                                     user_agent=FIREFOX)),
-        ("", {"width": 390, "height": 844}, Device(390, 844)),
+        ("", {"width": 390, "height": 844}, BrowserDevice(390, 844)),
         ("", {"width": "390"}, None),
     ],
 )  # fmt: skip
-def test_what_is_told(agent: str, viewport: Any, device: Device | None) -> None:
+def test_what_is_told(agent: str, viewport: Any, device: BrowserDevice | None) -> None:
     assert find_device((("user-agent", agent),), {"_viewport": viewport}, Notes()) == device
 
 
-def imported_device(imported: Import, page: dict[str, Any]) -> Device | None:
+def imported_device(imported: Import, page: dict[str, Any]) -> BrowserDevice | None:
     document = devtools(bodies=True)
     document["log"]["pages"][0] |= page
     document["log"]["entries"][0]["request"]["headers"] = [
