@@ -30,9 +30,10 @@ _OTHERS = "Records left out, of other pages by their time and Referer"
 _SHARED = "Files that the page shares with another one, taken from there"
 # What a document loads by itself, and what a style sheet may.
 _LOADED = re.compile(
-    rb"<(?:script|img|iframe|source|video|audio|embed|input)\b[^>]*?\ssrc\s*=\s*[\"']?([^\"'\s>]+)"
-    rb"|<link\b(?=[^>]*\brel\s*=\s*[\"']?(?:stylesheet|preload|modulepreload)\b)"
-    rb"[^>]*?\shref\s*=\s*[\"']?([^\"'\s>]+)"
+    rb"<(?:script|img|iframe|source|video|audio|embed|input)\b[^<>]{0,999}?\ssrc="
+    rb"\s*[\"']?([^\"'\s>]+)"
+    rb"|<link\b(?=[^<>]{0,999}\brel=[\"']?(?:stylesheet|preload|modulepreload)\b)"
+    rb"[^<>]{0,999}?\shref=\s*[\"']?([^\"'\s>]+)"
     rb"|\burl\(\s*[\"']?([^\"')\s]+)|@import\s+[\"']([^\"']+)"
     rb"|(?:\bfrom|\bimport)\s*\(?\s*[\"']([^\"'\s]+)[\"']",
     re.IGNORECASE,
