@@ -30,9 +30,10 @@ _OTHERS = "Records left out, of other pages by their time and Referer"
 _SHARED = "Files that the page shares with another one, taken from there"
 # What a document loads by itself, and what a style sheet may.
 _LOADED = re.compile(
-    rb"<(?:script|img|iframe|source|video|audio|embed|input)\b[^>]*?\ssrc\s*=\s*[\"']?([^\"'\s>]+)"
-    rb"|<link\b(?=[^>]*\brel\s*=\s*[\"']?(?:stylesheet|preload|modulepreload)\b)"
-    rb"[^>]*?\shref\s*=\s*[\"']?([^\"'\s>]+)"
+    rb"<(?:script|img|iframe|source|video|audio|embed|input)\b[^<>]{0,999}?\ssrc="
+    rb"\s*[\"']?([^\"'\s>]+)"
+    rb"|<link\b(?=[^<>]{0,999}\brel=[\"']?(?:stylesheet|preload|modulepreload)\b)"
+    rb"[^<>]{0,999}?\shref=\s*[\"']?([^\"'\s>]+)"
     rb"|\burl\(\s*[\"']?([^\"')\s]+)|@import\s+[\"']([^\"']+)"
     rb"|(?:\bfrom|\bimport)\s*\(?\s*[\"']([^\"'\s]+)[\"']",
     re.IGNORECASE,
@@ -118,24 +119,20 @@ def _choose(
              for page, start in zip(pages, starts, strict=True) if start is not None]  # fmt: skip
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
     remedy = f"the pages are {', '.join(named[:_SHOWN]) or 'not listed'}{more}"
-    both = list(zip(pages, starts, strict=True))
+    found = list(zip(pages, starts, strict=True))
     if page_id is not None:
-        both = [(page, start) for page, start in both if page.id == page_id]
-        if not both or both[0][1] is None:
-            what = "no page" if not both else "no response for the page"
-            raise ConfigurationError([f"--page: {what} {page_id!r}; {remedy}"])
-        return both[0]
-    if url is not None:
-        both = [(page, start) for page, start in both if _clean(page.url) == _clean(url)]
-        start = both[0][1] if both else sequence.first(_clean(url))
-        if start is None and len(pages) > 1:
-            raise ConfigurationError([f"--url: no response for {printable(url)}; {remedy}"])
-        return both[0][0] if both else ListedPage("", url), start
-    for page, start in both:
+        found = [each for each in found if each[0].id == page_id]
+    elif url is not None:
+        found = [each for each in found if _clean(each[0].url) == _clean(url)]
+        found.append((ListedPage("", url), sequence.first(_clean(url))))
+    for page, start in found:
         if start is not None:
             return page, start
         notes.add("Pages of the file without a response in it, passed over", page.url)
-    return None, None
+    if page_id is not None or (url is not None and len(pages) > 1):
+        asked = f"--url {printable(url or '')}" if page_id is None else f"--page {page_id!r}"
+        raise ConfigurationError([f"{asked}: no such page with a response; {remedy}"])
+    return (ListedPage("", url) if url else None), None
 
 
 def is_navigation(claim: Claim) -> bool:

@@ -15,12 +15,23 @@ from wings.pages.coding import (
 )
 from wings.pages.exchange import find_header
 from wings.pages.importing.bodies import is_text
-from wings.pages.importing.importer import Claim, whole_number
+from wings.pages.importing.importer import Claim, head_size, media_type, whole_number
 from wings.pages.importing.notes import Notes
 from wings.pages.limits import BODY_BYTES
 
 _CHUNKED = "Chunked bodies that end before their last chunk"
 _SHORT = "Bodies shorter than their Content-Length"
+
+
+def make_exchange(claim: Claim, line: str, body: bytes | None, notes: Notes) -> Claim:
+    """Return the claim with what its headers and status line say, and its body if there is one."""
+    length = whole_number(find_header(claim.headers, "content-length"))
+    claim = replace(
+        claim, headers_size=head_size(line, claim.headers), body_size=length,
+        mime=media_type(find_header(claim.headers, "content-type")),
+        initiator=find_header(claim.request_headers, "referer") or None,
+    )  # fmt: skip
+    return claim if body is None else with_body(claim, body, notes)
 
 
 def with_body(claim: Claim, data: bytes, notes: Notes, cut_by: str = "") -> Claim:

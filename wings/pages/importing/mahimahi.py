@@ -20,8 +20,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Headers, find_header, redirect_target
-from wings.pages.importing.framing import with_body
-from wings.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
+from wings.pages.importing.framing import make_exchange
+from wings.pages.importing.importer import Claim, Importer, Reading
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget
 from wings.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
@@ -115,16 +115,12 @@ def parse_exchange(kind: Any, data: bytes, notes: Notes) -> Claim | None:
         return None
     request_headers, headers = _headers(record.request), _headers(record.response)
     claim = Claim(
-        url=_url(record, request.group(2), find_header(request_headers, "host")),
-        method=request.group(1), status=int(status.group(1)), protocol="http/1.1",
-        request_headers=request_headers, request_body_size=len(record.request.body),
+        _url(record, request.group(2), find_header(request_headers, "host")), request.group(1),
+        int(status.group(1)), "http/1.1", request_headers, len(record.request.body), headers,
         request_body=record.request.body,
-        headers=headers,
-        headers_size=head_size(_text(record.response.first_line.strip()), headers),
-        mime=media_type(find_header(headers, "content-type")),
-        initiator=find_header(request_headers, "referer") or None,
     )  # fmt: skip
-    return with_body(claim, record.response.body, notes)
+    line = _text(record.response.first_line.strip())
+    return make_exchange(claim, line, record.response.body, notes)
 
 
 def guess_root(claims: list[Claim]) -> str:

@@ -17,16 +17,8 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from wings.pages.exchange import Headers, find_header
-from wings.pages.importing.framing import with_body
-from wings.pages.importing.importer import (
-    Claim,
-    FileStart,
-    Importer,
-    Reading,
-    head_size,
-    media_type,
-    whole_number,
-)
+from wings.pages.importing.framing import make_exchange
+from wings.pages.importing.importer import Claim, FileStart, Importer, Reading
 from wings.pages.importing.notes import Notes
 from wings.pages.importing.untrusted import Budget, Fields, opened_zip
 from wings.pages.limits import ARCHIVE_BYTES, JSON_VALUES, mib
@@ -75,16 +67,13 @@ def _claim(flow: Fields, notes: Notes) -> Claim:
     reason = response.text("reason") or response.text("msg")
     body = response.take_text("content")
     claim = Claim(
-        url=_url(request, asked), method=request.text("method"), status=status, protocol=protocol,
-        request_headers=asked, request_body_size=len(request.text("content")), headers=headers,
-        headers_size=head_size(f"{protocol} {status} {reason}", headers),
-        body_size=whole_number(find_header(headers, "content-length")),
-        mime=media_type(find_header(headers, "content-type")),
-        initiator=find_header(asked, "referer") or None,
+        _url(request, asked), request.text("method"), status, protocol, asked,
+        len(request.text("content")), headers,
         start_ms=None if began is None else began * 1000,
         dur_ms=None if began is None or ended is None else (ended - began) * 1000,
     )  # fmt: skip
-    return claim if body is None else with_body(claim, body.encode("latin-1", "replace"), notes)
+    sent = None if body is None else body.encode("latin-1", "replace")
+    return make_exchange(claim, f"{protocol} {status} {reason}", sent, notes)
 
 
 def _url(request: Fields, asked: Headers) -> str:

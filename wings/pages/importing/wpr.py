@@ -14,16 +14,10 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from wings.pages.exchange import Headers, find_header, redirect_target
+from wings.pages.exchange import Headers, redirect_target
 from wings.pages.importing.crawl import Crawl, CrawlResponse, cut_page, is_navigation
-from wings.pages.importing.framing import with_body
-from wings.pages.importing.importer import (
-    Claim,
-    Importer,
-    Reading,
-    head_size,
-    media_type,
-)
+from wings.pages.importing.framing import make_exchange
+from wings.pages.importing.importer import Claim, Importer, Reading
 from wings.pages.importing.mahimahi import (
     REQUEST_LINE,
     STATUS_LINE,
@@ -91,13 +85,9 @@ def _claim(url: str, item: Fields, protocol: str, notes: Notes) -> Claim | None:
         notes.add("Requests left out, without a whole request and response", url)
         return None
     claim = Claim(
-        url=url, method=request[1], status=int(status[1]), protocol=protocol or "http/1.1",
-        request_headers=asked, request_body_size=len(sent), headers=headers,
-        headers_size=head_size(line, headers),
-        mime=media_type(find_header(headers, "content-type")),
-        initiator=find_header(asked, "referer") or None,
-    )  # fmt: skip
-    return with_body(claim, body, notes)
+        url, request[1], int(status[1]), protocol or "http/1.1", asked, len(sent), headers
+    )
+    return make_exchange(claim, line, body, notes)
 
 
 def _message(item: Fields, name: str, notes: Notes) -> tuple[str, Headers, bytes]:
