@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -43,11 +44,15 @@ class RequestCoverage:
 
 
 def compare(
-    page: Archive, requests: Sequence[RequestTiming], cached: Sequence[str] = ()
+    page: Archive,
+    requests: Sequence[RequestTiming],
+    cached: Sequence[str] = (),
+    loaded_ms: float = inf,
 ) -> RequestCoverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
-    ``cached`` are URLs that the client's cache answered: nobody need ask for them again.
+    ``cached`` are URLs that the client's cache answered: nobody need ask for them again.  What
+    began after the load event, at ``loaded_ms``, is the page's own affair unless it is due.
 
     Requests that are not due are optional, and an event stream may be requested again each time
     that it ends.  An error status counts as failed unless the page was recorded with it.
@@ -55,11 +60,18 @@ def compare(
     due = list_due(page)
     recorded = [entry.url for entry in page.entries]
     streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
-    urls = [without_fragment(request.url) for request in requests]
+    owed = Counter(due)
+    urls, judged = [], []
+    for request in requests:
+        url = without_fragment(request.url)
+        if request.start_ms <= loaded_ms or owed[url] > 0:
+            urls.append(url)
+            judged.append(request)
+        owed[url] -= 1
     expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
     failed = tuple(
         url
-        for url, request in zip(urls, requests, strict=True)
+        for url, request in zip(urls, judged, strict=True)
         if request.status == 0
         or (request.status >= FIRST_ERROR_STATUS and (url, request.status) not in expected_errors)
     )
@@ -199,7 +211,14 @@ def judge_coverage(
 def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
     requested = _urls(substitution.asked for substitution in replay.inexact)
     answered = _urls(substitution.answered for substitution in replay.inexact)
-    yield from _complain("missed", replay.missed)
+    later = Counter(without_fragment(each.url) for each in load.after_load)
+    missed = []
+    for miss in replay.missed:
+        if later[url := miss.partition(" ")[2]]:
+            later[url] -= 1
+        else:
+            missed.append(miss)
+    yield from _complain("missed", missed)
     yield from _complain("of the recording not made", _surplus(load.missing, answered))
     too_often = _surplus(load.extra, [*requested, *_urls(replay.missed)])
     yield from _complain("made more often than recorded", too_often)

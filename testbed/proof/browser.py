@@ -7,7 +7,6 @@ capture when the bytes came without which nothing can be shown.
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -17,18 +16,16 @@ from testbed.base.addresses import format_address
 from testbed.capture.lookups import DNS_PORT, parse_question
 from testbed.capture.packets import SYN
 from testbed.client.chromium.milestones import add_up_shifts
-from testbed.proof.browser_log import BrowserLog, LoggedRequest
+from testbed.proof.browser_log import BrowserLog, LoggedRequest, document_text
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms, is_near
+from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, FIRED_MS, Slack, held_ms, is_near
 from testbed.proof.visits import VisitWindow
 
 LOG_GRAIN_MS = 0.0015
 """The log has microseconds."""
 DATE_GRAIN_MS = 1.1
 """Its dates have milliseconds."""
-FIRED_MS = 0.3
-"""Between the end of the load event and the word of it (0.1 ms), and the grain of the first."""
 PAINT_GRAIN_MS = 4.1
 """To which a browser rounds paints (W3C Paint Timing, section 2.4)."""
 CLOCK_MS = 0.11
@@ -103,7 +100,7 @@ def check_phases(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
     both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
     wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
-    for request in filter(lambda each: each.is_timed, log.requests):
+    for request in filter(log.is_judged, log.requests):
         address = str(request.entry.get("serverIPAddress", ""))
         host = (urlsplit(request.told.url).hostname or "").rstrip(".")
         came, waits, made = came_from[address], request.waits, request.entry["request"]
@@ -309,16 +306,6 @@ def _check_timeline(log: BrowserLog) -> Iterator[str]:
     known = [(e["ms"], e["value"]) for e in shifts if e["ms"] <= last_ms + CLOCK_MS]
     if load.cls is not None and not _same(load.cls, add_up_shifts(known), 1e-9):
         yield f"the layout shift is {load.cls:g}, DevTools says {add_up_shifts(known):g}"
-
-
-def document_text(page: Archive) -> bytes | None:
-    """Return the recorded document of ``page``; ``None``: it is empty or packed otherwise."""
-    root = page.entries[0]
-    packed = {name.lower(): value for name, value in root.headers}.get("content-encoding", "")
-    if root.body is None or packed not in ("", "identity", "gzip"):
-        return None
-    text = root.body.read_bytes()
-    return zlib.decompress(text, zlib.MAX_WBITS | 32) if packed == "gzip" else text
 
 
 def find_body(page: Archive) -> int | None:

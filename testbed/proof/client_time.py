@@ -65,7 +65,8 @@ def _most_ms(
         return TCP_ACK_MS
     if seen.load.client not in TIMELY or seen.link.ip.startswith("dual"):
         return float("inf")
-    own_ms = OWN_MS + _gap_ms(seen, stretch)
+    busy_ms = 1e3 * seen.load.browser.get("task_s", 0.0)
+    own_ms = OWN_MS + max(_gap_ms(seen, stretch), busy_ms)
     if not over_tcp:
         return own_ms + QUIC_ACK_MS
     return own_ms + (SPARE_MS if packet.opens else 0.0)

@@ -8,6 +8,7 @@ what its computing takes.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -16,6 +17,8 @@ from typing import NamedTuple
 
 from testbed.capture.flows import Flow, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
+from testbed.model import PageLoad
+from testbed.proof.browser_log import document_text
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.line import SLACK_US
@@ -42,6 +45,10 @@ REAL_LATE_MS = 1_000.0
 REAL_EARLY_SHARE = 1e-3
 """In real time one of two clocks may be slewed (adjtimex(2))."""
 SHOWN = 3
+FIRED_MS = 0.3
+"""Between the end of the load event and the word of it (0.1 ms), and the grain of the first."""
+_WAITING = re.compile(rb"(?i)<(audio|video|i?frame|object|embed)\b|\bdocument\.open|serviceWorker")
+"""What has a load event wait where no request is under way (HTML, section 13.2.7)."""
 
 
 @check("load time", "load", "visits", "capture", "flows", "quic", "served")
@@ -50,8 +57,10 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     """Each load ended, and each of its requests, when bytes of the capture came.
 
     A spare connection, on which only TLS spoke, is not of the load.  The last byte of all responses
-    came when the client says that its load ended, or, of a browser, its last request.  Tickets are
-    no bytes of a response.
+    came when the client says that its load ended, or, of a browser, the last request that began
+    until then.  Tickets are no bytes of a response, and what came of requests that began after the
+    load event is the page's own.  A load event that no byte triggers came when scripts had
+    computed, a request had failed, or what the page itself waits for was over.
     """
     load, began = visit.load, visit.zero_ns(seen.capture, seen.clients)
     carried = {(connection.client, connection.server) for connection in seen.served}
@@ -65,22 +74,29 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
                 if flow.ends in carried)  # fmt: skip
     over_quic = (each.answered_ns() for each in seen.quic if (each.client, each.server) in carried)
     arrivals_ms = sorted(in_ms(chain(*over_tcp, *over_quic)))
-    if not arrivals_ms:
-        yield "the capture has no byte of a response"
-        return
-    last_ms = arrivals_ms[-1]
     slack = SLACKS.get(load.client, BROWSER_BY_QUIC if seen.quic else BROWSER)
+    busy_ms = 1e3 * load.browser.get("task_s", 0.0)
     if not seen.virtual_time:
-        late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
-        slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
+        early_ms = slack.early_ms + REAL_EARLY_SHARE * max((0.0, *arrivals_ms))
+        slack = Slack(early_ms, REAL_LATE_MS + busy_ms)
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
-    ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
+    ends_ms = [request.end_ms for request in load.loading if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
+    came_ms = [at for at in arrivals_ms
+               if at <= end_ms + slack.early_ms or not _is_later(load, at, slack)]  # fmt: skip
+    if not came_ms:
+        yield "the capture has no byte of a response"
+        return
+    last_ms = came_ms[-1]
     # What came of a response may have waited for what its headers refer to, which was lost.
     headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
-    waited = end_ms > last_ms and is_near(end_ms, headers_ms, slack)
-    if not waited and not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
+    ended = end_ms - last_ms <= slack.late_ms or is_near(end_ms, headers_ms, slack)
+    if load.browser and (end_ms == load.plt_ms or ended):
+        moments_ms = sorted([*came_ms, *headers_ms, *_failed_ms(load)])
+        at_work = slack._replace(late_ms=slack.late_ms + busy_ms)
+        ended = is_near(load.plt_ms, moments_ms, at_work) or _waited(seen, visit)
+    if not ended or end_ms - last_ms < -slack.early_ms:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
             f"after {last_ms:.3f} ms"
@@ -98,6 +114,32 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
             f"{len(apart)} of {len(told_ms)} times that the client tells are not those of bytes in "
             f"the capture: {', '.join(f'{each:.3f} ms' for each in apart[:SHOWN])}"
         )
+
+
+def _is_later(load: PageLoad, at_ms: float, slack: Slack) -> bool:
+    """Whether a byte may be of what a page does after its load event, or never ends."""
+    return bool(load.sockets) or any(
+        each.start_ms - slack.early_ms <= at_ms
+        and (not each.status or at_ms <= each.end_ms + slack.late_ms)
+        for each in load.requests
+        if not each.status or each.start_ms > load.plt_ms
+    )
+
+
+def _failed_ms(load: PageLoad) -> Iterator[float]:
+    """Yield when requests failed, which may have held the load event back."""
+    return (each.end_ms for each in load.loading if not each.status and each.end_ms < load.plt_ms)
+
+
+def _waited(seen: Evidence, visit: VisitWindow) -> bool:
+    """Whether a page that may wait of its own had its load event when DevTools says so."""
+    if not (seen.browsed and seen.has("logs")):
+        return False
+    log = seen.logs[seen.visits.index(visit)]
+    fired_ms = log.moment("_loadEventFired")
+    text = document_text(seen.archive) if seen.has("archive") else None
+    waits = text is None or _WAITING.search(text) or any(e.kind == "media" for e in log.requests)
+    return bool(waits) and fired_ms is not None and abs(visit.load.plt_ms - fired_ms) <= FIRED_MS
 
 
 @check("requests counted", "load", "replay")
