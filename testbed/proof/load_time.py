@@ -74,28 +74,25 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
                 if flow.ends in carried)  # fmt: skip
     over_quic = (each.answered_ns() for each in seen.quic if (each.client, each.server) in carried)
     arrivals_ms = sorted(in_ms(chain(*over_tcp, *over_quic)))
+    if not arrivals_ms:
+        yield "the capture has no byte of a response"
+        return
     slack = SLACKS.get(load.client, BROWSER_BY_QUIC if seen.quic else BROWSER)
-    busy_ms = 1e3 * load.browser.get("task_s", 0.0)
     if not seen.virtual_time:
-        early_ms = slack.early_ms + REAL_EARLY_SHARE * max((0.0, *arrivals_ms))
-        slack = Slack(early_ms, REAL_LATE_MS + busy_ms)
+        early_ms = slack.early_ms + REAL_EARLY_SHARE * arrivals_ms[-1]
+        slack = Slack(early_ms, REAL_LATE_MS + busy_ms(load))
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
     ends_ms = [request.end_ms for request in load.loading if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
-    came_ms = [at for at in arrivals_ms
-               if at <= end_ms + slack.early_ms or not _is_later(load, at, slack)]  # fmt: skip
-    if not came_ms:
-        yield "the capture has no byte of a response"
-        return
-    last_ms = came_ms[-1]
+    last_ms = max((at for at in arrivals_ms if at <= end_ms + slack.early_ms
+                   or not _is_later(load, at, slack)), default=arrivals_ms[0])  # fmt: skip
     # What came of a response may have waited for what its headers refer to, which was lost.
     headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
     ended = end_ms - last_ms <= slack.late_ms or is_near(end_ms, headers_ms, slack)
     if load.browser and (end_ms == load.plt_ms or ended):
-        moments_ms = sorted([*came_ms, *headers_ms, *_failed_ms(load)])
-        at_work = slack._replace(late_ms=slack.late_ms + busy_ms)
-        ended = is_near(load.plt_ms, moments_ms, at_work) or _waited(seen, visit)
+        moments_ms = sorted([*arrivals_ms, *headers_ms])
+        ended = is_near(load.plt_ms, moments_ms, slack) or _has_own_time(seen, visit, moments_ms)
     if not ended or end_ms - last_ms < -slack.early_ms:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
@@ -122,24 +119,32 @@ def _is_later(load: PageLoad, at_ms: float, slack: Slack) -> bool:
         each.start_ms - slack.early_ms <= at_ms
         and (not each.status or at_ms <= each.end_ms + slack.late_ms)
         for each in load.requests
-        if not each.status or each.start_ms > load.plt_ms
+        if load.browser and (not each.status or each.start_ms > load.plt_ms)
     )
 
 
-def _failed_ms(load: PageLoad) -> Iterator[float]:
-    """Yield when requests failed, which may have held the load event back."""
-    return (each.end_ms for each in load.loading if not each.status and each.end_ms < load.plt_ms)
+def _has_own_time(seen: Evidence, visit: VisitWindow, moments_ms: Sequence[float]) -> bool:
+    """Whether a load event that no byte triggers, by DevTools' word as well, is the page's own.
 
-
-def _waited(seen: Evidence, visit: VisitWindow) -> bool:
-    """Whether a page that may wait of its own had its load event when DevTools says so."""
+    Its scripts computed since one of these moments, or since a request failed, or it has something
+    that may wait.
+    """
+    load = visit.load
     if not (seen.browsed and seen.has("logs")):
         return False
     log = seen.logs[seen.visits.index(visit)]
     fired_ms = log.moment("_loadEventFired")
+    if fired_ms is None or abs(load.plt_ms - fired_ms) > FIRED_MS:
+        return False
+    failed_ms = [each.end_ms for each in load.loading if not each.status]
+    slack = Slack(FIRED_MS, BROWSER_BY_QUIC.late_ms + busy_ms(load))
     text = document_text(seen.archive) if seen.has("archive") else None
-    waits = text is None or _WAITING.search(text) or any(e.kind == "media" for e in log.requests)
-    return bool(waits) and fired_ms is not None and abs(visit.load.plt_ms - fired_ms) <= FIRED_MS
+    return (
+        is_near(load.plt_ms, sorted([*moments_ms, *failed_ms]), slack)
+        or any(each.kind == "media" for each in log.requests)
+        or text is None
+        or _WAITING.search(text) is not None
+    )
 
 
 @check("requests counted", "load", "replay")
@@ -156,6 +161,11 @@ def check_counts(seen: Evidence) -> Iterator[str]:
         )
     if requests and answered > len(requests):
         yield f"the server answered {answered} requests, the client names {len(requests)}"
+
+
+def busy_ms(load: PageLoad) -> float:
+    """Return for how long a browser's main thread was at work until the load event."""
+    return 1e3 * load.browser.get("task_s", 0.0)
 
 
 def held_ms(seen: Evidence) -> float:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from testbed.base.proc import scheduled
 from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
-from testbed.client.chromium.devtools import DevTools, Event, LateError
+from testbed.client.chromium.devtools import DevTools, Event, LateError, RefusedError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
 from testbed.client.chromium.traffic import SOCKET, BrowserTraffic
@@ -360,7 +360,7 @@ def _read_milestones(devtools: DevTools, session: str) -> dict[str, Any] | None:
         (answer,) = devtools.ask(
             time.monotonic() + ANSWER_S, ("Runtime.evaluate", _evaluation(SCRIPT)), session=session
         )
-    except LateError:
+    except (LateError, RefusedError):  # it is gone, if it is refused
         return None
     value: dict[str, Any] = _value_of(answer)
     return value
