@@ -211,14 +211,7 @@ def judge_coverage(
 def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
     requested = _urls(substitution.asked for substitution in replay.inexact)
     answered = _urls(substitution.answered for substitution in replay.inexact)
-    later = Counter(without_fragment(each.url) for each in load.after_load)
-    missed = []
-    for miss in replay.missed:
-        if later[url := miss.partition(" ")[2]]:
-            later[url] -= 1
-        else:
-            missed.append(miss)
-    yield from _complain("missed", missed)
+    yield from _complain("missed", load.without_later(replay.missed))
     yield from _complain("of the recording not made", _surplus(load.missing, answered))
     too_often = _surplus(load.extra, [*requested, *_urls(replay.missed)])
     yield from _complain("made more often than recorded", too_often)

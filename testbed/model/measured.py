@@ -5,6 +5,8 @@ The string below a field says what it holds; docs/results.md is written from the
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 RESOLUTION_MS = 0.01
@@ -219,6 +221,17 @@ class PageLoad:
     def after_load(self) -> tuple[RequestTiming, ...]:
         """Those that began after it: the page's own affair, never due and no reason to refuse."""
         return tuple(each for each in self.requests if each.start_ms > self.plt_ms)
+
+    def without_later(self, missed: Iterable[str]) -> list[str]:
+        """Return those of ``missed`` (``METHOD URL``) that were not asked for after the load."""
+        later = Counter(each.url.partition("#")[0] for each in self.after_load)
+        kept = []
+        for miss in missed:
+            url = miss.partition(" ")[2]
+            later[url] -= 1
+            if later[url] < 0:
+                kept.append(miss)
+        return kept
 
     @property
     def visits(self) -> tuple[PageLoad, ...]:

@@ -16,7 +16,7 @@ from testbed.base.addresses import format_address
 from testbed.capture.lookups import DNS_PORT, parse_question
 from testbed.capture.packets import SYN
 from testbed.client.chromium.milestones import add_up_shifts
-from testbed.proof.browser_log import BrowserLog, LoggedRequest, document_text
+from testbed.proof.browser_log import DATE_GRAIN_MS, BrowserLog, LoggedRequest, document_text
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, FIRED_MS, Slack, held_ms, is_near
@@ -24,8 +24,6 @@ from testbed.proof.visits import VisitWindow
 
 LOG_GRAIN_MS = 0.0015
 """The log has microseconds."""
-DATE_GRAIN_MS = 1.1
-"""Its dates have milliseconds."""
 PAINT_GRAIN_MS = 4.1
 """To which a browser rounds paints (W3C Paint Timing, section 2.4)."""
 CLOCK_MS = 0.11
@@ -209,6 +207,11 @@ def _differ_of_page(log: BrowserLog) -> Iterator[str]:
         value = getattr(load, name)
         if (value is None) != (logged is None) or not _same(value or 0, logged or 0, grain):
             yield f"{name} is {value}, the browser's log says {logged}"
+    moments = (at for each in load.requests for at in (each.start_ms, each.end_ms))
+    if load.settled_ms is not None and not any(
+        _same(load.settled_ms, at, LOG_GRAIN_MS) for at in (load.plt_ms, *moments)
+    ):
+        yield f"settled_ms is {load.settled_ms}, when no request began or ended"
 
 
 def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:

@@ -24,6 +24,8 @@ from testbed.proof.visits import VisitWindow
 
 _WITHIN = ("_fromServiceWorker", "_fromPrefetchCache", "_fromDiskCache")
 """Of a response that came from within the browser; what a worker itself asked for is another."""
+DATE_GRAIN_MS = 1.1
+"""Dates of a log have milliseconds."""
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 
 
@@ -158,7 +160,8 @@ def read_log(path: Path, visit: VisitWindow) -> BrowserLog:
         # A page may ask for one address several times, as before a POST to another origin.
         after_ms = told.start_ms + (told.queued_ms or 0.0) - first_ms + started_ms
         entry = min(waiting, key=lambda each: (
-            _unlike(told, each), abs(_moment_ms(each["startedDateTime"]) - after_ms)
+            abs(_moment_ms(each["startedDateTime"]) - after_ms) > DATE_GRAIN_MS,
+            _unlike(told, each),
         ))  # fmt: skip
         waiting.remove(entry)
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}

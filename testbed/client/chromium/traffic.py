@@ -65,6 +65,7 @@ class BrowserRequest:
         self.error: str | None = None
         self.cached = False
         self.blocked = False
+        self.unread = False
         self.endless = params.get("type") in ENDLESS
         own = params.get("documentURL") == params["request"]["url"]
         self.own_script = own and params.get("type") == "Script"
@@ -114,15 +115,15 @@ class BrowserTraffic:
         for event in events:
             params = event["params"]
             method: str = event["method"]
-            if method.startswith("Page."):
-                if self._loaded:
-                    continue  # of what comes after the page
-                self._loaded = method == LOADED
+            number: str = params.get("requestId", "")
+            request = self._current.get(number)
+            if (method.startswith("Page.") and self._loaded) or (request and request.unread):
+                continue  # of what comes after the page, or when it is left
+            self._loaded = self._loaded or method == LOADED
             self.events.append(event)
             if method == SOCKET:
                 self.sockets.append(params["url"])
             self._renumber(params)
-            number: str = params.get("requestId", "")
             if method == "Network.requestWillBeSent":
                 self._begin(number, params)
             elif method in ("Network.responseReceived", *ENDS):
@@ -134,16 +135,16 @@ class BrowserTraffic:
     @property
     def first_s(self) -> float:
         """When the first request began."""
-        return min((each.start_s for each in self._requests), default=0.0)
+        return min((each.start_s for each in self.requests()), default=0.0)
 
     @property
     def quiet_since_s(self) -> float:
         """When the last request ended or, of those that have no end, began."""
-        return max((each.end_s or each.start_s for each in self._requests), default=0.0)
+        return max((each.end_s or each.start_s for each in self.requests()), default=0.0)
 
     def under_way(self) -> list[BrowserRequest]:
         """Return the requests that have not ended, but those that never do."""
-        return [each for each in self._requests if each.end_s is None and not each.endless]
+        return [each for each in self.requests() if each.end_s is None and not each.endless]
 
     @property
     def is_answered(self) -> bool:
@@ -187,6 +188,7 @@ class BrowserTraffic:
         for request in self._requests:
             if request.end_s is None and request.status != 0:
                 request.end_s = request.last_s
+                request.unread = True
 
     def _begin(self, number: str, params: dict[str, Any]) -> None:
         before = self._current.get(number)

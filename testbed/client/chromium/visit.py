@@ -218,7 +218,7 @@ def _explain(errand: VisitOrder, traffic: BrowserTraffic) -> LoadError:
         return LoadTimeoutError(f"{late}, {under_way[0].url} is outstanding; see client.log")
     settled_s = traffic.quiet_since_s - traffic.first_s
     return LoadError(
-        f"{late}, and nothing is outstanding: more time cannot help; its network is quiet since "
+        f"{late}, and nothing is outstanding: more time cannot help; it had settled after "
         f"{1000 * settled_s:.1f} ms"
     )
 
