@@ -213,9 +213,10 @@ def _explain(errand: VisitOrder, traffic: BrowserTraffic) -> LoadError:
     """Return what to say of a page that had no load event in time."""
     _require_stay(errand, traffic)
     late = f"chromium: {errand.url} had no load event in {errand.timeout_s:g} s"
-    under_way = traffic.under_way()
-    if under_way:
-        return LoadTimeoutError(f"{late}, {under_way[0].url} is outstanding; see client.log")
+    # The browser's clock is this one.
+    if traffic.under_way() or time.monotonic() < traffic.quiet_since_s + WATCHED_S:
+        waits = "".join(f", {each.url} is outstanding" for each in traffic.under_way()[:1])
+        return LoadTimeoutError(f"{late}{waits}; see client.log")
     settled_s = traffic.quiet_since_s - traffic.first_s
     return LoadError(
         f"{late}, and nothing is outstanding: more time cannot help; it had settled after "
