@@ -72,6 +72,8 @@ class TrialSummary(TypedDict):
     """The page load time; null unless the outcome is `ok`."""
     requests: int | None
     """How many requests the client made."""
+    after_load: int | None
+    """How many of them began after the load event."""
     missing: list[str] | None
     """URLs that were recorded before the load event and not requested."""
     extra: list[str] | None
@@ -207,6 +209,7 @@ def _trial(record: Record) -> _Fields:
         # What an unproven trial measured stays in records.jsonl: here it would pass for a result.
         "plt_ms": load.plt_ms if load is not None and outcome == "ok" else None,
         "requests": len(load.requests) if load is not None else None,
+        "after_load": len(load.after_load) if load is not None else None,
         "missing": sorted(load.missing) if load is not None else None,
         "extra": sorted(load.extra) if load is not None else None,
         "failed": sorted(load.failed) if load is not None else None,

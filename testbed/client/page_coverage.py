@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -50,11 +51,15 @@ class RequestCoverage:
 
 
 def compare(
-    page: Archive, requests: Sequence[RequestTiming], cached: Sequence[str] = ()
+    page: Archive,
+    requests: Sequence[RequestTiming],
+    cached: Sequence[str] = (),
+    loaded_ms: float = inf,
 ) -> RequestCoverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
-    ``cached`` are URLs that the client's cache answered: nobody need ask for them again.
+    ``cached`` are URLs that the client's cache answered: nobody need ask for them again.  What
+    began after the load event, at ``loaded_ms``, is the page's own affair unless it is due.
 
     Requests that are not due are optional, and an event stream may be requested again each time
     that it ends.  A request counts as failed unless the page was recorded so, or it is the page's
@@ -62,20 +67,28 @@ def compare(
     out of all URLs.
     """
     name = partial(name_of, page.rules)
-    urls = [name(without_fragment(request.url)) for request in requests]
+    due = list(map(name, list_due(page)))
+    owed = Counter(due)
+    urls, judged = [], []
+    for request in requests:
+        url = name(without_fragment(request.url))
+        if request.start_ms <= loaded_ms or owed[url] > 0:
+            urls.append(url)
+            judged.append(request)
+        owed[url] -= 1
     ends = _RecordedEnds(page, name)
     streams = {name(entry.url) for entry in page.entries if entry.mime == EVENT_STREAM}
     extra = _surplus(
-        (u for u, each in zip(urls, requests, strict=True) if not ends.need_no_server(u, each)),
+        (u for u, each in zip(urls, judged, strict=True) if not ends.need_no_server(u, each)),
         (name(entry.url) for entry in page.recorded),
     )
     # A page has a module once, however often it asks for it (HTML, section 8.1.4.2).
     modules = {name(e.url) for e in page.entries if "javascript" in e.mime}.intersection(urls)
-    missing = _surplus(map(name, list_due(page)), [*urls, *map(name, cached)])
+    missing = _surplus(due, [*urls, *map(name, cached)])
     return RequestCoverage(
         missing=tuple(url for url in missing if url not in modules),
         extra=tuple(url for url in extra if url not in streams),
-        failed=tuple(u for u, each in zip(urls, requests, strict=True) if not ends.allow(u, each)),
+        failed=tuple(u for u, each in zip(urls, judged, strict=True) if not ends.allow(u, each)),
     )
 
 
@@ -276,7 +289,7 @@ def _remedy(load: PageLoad, replay: Replay) -> str:
 def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
     requested = _urls(substitution.asked for substitution in replay.inexact)
     answered = _urls(substitution.answered for substitution in replay.inexact)
-    yield from _complain("missed", replay.missed)
+    yield from _complain("missed", load.without_later(replay.missed))
     yield from _complain("of the recording not made", _surplus(load.missing, answered))
     too_often = _surplus(load.extra, [*requested, *_urls(replay.missed)])
     yield from _complain("made more often than recorded", too_often)

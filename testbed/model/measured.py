@@ -5,6 +5,8 @@ The string below a field says what it holds; docs/results.md is written from the
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 RESOLUTION_MS = 0.01
@@ -187,7 +189,7 @@ class PageLoad:
     """Page load time. A browser's: `loadEventEnd` - `navigationStart`; `graph`'s: to the end of
     the last response; `wget2`'s: from the list of URLs to the end of the process."""
     requests: tuple[RequestTiming, ...]
-    """Every request of the load."""
+    """Every request until the page was left; those that began after `plt_ms` are *after load*."""
     missing: tuple[str, ...] = ()
     """URLs that were recorded before the load event and that the load did not request."""
     extra: tuple[str, ...] = ()
@@ -237,9 +239,34 @@ class PageLoad:
     sockets: tuple[str, ...] = ()
     """URLs of the WebSockets that the page opened, of a browser; absent in older records. A replay
     refuses them, and need not have their hosts."""
+    settled_ms: float | None = None
+    """When a page had done what it does by itself, of a browser: no request was open and none began
+    for 0.5 s from then on; null where it never was in 10 s, of earlier visits, and in older
+    records."""
     earlier: tuple[PageLoad, ...] = ()
     """The visits before this one, in their order, each like a load of its own; their requests are
     in the files `visit-1.har` and so on."""
+
+    @property
+    def loading(self) -> tuple[RequestTiming, ...]:
+        """The requests that began until the load event."""
+        return tuple(each for each in self.requests if each.start_ms <= self.plt_ms)
+
+    @property
+    def after_load(self) -> tuple[RequestTiming, ...]:
+        """Those that began after it: the page's own affair, never due and no reason to refuse."""
+        return tuple(each for each in self.requests if each.start_ms > self.plt_ms)
+
+    def without_later(self, missed: Iterable[str]) -> list[str]:
+        """Return those of ``missed`` (``METHOD URL``) that were not asked for after the load."""
+        later = Counter(each.url.partition("#")[0] for each in self.after_load)
+        kept = []
+        for miss in missed:
+            url = miss.partition(" ")[2]
+            later[url] -= 1
+            if later[url] < 0:
+                kept.append(miss)
+        return kept
 
     @property
     def visits(self) -> tuple[PageLoad, ...]:

@@ -8,7 +8,6 @@ capture when the bytes came without which nothing can be shown.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
@@ -18,18 +17,14 @@ from testbed.base.addresses import format_address
 from testbed.capture.lookups import DNS_PORT, parse_question
 from testbed.capture.packets import SYN
 from testbed.client.chromium.milestones import add_up_shifts, milestones_of
-from testbed.proof.browser_log import BrowserLog, LoggedRequest
+from testbed.proof.browser_log import DATE_GRAIN_MS, BrowserLog, LoggedRequest, document_text
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
-from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, Slack, held_ms, is_near
+from testbed.proof.load_time import BROWSER, BROWSER_BY_QUIC, FIRED_MS, Slack, held_ms, is_near
 from testbed.proof.visits import VisitWindow
 
 LOG_GRAIN_MS = 0.0015
 """The log has microseconds."""
-DATE_GRAIN_MS = 1.1
-"""Its dates have milliseconds."""
-FIRED_MS = 0.3
-"""Between the end of the load event and the word of it (0.1 ms), and the grain of the first."""
 PAINT_GRAIN_MS = 4.1
 """To which a browser rounds paints (W3C Paint Timing, section 2.4)."""
 CLOCK_MS = 0.11
@@ -109,7 +104,7 @@ def check_phases(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
     both = Slack(slack.late_ms, slack.late_ms)  # a request may lie before it leaves
     wrong: dict[str, list[LoggedRequest]] = defaultdict(list)
-    for request in filter(lambda each: each.is_timed, log.requests):
+    for request in filter(log.is_judged, log.requests):
         address = str(request.entry.get("serverIPAddress", ""))
         host = (urlsplit(request.told.url).hostname or "").rstrip(".")
         came, waits, made = came_from[address], request.waits, request.entry["request"]
@@ -219,6 +214,11 @@ def _differ_of_page(log: BrowserLog, *, real_time: bool) -> Iterator[str]:
         value = getattr(load, name)
         if (value is None) != (moment is None) or not _same(value or 0, moment or 0, grain):
             yield f"{name} is {value}, the browser's log says {moment}"
+    moments = (at for each in load.requests for at in (each.start_ms, each.end_ms))
+    if load.settled_ms is not None and not any(
+        _same(load.settled_ms, at, LOG_GRAIN_MS) for at in (load.plt_ms, *moments)
+    ):
+        yield f"settled_ms is {load.settled_ms}, when no request began or ended"
 
 
 def _holds_back(request: LoggedRequest, log: BrowserLog, *, lazy: bool) -> bool:
@@ -342,16 +342,6 @@ def _check_timings(log: BrowserLog, ends: Mapping[str, LoggedRequest]) -> Iterat
         lasted = {0.0, *map(float, DURATION.findall(told))}
         if timing.kind == "server" and not (timing.name in told and timing.lasted_ms in lasted):
             yield f"{timing.url}: it says {timing.name} {timing.lasted_ms:g} ms, its head {told!r}"
-
-
-def document_text(page: Archive) -> bytes | None:
-    """Return the recorded document of ``page``; ``None``: it is empty or packed otherwise."""
-    root = page.entries[0]
-    packed = {name.lower(): value for name, value in root.headers}.get("content-encoding", "")
-    if root.body is None or packed not in ("", "identity", "gzip"):
-        return None
-    text = root.body.read_bytes()
-    return zlib.decompress(text, zlib.MAX_WBITS | 32) if packed == "gzip" else text
 
 
 def find_body(page: Archive) -> int | None:

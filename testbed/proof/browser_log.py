@@ -9,6 +9,7 @@ Source: HAR 1.2; Chrome DevTools Protocol, domains Network, Page and Performance
 from __future__ import annotations
 
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +17,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from testbed.archive.reading import Archive
 from testbed.client.page_coverage import without_fragment
 from testbed.model import PageLoad, RequestTiming
 from testbed.proof.visits import VisitWindow
 
 _WITHIN = ("_fromServiceWorker", "_fromPrefetchCache", "_fromDiskCache")
 """Of a response that came from within the browser; what a worker itself asked for is another."""
+DATE_GRAIN_MS = 1.1
+"""Dates of a log have milliseconds."""
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 
 
@@ -106,6 +110,10 @@ class BrowserLog:
         """Return a problem of its visit."""
         return self.visit.say(problem)
 
+    def is_judged(self, request: LoggedRequest) -> bool:
+        """Whether a request is of the load, not of what follows it, and has phases."""
+        return request.is_timed and request.told.start_ms <= self.load.plt_ms
+
     def moment(self, name: str) -> float | None:
         """Return a moment of the page; ``None``: the log has none."""
         value = self.page["pageTimings"].get(name)
@@ -142,18 +150,34 @@ def read_log(path: Path, visit: VisitWindow) -> BrowserLog:
             continue
         entries[without_fragment(entry["request"]["url"])].append(entry)
     found, unlogged = [], []
+    started_ms = _moment_ms(log["pages"][0]["startedDateTime"])
+    first_ms = min((each.start_ms for each in visit.load.requests), default=0.0)
     for told in visit.load.requests:
         waiting = entries[without_fragment(told.url)]
         if not waiting:
             unlogged.append(told)
             continue
         # A page may ask for one address several times, as before a POST to another origin.
-        entry = min(waiting, key=lambda each: _unlike(told, each))
+        after_ms = told.start_ms + (told.queued_ms or 0.0) - first_ms + started_ms
+        entry = min(waiting, key=lambda each: (
+            abs(_moment_ms(each["startedDateTime"]) - after_ms) > DATE_GRAIN_MS,
+            _unlike(told, each),
+        ))  # fmt: skip
         waiting.remove(entry)
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
         queued_ms = float(entry["timings"].get("_queued", 0.0))
         found.append(LoggedRequest(told, entry, waits, told.start_ms + queued_ms))
     return BrowserLog(visit, tuple(found), tuple(unlogged), log["pages"][0])
+
+
+def document_text(page: Archive) -> bytes | None:
+    """Return the recorded document of ``page``; ``None``: it is empty or packed otherwise."""
+    root = page.entries[0]
+    packed = {name.lower(): value for name, value in root.headers}.get("content-encoding", "")
+    if root.body is None or packed not in ("", "identity", "gzip"):
+        return None
+    text = root.body.read_bytes()
+    return zlib.decompress(text, zlib.MAX_WBITS | 32) if packed == "gzip" else text
 
 
 def _unlike(told: RequestTiming, entry: Mapping[str, Any]) -> int:

@@ -14,6 +14,7 @@ from testbed.model.owners import CLIENT
 from testbed.proof.account import Stretch, read_account
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
+from testbed.proof.load_time import busy_ms
 
 OWN_MS = 10.0
 """What a browser's and wget2's own computing takes before a request, in virtual time: 5.4 ms at
@@ -65,7 +66,7 @@ def _most_ms(
         return TCP_ACK_MS
     if seen.load.client not in TIMELY or seen.link.ip.startswith("dual"):
         return float("inf")
-    own_ms = OWN_MS + _gap_ms(seen, stretch)
+    own_ms = OWN_MS + max(_gap_ms(seen, stretch), busy_ms(seen.load))
     if not over_tcp:
         return own_ms + QUIC_ACK_MS
     return own_ms + (SPARE_MS if packet.opens else 0.0)

@@ -8,16 +8,17 @@ what its computing takes.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from testbed.archive.failures import ABORTED
 from testbed.capture.flows import Flow, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
+from testbed.model import PageLoad
+from testbed.proof.browser_log import document_text
 from testbed.proof.check import check, of_each
 from testbed.proof.evidence import Evidence
 from testbed.proof.line import SLACK_US
@@ -44,6 +45,10 @@ REAL_LATE_MS = 1_000.0
 REAL_EARLY_SHARE = 1e-3
 """In real time one of two clocks may be slewed (adjtimex(2))."""
 SHOWN = 3
+FIRED_MS = 0.3
+"""Between the end of the load event and the word of it (0.1 ms), and the grain of the first."""
+_WAITING = re.compile(rb"(?i)<(audio|video|i?frame|object|embed)\b|\bdocument\.open|serviceWorker")
+"""What has a load event wait where no request is under way (HTML, section 13.2.7)."""
 
 
 @check("load time", "load", "visits", "capture", "flows", "quic", "served")
@@ -52,8 +57,10 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     """Each load ended, and each of its requests, when bytes of the capture came.
 
     A spare connection, on which only TLS spoke, is not of the load.  The last byte of all responses
-    came when the client says that its load ended, or, of a browser, its last request.  Tickets are
-    no bytes of a response.
+    came when the client says that its load ended, or, of a browser, the last request that began
+    until then.  Tickets are no bytes of a response, and what came of requests that began after the
+    load event is the page's own.  A load event that no byte triggers came when scripts had
+    computed, a request had failed, or what the page itself waits for was over.
     """
     load, began = visit.load, visit.zero_ns(seen.capture, seen.clients)
     carried = {(connection.client, connection.server) for connection in seen.served}
@@ -70,28 +77,23 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     if not arrivals_ms:
         yield "the capture has no byte of a response"
         return
-    last_ms = arrivals_ms[-1]
     slack = SLACKS.get(load.client, BROWSER_BY_QUIC if seen.quic else BROWSER)
     if not seen.virtual_time:
-        late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
-        slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
+        early_ms = slack.early_ms + REAL_EARLY_SHARE * arrivals_ms[-1]
+        slack = Slack(early_ms, REAL_LATE_MS + busy_ms(load))
     slack = slack._replace(late_ms=slack.late_ms + held_ms(seen))
-    ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
+    ends_ms = [request.end_ms for request in load.loading if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
-    # What a rule of the web refused came, too, and what the page gave up may still come.
-    failed = [each for each in load.requests if each.failure]
-    latest_ms = max([end_ms, *(inf if e.failure == ABORTED else e.end_ms for e in failed)])
+    last_ms = max((at for at in arrivals_ms if at <= end_ms + slack.early_ms
+                   or not _is_later(load, at, slack)), default=arrivals_ms[0])  # fmt: skip
     # What came of a response may have waited for what its headers refer to, which was lost.
     headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
-    waited = end_ms > last_ms and is_near(end_ms, headers_ms, slack)
-    # A load may wait for a request that fails, by an answer of its own: of a resolver, or an RST.
-    came_ms = sorted(in_ms(each.at_ns for each in seen.capture.packets
-                           if each.target in seen.clients))  # fmt: skip
-    waited |= any(is_near(end_ms, [e.end_ms], slack) and is_near(e.end_ms, came_ms, slack)
-                  for e in failed)  # fmt: skip
-    timely = last_ms - slack.early_ms <= latest_ms and end_ms - last_ms <= slack.late_ms
-    if not waited and not timely:
+    ended = end_ms - last_ms <= slack.late_ms or is_near(end_ms, headers_ms, slack)
+    if load.browser and (end_ms == load.plt_ms or ended):
+        moments_ms = sorted([*arrivals_ms, *headers_ms])
+        ended = is_near(load.plt_ms, moments_ms, slack) or _has_own_time(seen, visit, moments_ms)
+    if not ended or end_ms - last_ms < -slack.early_ms:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
             f"after {last_ms:.3f} ms"
@@ -111,6 +113,40 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
         )
 
 
+def _is_later(load: PageLoad, at_ms: float, slack: Slack) -> bool:
+    """Whether a byte may be of what a page does after its load event, or never ends."""
+    return bool(load.sockets) or any(
+        each.start_ms - slack.early_ms <= at_ms
+        and (not each.status or at_ms <= each.end_ms + slack.late_ms)
+        for each in load.requests
+        if load.browser and (not each.status or each.start_ms > load.plt_ms)
+    )
+
+
+def _has_own_time(seen: Evidence, visit: VisitWindow, moments_ms: Sequence[float]) -> bool:
+    """Whether a load event that no byte triggers, by DevTools' word as well, is the page's own.
+
+    Its scripts computed since one of these moments, or since a request failed, or it has something
+    that may wait.
+    """
+    load = visit.load
+    if not (seen.browsed and seen.has("logs")):
+        return False
+    log = seen.logs[seen.visits.index(visit)]
+    fired_ms = log.moment("_loadEventFired")
+    if fired_ms is None or abs(load.plt_ms - fired_ms) > FIRED_MS:
+        return False
+    failed_ms = [each.end_ms for each in load.loading if not each.status]
+    slack = Slack(FIRED_MS, BROWSER_BY_QUIC.late_ms + busy_ms(load))
+    text = document_text(seen.archive) if seen.has("archive") else None
+    return (
+        is_near(load.plt_ms, sorted([*moments_ms, *failed_ms]), slack)
+        or any(each.kind == "media" for each in log.requests)
+        or text is None
+        or _WAITING.search(text) is not None
+    )
+
+
 @check("requests counted", "load", "replay")
 def check_counts(seen: Evidence) -> Iterator[str]:
     """Client and servers count the same requests; a client of one's own need not name its own."""
@@ -125,6 +161,11 @@ def check_counts(seen: Evidence) -> Iterator[str]:
         )
     if requests and answered > len(requests):
         yield f"the server answered {answered} requests, the client names {len(requests)}"
+
+
+def busy_ms(load: PageLoad) -> float:
+    """Return for how long a browser's main thread was at work until the load event."""
+    return 1e3 * load.browser.get("task_s", 0.0)
 
 
 def held_ms(seen: Evidence) -> float:

@@ -76,4 +76,4 @@ def split_visits(load: PageLoad) -> tuple[VisitWindow, ...]:
 
 
 def _last_ms(visit: PageLoad) -> float:
-    return max((visit.plt_ms, *(request.end_ms for request in visit.requests)))
+    return max((visit.plt_ms, *(request.end_ms for request in visit.loading)))

@@ -155,7 +155,7 @@ def test_what_a_client_says(
     assert record.reason is not None and says in record.reason, record.reason
 
 
-SHOWN = ("fcp_ms", "ttfb_ms", "plt_ms", "lcp_ms", "fp_ms", "cls", "dcl_ms")
+SHOWN = ("fcp_ms", "ttfb_ms", "plt_ms", "lcp_ms", "fp_ms", "cls", "dcl_ms", "settled_ms")
 OF_REQUESTS = (
     *("start_ms", "end_ms", "dns_ms", "connect_ms", "queued_ms", "blocked_ms", "tls_ms"),
     *("transfer_bytes", "status"),

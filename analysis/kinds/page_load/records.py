@@ -40,6 +40,8 @@ MILESTONES = (
            absent="the page did not answer when it was asked", labels="DOMContentLoaded"),
     Metric("tbt_ms", "total blocking time", "blocking time", 1.0,
            absent="computing takes no virtual time: use --kernel host", better="shorter"),
+    Metric("settled_ms", "settled load time", "settled", PLT.grain,
+           absent="the network did not fall quiet, or was not watched until it did"),
     FIRST_PLT,
     FIRST_FCP,
 )  # fmt: skip
@@ -53,7 +55,8 @@ def _lack(record: Record) -> str | None:
     if record.replay is None:
         return "holds no replay coverage"
     if record.replay.missed and not record.trial.condition_as(Condition).allow_misses:
-        return f"the page lacks {record.replay.missed[0]}"
+        lacking = load.without_later(record.replay.missed)
+        return f"the page lacks {lacking[0]}" if lacking else None
     return None
 
 

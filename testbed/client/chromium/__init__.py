@@ -169,13 +169,13 @@ class StartedChromium(NamedTuple):
         with browser.explained():
             visits = visit(browser.devtools, self.session, errand, browser.proc)
             stopwatch.split()
-            browser.close()
+            visits[-1].traffic.add(browser.close())
             stopwatch.split("close_s")
         for name, result in zip((*VISIT_HARS[: len(visits) - 1], HAR_FILE), visits, strict=True):
             write_har(
                 order.out / name,
-                result.events,
-                result.requests,
+                result.traffic.events,
+                result.traffic.requests(),
                 browser=self.version,
                 page_url=errand.url,
                 plt_ms=result.plt_ms,
@@ -228,16 +228,19 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
         LoadError: the load event came, but nothing over the network, or an origin spoke another
             protocol than asked for.
     """
-    requests = tuple(_read_request(item, result) for item in result.requests)
+    traffic = result.traffic
+    # Of a first visit nothing is in the cache that a server need not have sent.
+    cached = traffic.cached() if traffic.keeps_cache else ()
+    requests = tuple(_read_request(item, result) for item in traffic.requests())
     if not requests:
         raise LoadError(
             "chromium: all of the page came from the cache, and a time that no packet shows is "
             'unproven; set between = "clear-cache"'
-            if result.cached
+            if cached
             else "chromium: the browser reported no request at all"
         )
-    require_protocols(order, ((item.url, item.protocol) for item in result.requests))
-    coverage = compare(order.archive, requests, result.cached)
+    require_protocols(order, ((item.url, item.protocol) for item in traffic.requests()))
+    coverage = compare(order.archive, requests, cached, result.plt_ms)
     return PageLoad(
         client=Chromium.name,
         client_version=version,
@@ -249,19 +252,23 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
         pinned=result.pinned,
         browser=result.cost,
         began_ns=result.began_ns if order.visits > 1 else None,
-        sockets=result.sockets,
+        sockets=tuple(traffic.sockets),
+        settled_ms=result.settled_ms,
         **result.milestones,
     )
 
 
 def _read_request(item: BrowserRequest, result: Visit) -> RequestTiming:
-    # A request that had not ended when the load event had is counted as failed by its status 0.
+    # A request that has no end is counted as failed by its status 0, if the load is to have it.
     ended = item.end_s is not None
+    start_ms = 1000 * (item.start_s - result.start_s)
     return RequestTiming(
         url=item.url,
         status=item.status if ended else 0,
-        start_ms=1000 * (item.start_s - result.start_s),
-        end_ms=result.plt_ms if item.end_s is None else 1000 * (item.end_s - result.start_s),
+        start_ms=start_ms,
+        end_ms=max(result.plt_ms, start_ms)
+        if item.end_s is None
+        else 1000 * (item.end_s - result.start_s),
         transfer_bytes=item.transfer_bytes,
         connection=item.connection,
         initiator=item.initiator,

@@ -74,9 +74,9 @@ def write_har(
     # Of the wall clock, which this browser reads once, at the first request.
     zero_s = builder.started_s - (builder.zero_s or start_s) + start_s
     page |= {"_timeline": [_paint(each, zero_s) for each in timeline]} if timeline else {}
-    # What was given up in the middle of its response is told by that.
-    untold = (each for each in requests if each.protocol is None
-              or not (each.status or each.error == ABORTED))  # fmt: skip
+    untold = (
+        each for each in requests if each.protocol is None or each.error not in (None, ABORTED)
+    )
     entries += [_untold(request, builder.started_s, start_s) for request in untold]
     entries.sort(key=lambda entry: str(entry["startedDateTime"]))
     text = json.dumps(har.log(CREATOR, page, [], (name, version)), ensure_ascii=False)

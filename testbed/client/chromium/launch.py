@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from testbed.base import proc
-from testbed.client.chromium.devtools import ClosedError, DevTools, LateError, RefusedError
+from testbed.client.chromium.devtools import ClosedError, DevTools, Event, LateError, RefusedError
 from testbed.client.chromium.traffic import EVENTS
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import read_tail
@@ -54,15 +54,19 @@ class Browser(NamedTuple):
             output = read_tail(self.log)
             raise LoadError(f"chromium: the browser refused {error}: {output}") from None
 
-    def close(self) -> None:
-        """Have it end in order, and wait until it has: what it has not done by then is lost."""
+    def close(self) -> list[Event]:
+        """Have it end in order, wait until it has, and return the events until then.
+
+        What it has not done by then is lost.
+        """
         self.devtools.send("Browser.close")
         deadline = time.monotonic() + CLOSE_S
         try:
             while self.devtools.receive(deadline):
-                self.devtools.take()
+                pass
         except ClosedError:
             self.process.wait(CLOSE_S)
+        return self.devtools.take()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from testbed.client.chromium.devtools import Event
 from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
 SOCKET = "Network.webSocketCreated"
+LOADED = "Page.loadEventFired"
 EVENTS = (
     "Network.requestWillBeSent",
     "Network.requestWillBeSentExtraInfo",
@@ -27,7 +28,7 @@ EVENTS = (
     "Network.resourceChangedPriority",
     SOCKET,
     "Page.domContentEventFired",
-    "Page.loadEventFired",
+    LOADED,
 )
 """The events of which requests and HAR are made."""
 
@@ -64,6 +65,8 @@ class BrowserRequest:
         self.error: str | None = None
         self.cached = False
         self.blocked = False
+        self.unread = False
+        self.endless = params.get("type") in ENDLESS
         own = params.get("documentURL") == params["request"]["url"]
         self.own_script = own and params.get("type") == "Script"
         self.head_bytes = 0
@@ -102,22 +105,29 @@ class BrowserTraffic:
         self._silent = silent
         self.events: list[Event] = []
         self.sockets: list[str] = []
-        self._keeps_cache = keeps_cache
+        self.keeps_cache = keeps_cache
         self._requests: list[BrowserRequest] = []
         self._current: dict[str, BrowserRequest] = {}
         self._unanswered: set[str] = set()
         self._connections: dict[int, int] = {}
+        self._loaded = False
+        self._frame: tuple[str, str] | None = None
+        self.went_on: str | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         """Take over events in their order; connections are numbered anew, by first use, from 1."""
         for event in events:
-            self.events.append(event)
             params = event["params"]
             method: str = event["method"]
+            number: str = params.get("requestId", "")
+            request = self._current.get(number)
+            if (method.startswith("Page.") and self._loaded) or (request and request.unread):
+                continue  # of what comes after the page, or when it is left
+            self._loaded = self._loaded or method == LOADED
+            self.events.append(event)
             if method == SOCKET:
                 self.sockets.append(params["url"])
             self._renumber(params)
-            number: str = params.get("requestId", "")
             if method == "Network.requestWillBeSent":
                 self._begin(number, params)
             elif method in ("Network.responseReceived", *ENDS):
@@ -125,6 +135,20 @@ class BrowserTraffic:
             request = self._current.get(number)
             if request is not None:
                 _advance(request, method, params)
+
+    @property
+    def first_s(self) -> float:
+        """When the first request began."""
+        return min((each.start_s for each in self.requests()), default=0.0)
+
+    @property
+    def quiet_since_s(self) -> float:
+        """When the last request ended or, of those that have no end, began."""
+        return max((each.end_s or each.start_s for each in self.requests()), default=0.0)
+
+    def under_way(self) -> list[BrowserRequest]:
+        """Return the requests that have not ended, but those that never do."""
+        return [each for each in self.requests() if each.end_s is None and not each.endless]
 
     @property
     def is_answered(self) -> bool:
@@ -155,7 +179,7 @@ class BrowserTraffic:
         """
         remaining = Counter(due)
         for request in self._requests:
-            if request.cached and not self._keeps_cache:
+            if request.cached and not self.keeps_cache:
                 continue
             url = without_fragment(request.url)
             if request.end_s is None and (request.start_s <= loaded_s or remaining[url] > 0):
@@ -168,6 +192,7 @@ class BrowserTraffic:
         for request in self._requests:
             if request.end_s is None and request.status != 0:
                 request.end_s = request.last_s
+                request.unread = True
 
     def _begin(self, number: str, params: dict[str, Any]) -> None:
         before = self._current.get(number)
@@ -179,8 +204,18 @@ class BrowserTraffic:
         if is_web(params["request"]["url"]):
             request = self._current[number] = BrowserRequest(params)
             self._requests.append(request)
-            if params.get("type") not in ENDLESS and without_fragment(request.url) not in self._silent:
+            self._follow(params)
+            if not (request.endless or without_fragment(request.url) in self._silent):
                 self._unanswered.add(number)
+
+    def _follow(self, params: dict[str, Any]) -> None:
+        """Take note of whether the page's own frame, whose first document is known, goes on."""
+        if params.get("type") != "Document":
+            return
+        frame, loader = params.get("frameId", ""), params.get("loaderId", "")
+        self._frame = self._frame or (frame, loader)
+        if frame == self._frame[0] and loader != self._frame[1]:
+            self.went_on = params["request"]["url"]
 
     def _renumber(self, params: dict[str, Any]) -> None:
         """Number connections by first use: the browser counts those of all that it does."""

@@ -12,16 +12,20 @@ from testbed.base.proc import scheduled
 from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
 from testbed.client.chromium.device import AGENT, device_commands
 from testbed.client.chromium.device import SCRIPT as DEVICE_SCRIPT
-from testbed.client.chromium.devtools import DevTools, Event, LateError
+from testbed.client.chromium.devtools import DevTools, Event, LateError, RefusedError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
-from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic
+from testbed.client.chromium.traffic import SOCKET, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
 from testbed.model.device import BrowserDevice
 
 QUIET_S = 1.0
 """How long a page that owes something may be silent before it is taken as finished."""
+SETTLED_S = 0.5
+"""How long no request is open, and none begins, until a page counts as settled."""
+WATCHED_S = 10.0
+"""How long that is waited for."""
 ANSWER_S = 10.0
 """How long a page that has been loaded may take to answer."""
 ICON = "/favicon.ico"
@@ -84,26 +88,24 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
 class Visit(NamedTuple):
     """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
 
-    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered,
-    ``sockets`` those of WebSockets, and ``milestones`` fields of a page load, from what the page
-    answered: ``seen``.  ``timeline`` are largest paints and shifts as DevTools tells them, of the
-    last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation, and ``frames`` have
-    the ms since then and a PNG in Base64.
+    ``traffic`` has all that the page asked for until it was left, and ``milestones`` are fields of
+    a page load, from what the page answered: ``seen``.  ``timeline`` are largest paints and shifts
+    as DevTools tells them, and ``settled_ms`` is when the page had done what it does by itself,
+    both of the last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation, and
+    ``frames`` have the ms since then and a PNG in Base64.
     """
 
     plt_ms: float
     began_ns: int
     start_s: float
-    events: list[Event]
-    requests: list[BrowserRequest]
-    cached: tuple[str, ...]
-    sockets: tuple[str, ...]
+    traffic: BrowserTraffic
     milestones: Milestones
     pinned: bool
     seen: dict[str, Any] | None
     timeline: list[dict[str, Any]]
     cost: dict[str, float]
     frames: Sequence[tuple[float, str]] = ()
+    settled_ms: float | None = None
 
 
 def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> tuple[Visit, ...]:
@@ -140,6 +142,7 @@ def _load_all(
     while len(visits) < errand.visits:
         if visits:
             _leave(devtools, session, errand)
+            visits[-1].traffic.add(devtools.take())
         before = None
         if proc is not None:
             cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
@@ -148,7 +151,8 @@ def _load_all(
         keeps = errand.keep_cache and bool(visits)
         visits.append(_load(devtools, session, errand, before, keeps=keeps))
     # Not before: the browser would go on otherwise than if it had not been asked.
-    visits[-1] = visits[-1]._replace(timeline=_read_timeline(devtools, session))
+    last = visits[-1]._replace(timeline=_read_timeline(devtools, session))
+    visits[-1] = last._replace(settled_ms=_watch(devtools, last))
     return tuple(visits)
 
 
@@ -181,42 +185,35 @@ def _load(
     began_ns = time.time_ns()
     deadline = time.monotonic() + errand.timeout_s
     frames = _film(devtools, session, began_ns, deadline) if errand.film else []
+    traffic = BrowserTraffic(keeps_cache=keeps, silent=errand.silent)
     try:
         _navigate(devtools, session, errand.url, deadline)
         # Read at once, so that the cost is little more than that until the load event.
         timing, metrics = _ask_page(devtools, session, deadline)
         after = cpu_of(_processes(devtools, deadline))
     except LateError:
-        raise LoadTimeoutError(
-            f"chromium: {errand.url} had no load event in {errand.timeout_s:g} s; see client.log"
-        ) from None
+        traffic.add(devtools.take())
+        raise _explain(errand, traffic) from None
     cost = cost_of(metrics, after, before)
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
-    traffic = BrowserTraffic(keeps_cache=keeps, silent=errand.silent)
+    traffic.add(devtools.take())
+    _require_stay(errand, traffic)
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
-    cached = traffic.cached()
     # Of a page that the cache answers no first byte comes.
-    first_byte_ms = 0.0 if keeps and errand.url in cached else float(timing["response_start_ms"])
+    cached = keeps and errand.url in traffic.cached()
+    first_byte_ms = 0.0 if cached else float(timing["response_start_ms"])
     seen = _ask_after(devtools, session, SCRIPT)
     if seen and errand.device is not None:
         seen["device"] = _ask_after(devtools, session, DEVICE_SCRIPT)
-    milestones = milestones_of(seen, first_byte_ms, real_time=before is not None)
-    loaded_s = start_s + plt_ms / 1000
+    traffic.add(devtools.take())
+    _require_stay(errand, traffic)
     return Visit(
         plt_ms=plt_ms,
         began_ns=began_ns,
         start_s=start_s,
-        events=traffic.events,
-        # A request that began after the load event and has not ended is no part of the load.
-        requests=[
-            request
-            for request in traffic.requests()
-            if request.end_s is not None or request.start_s <= loaded_s
-        ],
-        cached=cached,
-        sockets=tuple(traffic.sockets),
-        milestones=milestones,
+        traffic=traffic,
+        milestones=milestones_of(seen, first_byte_ms, real_time=before is not None),
         pinned=bool(seen and seen.get("pinned")),
         seen=seen,
         timeline=[],
@@ -239,6 +236,27 @@ def _film(
     devtools.on("Page.screencastFrame", keep)
     devtools.ask(deadline, ("Page.startScreencast", SCREENCAST), session=session)
     return frames
+
+
+def _require_stay(errand: VisitOrder, traffic: BrowserTraffic) -> None:
+    """Raise a LoadError when the page went on to another, whose moments are not its own."""
+    if traffic.went_on is not None:
+        raise LoadError(f"chromium: {errand.url} went on to {traffic.went_on}: record that one")
+
+
+def _explain(errand: VisitOrder, traffic: BrowserTraffic) -> LoadError:
+    """Return what to say of a page that had no load event in time."""
+    _require_stay(errand, traffic)
+    late = f"chromium: {errand.url} had no load event in {errand.timeout_s:g} s"
+    # The browser's clock is this one.
+    if traffic.under_way() or time.monotonic() < traffic.quiet_since_s + WATCHED_S:
+        waits = "".join(f", {each.url} is outstanding" for each in traffic.under_way()[:1])
+        return LoadTimeoutError(f"{late}{waits}; see client.log")
+    settled_s = traffic.quiet_since_s - traffic.first_s
+    return LoadError(
+        f"{late}, and nothing is outstanding: more time cannot help; it had settled after "
+        f"{1000 * settled_s:.1f} ms"
+    )
 
 
 def read_version(devtools: DevTools, timeout_s: float) -> str:
@@ -390,7 +408,7 @@ def _ask_after(devtools: DevTools, session: str, script: str) -> dict[str, Any] 
         (answer,) = devtools.ask(
             time.monotonic() + ANSWER_S, ("Runtime.evaluate", _evaluation(script)), session=session
         )
-    except LateError:
+    except (LateError, RefusedError):  # it is gone, if it is refused
         return None
     value: dict[str, Any] = _value_of(answer)
     return value
@@ -425,6 +443,23 @@ def _processes(devtools: DevTools, deadline: float) -> dict[str, Any]:
     return devtools.ask(deadline, ("SystemInfo.getProcessInfo", None))[0]
 
 
+def _watch(devtools: DevTools, visited: Visit) -> float | None:
+    """Listen until the page is settled; return when it was, ``None`` when it never is."""
+    traffic = visited.traffic
+    last = time.monotonic()
+    deadline = last + WATCHED_S
+    while (now := time.monotonic()) < deadline:
+        quiet_s = QUIET_S if traffic.under_way() else SETTLED_S
+        if traffic.is_answered and now >= last + quiet_s:
+            traffic.end_unread()
+            return max(visited.plt_ms, 1000 * (traffic.quiet_since_s - visited.start_s))
+        until = min(deadline, last + quiet_s) if traffic.is_answered else deadline
+        if devtools.receive(until) and (events := devtools.take()):
+            traffic.add(events)
+            last = time.monotonic()
+    return None
+
+
 def _settle(
     devtools: DevTools,
     traffic: BrowserTraffic,
@@ -433,7 +468,6 @@ def _settle(
     deadline: float,
 ) -> bool:
     """Wait until the load owes nothing; return whether it fell silent instead."""
-    traffic.add(devtools.take())
     last = time.monotonic()
     while not traffic.is_settled(loaded_s, due):
         now = time.monotonic()

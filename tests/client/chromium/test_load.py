@@ -18,7 +18,7 @@ from testbed.client.chromium.cost import (
     read_queues,
 )
 from testbed.client.chromium.milestones import add_up_shifts, milestones_of
-from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
+from testbed.client.chromium.traffic import BrowserTraffic
 from testbed.client.chromium.visit import Visit
 from testbed.client.interface import LoadError, LoadOrder
 from testbed.model import PageLoad, PageTiming
@@ -38,9 +38,8 @@ def order(site: Site, tmp_path: Path) -> LoadOrder:
 def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:
     traffic = BrowserTraffic()
     traffic.add(events)
-    requests: list[BrowserRequest] = traffic.requests()
     seen = Visit(
-        *(50.5, 0, START_S, traffic.events, requests, (), ()),
+        *(50.5, 0, START_S, traffic),
         milestones_of(None, 5.0),
         False,
         None,
@@ -60,6 +59,16 @@ def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:
     assert load.browser == {"cpu_s": 1.0}
     assert (load.ttfb_ms, load.cls) == (5.0, None)
     assert "http://www.page.test/s.css" in load.missing
+
+
+def test_what_begins_after_the_load_event_need_not_end(order: LoadOrder) -> None:
+    root = (sent("1", ROOT, 10.0), answered("1", 10.01), finished("1", 10.02))
+    load = read(order, *root, sent("2", "http://www.page.test/other", 10.06))
+    assert (load.failed, load.extra) == ((), ())
+    assert [request.start_ms > load.plt_ms for request in load.requests] == [False, True]
+    assert load.after_load == load.requests[1:]
+    due = read(order, *root, sent("2", "http://www.page.test/s.css", 10.06))
+    assert due.failed == ("http://www.page.test/s.css",)
 
 
 def test_what_a_request_waited_for(order: LoadOrder) -> None:
