@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from analysis.records.metric import PLT, Metric
+from analysis.records.metric import PLT, TIMED, Metric
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.kinds import KINDS
@@ -130,7 +130,7 @@ def all_metrics() -> Iterator[Metric]:
 def default_beside(metric: Metric) -> Metric:
     """Return the metric that trials of the kind of ``metric`` are judged by where none is named."""
     own = (records_of(kind).metrics for kind in KINDS)
-    return next(metrics[0] for metrics in own if metric in metrics)
+    return next((metrics[0] for metrics in own if metric in metrics), PLT)
 
 
 def is_default(metric: Metric) -> bool:
@@ -147,7 +147,7 @@ def metric_for(kind: str, named: Metric) -> Metric:
         ConfigurationError: trials of this kind do not have the metric.
     """
     own = records_of(kind).metrics
-    if named in own:
+    if named in own or (own[0] == PLT and named.name.partition(":")[0] in TIMED):
         return named
     if named == PLT:
         return own[0]
@@ -164,6 +164,8 @@ def find_metric(name: str) -> Metric:
         ConfigurationError: there is none; the message lists those that there are.
     """
     metrics = {metric.name: metric for metric in all_metrics()}
+    if name.partition(":")[0] in TIMED and ":" in name:
+        return Metric(name, name, name, 0.1, absent="the page has no such timing", unit="ms")
     if name not in metrics:
         known = ", ".join(f"{each.name} ({each.label})" for each in metrics.values())
         near = did_you_mean(name, metrics)

@@ -83,8 +83,15 @@ class Metric:
     def of(self, measured: object | None) -> float | None:
         """Return the metric of what was measured; ``None`` where it has none."""
         value: float | None = getattr(measured, self.name, None)
+        kind, timed, name = self.name.partition(":")
+        if timed:  # what a page or its servers timed themselves (testbed.model.PageTiming)
+            own = (e for e in getattr(measured, "timings", ()) if (e.kind, e.name) == (kind, name))
+            value = next((e.lasted_ms if kind in LASTING else e.start_ms for e in own), None)
         return value if value is not None and math.isfinite(value) else None
 
 
+LASTING = ("measure", "server")
+TIMED = ("mark", "element", *LASTING)
+"""What a page times itself: a metric by the kind and its name, ``mark:shown``."""
 PLT = Metric("plt_ms", "page load time", "PLT", RESOLUTION_MS, better="faster")
 """The time of a page load, and what is meant where no metric is named."""

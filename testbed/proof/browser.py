@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import Archive
 from testbed.base.addresses import format_address
 from testbed.capture.lookups import DNS_PORT, parse_question
@@ -316,28 +317,31 @@ def _check_timeline(log: BrowserLog) -> Iterator[str]:
                 f"{picture.told.url} was painted after {paint['ms']:g} ms, it came after "
                 f"{came_ms:.3f} ms"
             )
-    yield from _check_timings(log, ends)
+    yield from _check_timings(log)
     last_ms = max((at for at, _ in (log.page.get("_seen") or {}).get("shifts") or ()), default=0.0)
     known = [(e["ms"], e["value"]) for e in shifts if e["ms"] <= last_ms + CLOCK_MS]
     if load.cls is not None and not _same(load.cls, add_up_shifts(known), 1e-9):
         yield f"the layout shift is {load.cls:g}, DevTools says {add_up_shifts(known):g}"
 
 
-def _check_timings(log: BrowserLog, ends: Mapping[str, LoggedRequest]) -> Iterator[str]:
+def _check_timings(log: BrowserLog) -> Iterator[str]:
     """An element is painted after its picture came, and a server's timings are in its answer."""
+    answers = defaultdict(list)
+    for request in log.requests:
+        answers[request.told.url].append(request)
     for timing in log.load.timings:
-        request = ends.get(timing.url)
-        if request is None:
+        own = answers.get(timing.url, ())
+        # What is not whole in the log is a cache's to tell.
+        if not own or any(each.told.status in (0, NOT_MODIFIED) for each in own):
             continue
-        if timing.kind == "element" and timing.start_ms < request.head_ms - PAINT_GRAIN_MS:
-            yield (
-                f"{timing.url} was painted after {timing.start_ms:g} ms, it came after "
-                f"{request.head_ms:.3f} ms"
-            )
+        came_ms = min(each.head_ms for each in own)
+        if timing.kind == "element" and timing.start_ms < came_ms - PAINT_GRAIN_MS:
+            yield f"{timing.url} was painted after {timing.start_ms:g} ms, came after {came_ms:g}"
         told = "\n".join(
-            each["value"]
-            for each in request.entry["response"].get("headers", ())
-            if each["name"].lower() == "server-timing"
+            header["value"]
+            for each in own
+            for header in each.entry["response"].get("headers", ())
+            if header["name"].lower() == "server-timing"
         )
         lasted = {0.0, *map(float, DURATION.findall(told))}
         if timing.kind == "server" and not (timing.name in told and timing.lasted_ms in lasted):

@@ -116,5 +116,6 @@ def test_results_without_a_film_have_no_filmstrip(house: House, tmp_path: Path) 
 
 
 def test_only_a_browser_draws(house: House) -> None:
-    text = 'title = "t"\npage = "timed"\nclient = "graph"\nfilm = true\n'
+    house.take("file-10k")
+    text = 'title = "t"\npage = "file-10k"\nclient = "graph"\nfilm = true\n'
     assert 'the client "graph" has no film' in house.refused(text)

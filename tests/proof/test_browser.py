@@ -179,6 +179,21 @@ def test_what_page_and_log_tell_alike_and_nothing_else_shows(
     assert says in " ".join(found(tmp_path, replace(_load(), **own), log))
 
 
+def test_a_server_may_time_two_answers_of_one_address(tmp_path: Path) -> None:
+    log, load = _log(), _load()
+    again = json.loads(json.dumps(log["entries"][0]))
+    again["response"]["headers"] = [{"name": "server-timing", "value": "db;dur=1"}]
+    own = tuple(replace(each, lasted_ms=1.0) if each.kind == "server" else each
+                for each in load.timings)  # fmt: skip
+    told = [[e.kind, e.name, e.start_ms, e.lasted_ms, e.url] for e in own]
+    log["pages"][0]["_seen"]["timings"] = told
+    load = replace(load, timings=own)
+    assert any("it says db 1 ms" in each for each in found(tmp_path, load, log))
+    log["entries"].append(again)
+    load = replace(load, requests=(*load.requests, load.requests[0]))
+    assert not any("it says db" in each for each in found(tmp_path, load, log))
+
+
 def test_an_older_log_has_fewer_moments(tmp_path: Path) -> None:
     log, load = _log(), _load()
     for name in ("lcp", "navigation", "tasks", "timings"):

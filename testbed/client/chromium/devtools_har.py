@@ -27,7 +27,7 @@ CREATOR = "firstflight-chromium"
 PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 FORM = "application/x-www-form-urlencoded"
 ABORTED = "net::ERR_ABORTED"
-DATA = re.compile(r"(data:[^,]*),.*", re.DOTALL)
+DATA = re.compile(r"^(data:[^,]*),.*", re.DOTALL)
 
 
 def write_har(

@@ -24,6 +24,7 @@ new Promise((resolve) => setTimeout(resolve, 100)).then(() => {
   // Of what a page may have replaced by its own.
   const unless_broken = (read) => { try { return read(); } catch { return null; } };
   const text = (value) => String(value ?? '').slice(0, 500).toWellFormed();
+  const ms = (value) => (Number.isFinite(value) ? value : 0);
   const address = (url) => text(String(url ?? '').replace(/^(data:[^,]*),.*/s, '$1'));
   const place = (node) => {
     const parts = [];
@@ -49,13 +50,14 @@ new Promise((resolve) => setTimeout(resolve, 100)).then(() => {
   const largest = entries('largest-contentful-paint');
   const timings = () => {
     const told = ['mark', 'measure'].flatMap((kind) => performance.getEntriesByType(kind)
-      .map(({ name, startTime, duration }) => [kind, text(name), startTime, duration, '']));
+      .map(({ name, startTime, duration }) => [kind, text(name), ms(startTime), ms(duration), '']));
     told.push(...(entries('element') ?? []).map(({ identifier, startTime, url }) =>
       ['element', text(identifier), startTime, 0, address(url)]));
     const loaded = ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind));
     return told.concat(loaded.flatMap(({ name, responseStart, serverTiming }) =>
       serverTiming.map((own) =>
-        ['server', text(own.name), responseStart, own.duration, address(name)]))).slice(0, 200);
+        ['server', text(own.name), ms(responseStart), ms(own.duration), address(name)])
+    )).slice(0, 200);
   };
   return {
     pinned: read.some((called) => /\\btime\\(now\\)|\\bvisit\\('/.test(textOf.call(called))),

@@ -17,7 +17,7 @@ from analysis.records.kind import (
 )
 from analysis.records.metric import PLT
 from testbed.base.errors import ConfigurationError
-from testbed.model import PageLoad
+from testbed.model import PageLoad, PageTiming
 from tests.analysis.sample import conditions, record, with_milestones
 from tests.measured import load_of
 
@@ -93,3 +93,16 @@ def test_an_unknown_name_is_refused_with_all_that_there_are() -> None:
         find_metric("speed")
     assert "did you mean" not in str(refused.value)
     assert all(f"{m.name} ({m.label})" in str(refused.value) for m in all_metrics())
+
+
+def test_what_a_page_timed_itself_is_a_metric() -> None:
+    told = (PageTiming("mark", "a:b", 61.0, 0.0, ""), PageTiming("mark", "a:b", 90.0, 0.0, ""),
+            PageTiming("measure", "boot", 61.0, 70.0, ""))  # fmt: skip
+    load = replace(load_of(record(conditions()[0], plt_ms=1000.0)), timings=told)
+    assert find_metric("mark:a:b").of(load) == 61.0
+    assert find_metric("measure:boot").of(load) == 70.0
+    assert find_metric("server:db").of(load) is None
+    assert find_metric("mark:a:b").column("off") == "mark:a:b_off_ms"
+    for unknown in ("mark", "marks:a"):
+        with pytest.raises(ConfigurationError, match="no load is measured by it"):
+            find_metric(unknown)
