@@ -68,6 +68,7 @@ def require_module(usr: Path) -> None:
     """
     if not (usr / MODULE).is_file():
         raise MissingError(
-            f"server_think_ms, and a page recorded with silence, need nginx's echo module, and there is no {usr / MODULE}: "
+            "server_think_ms, and a page recorded with silence, need nginx's echo module, and "
+            f"there is no {usr / MODULE}: "
             f"install the package {PACKAGE}"
         )

@@ -34,6 +34,7 @@ EVENTS = (
 OK = 200
 BODILESS = (204, 205, 304)
 """Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses."""
+INTERNAL = "Internal Redirect"
 ENDLESS = ("EventSource", "WebSocket", "Ping")
 """Types of requests that are answered for as long as the page lives."""
 WEB = ("http:", "https:")
@@ -176,10 +177,15 @@ class BrowserTraffic:
             before.respond(redirect)
             before.end_s = params["timestamp"]
             before.transfer_bytes = redirect.get("encodedDataLength")
+            if redirect.get("statusText") == INTERNAL:  # by HSTS, or for Critical-CH: no answer
+                before.error, before.status, before.protocol = INTERNAL, 0, None
         if is_web(params["request"]["url"]):
             request = self._current[number] = BrowserRequest(params)
             self._requests.append(request)
-            if params.get("type") not in ENDLESS and without_fragment(request.url) not in self._silent:
+            if (
+                params.get("type") not in ENDLESS
+                and without_fragment(request.url) not in self._silent
+            ):
                 self._unanswered.add(number)
 
     def _renumber(self, params: dict[str, Any]) -> None:
