@@ -157,11 +157,11 @@ class Archive:
     def served(self) -> tuple[Entry, ...]:
         """What a server answers: the responses, then the failures that it makes again itself.
 
-        Where an end serves others, a connection that was refused is cut by its server.
+        Where an end serves others, its server cuts what no connection led to.
         """
         ends = {(entry.host, entry.port) for entry in self.entries}
         made = (each for each in self.failures if each.fails in SERVED
-                or (each.fails == "refused" and (each.host, each.port) in ends))  # fmt: skip
+                or (each.fails != "kept" and (each.host, each.port) in ends))  # fmt: skip
         return (*self.entries, *made)
 
     @property

@@ -98,31 +98,25 @@ class _RecordedEnds:
     def __init__(self, page: Archive, name: Callable[[str], str]) -> None:
         errors = (e for e in page.entries if e.status >= FIRST_ERROR_STATUS)
         self._errors = {(name(each.url), each.status) for each in errors}
-        self._dead_ends = page.dead_ends
-        self._hosts: dict[tuple[str, int], set[FailureKind]] = {}
-        self._kinds: dict[str, set[FailureKind]] = {}
+        # Of a host that no connection leads to whatever is asked, of others each URL.
+        self._kinds: dict[str | tuple[str, int] | None, set[FailureKind | None]] = {}
         for each in page.failures:
-            end = each.host, each.port
-            if each.fails is not None:
-                self._kinds.setdefault(name(each.url), set()).add(each.fails)
-                self._hosts.setdefault(end, set()).add(each.fails)
-                if end not in self._dead_ends:  # its server lets go of the connection
-                    self._kinds[name(each.url)].add("broken")
+            if (end := (each.host, each.port)) in page.dead_ends:
+                self._kinds.setdefault(end, set()).add(each.fails)
+            else:  # a server may have to cut the connection
+                self._kinds.setdefault(name(each.url), set()).update({each.fails, "broken"})
 
     def need_no_server(self, url: str, request: RequestTiming) -> bool:
         """Return whether the request stayed in the browser, or went where nobody answered."""
-        if request.status:
-            return False
-        return is_kept(request) or end_of(url) in self._dead_ends
+        return not request.status and (is_kept(request) or end_of(url) in self._kinds)
 
     def allow(self, url: str, request: RequestTiming) -> bool:
         """Return whether the request came to an end that was recorded, or that a replay owes."""
         if request.status:
             return request.status < FIRST_ERROR_STATUS or (url, request.status) in self._errors
-        end = end_of(url)
-        kinds = self._hosts.get(end, ()) if end in self._dead_ends else self._kinds.get(url, ())
+        kinds = self._kinds.get(end_of(url)) or self._kinds.get(url) or set()
         if request.failure is None:  # it goes on
-            return any(kind in kinds for kind in UNANSWERED)
+            return not kinds.isdisjoint(UNANSWERED)
         return (kind := kind_of(request.failure)) in OWN or kind in kinds
 
 
@@ -269,7 +263,9 @@ def judge_coverage(
 
 def _ends(url: str, load: PageLoad, recorded: Sequence[Entry]) -> str:
     """Say how a request ended when the page was recorded, and how it did here."""
-    was = next((each.failure or str(each.status) for each in recorded if each.url == url), "nothing")
+    was = next(
+        (each.failure or str(each.status) for each in recorded if each.url == url), "nothing"
+    )
     ended = [each for each in load.requests if without_fragment(each.url) == url]
     ended = [each for each in ended if not 0 < each.status < FIRST_ERROR_STATUS] or ended
     here = "nothing" if not ended else ended[0].failure or str(ended[0].status or "no end")

@@ -130,12 +130,13 @@ def replayed(
     name_server = resolver_address(condition.link.ip)
     listeners = lab_listeners(archive, addresses, condition.protocol)
     ends = topology.client, topology.server
+    others = any(each.fails == "unresolved" for each in archive.failures)
     named = nullcontext() if site.topology else name_files(topology.client, name_server)
     try:
         with (
             named,
             _serving(trial, site)(topology.server, archive, listeners, nginx) as server,
-            resolve(*ends, addresses, name_server, condition.dns, site.scratch),
+            resolve(*ends, addresses, name_server, condition.dns, site.scratch, others),
         ):
             yield server
     finally:

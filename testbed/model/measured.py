@@ -344,9 +344,9 @@ class ServedConnection:
 
     ``announced_close`` says that an answer announced the connection's end (RFC 9112 section 9.6),
     ``asked_close`` that a request did, and ``missed`` that one of its requests was for nothing
-    that the page holds, or was recorded without an answer.  ``early`` counts the requests that came as early data, ``resumed`` says
-    that the connection resumed a session, and ``group`` names the group of its key exchange; empty:
-    it has none, as without TLS.
+    that the page holds, or was recorded without an answer.  ``early`` counts the requests that came
+    as early data, ``resumed`` says that the connection resumed a session, and ``group`` names the
+    group of its key exchange; empty: it has none, as without TLS.
     """
 
     client: str

@@ -32,7 +32,7 @@ from testbed.server.think import Think, silence_s
 
 MISS = "add_header X-Replay miss always; return 404;"
 MISS_URI = "//miss"
-# A response without headers is one that CORS refuses; nginx closes without an answer by its own 444.
+# CORS refuses a response without headers; by its own 444 nginx closes without an answer.
 BREAK = "return 444;"
 RESET = f"reset_timedout_connection on; {BREAK}"
 SILENCE = "//silence"

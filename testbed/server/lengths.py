@@ -51,7 +51,7 @@ def _head_bytes(entry: Entry) -> int:
 
 
 def _wrong_failure(answer: LoggedAnswer) -> str | None:
-    """Return what is wrong with an answer to a request that had none; a bare 404 stands for some."""
+    """Return what is wrong with an answer to what was recorded without one, or with a bare 404."""
     if answer.entry is None or answer.entry.is_answered or answer.entry.fails == "rule":
         return None
     return _differs(answer.request, answer.sent_bytes, 0)

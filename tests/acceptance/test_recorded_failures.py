@@ -1,4 +1,4 @@
-"""A page whose requests fail in many ways: what was recorded so is expected so, and nothing else."""
+"""Pages whose requests fail in many ways: what was recorded so is expected so, and only that."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ TOLD = {
 # What the file does not tell of: kept by CSP or for its scheme, refused by CORS, given up.
 IMPORTED = f"""<!doctype html><title>Shop</title><link rel=stylesheet href=/gone.css>
 <img src=https://elsewhere.test/x.png><script src=http://insecure.test/m.js></script>
-{"".join(f'<script async src={url}></script>' for url in TOLD if url.endswith(".js"))}
+{"".join(f"<script async src={url}></script>" for url in TOLD if url.endswith(".js"))}
 <p>text<script>
 const ask = (url, more) => fetch(url, more).catch(() => 0);
 const stopper = new AbortController();
@@ -135,8 +135,8 @@ def entry(url: str, status: int = 200, mime: str = "text/plain", body: str = "x"
     }  # fmt: skip
     request = {"method": "GET", "url": url, "httpVersion": "h2", "headers": [], "bodySize": 0,
                "headersSize": -1, "cookies": [], "queryString": []}  # fmt: skip
-    return {"startedDateTime": "2026-07-01T00:00:00.000Z", "time": 1 if status else 400, "request": request,
-            "response": response, "cache": {}, "timings": {}}  # fmt: skip
+    return {"startedDateTime": "2026-07-01T00:00:00.000Z", "time": 1 if status else 400,
+            "request": request, "response": response, "cache": {}, "timings": {}}  # fmt: skip
 
 
 def write_har(path: Path, entries: list[dict[str, object]]) -> Path:
@@ -149,9 +149,11 @@ def write_har(path: Path, entries: list[dict[str, object]]) -> Path:
 @pytest.fixture(scope="module")
 def shop(house: House) -> str:
     document = entry(f"{SHOP}/", mime="text/html", body=IMPORTED)
-    document["response"]["headers"].append(  # type: ignore[index]
-        {"name": "content-security-policy", "value": "img-src 'self'"}
-    )
+    told = {"content-security-policy": "img-src 'self'"}
+    told |= dict.fromkeys(("accept-ch", "critical-ch"), "Sec-CH-UA-Model")
+    document["response"]["headers"] += [  # type: ignore[index]
+        {"name": name, "value": value} for name, value in told.items()
+    ]
     entries = [
         document, entry(f"{SHOP}/gone.css", 404, "text/html"), entry(f"{SHOP}/given-up.bin"),
         entry("https://cdn.shop.test/a.json"), entry(f"{SHOP}/favicon.ico", mime="image/x-icon"),
@@ -167,6 +169,7 @@ def test_a_file_tells_of_failures_too(house: House, shop: str) -> None:
     (record,) = house.run(page=shop).records
     assert_ok(record)
     assert failures(record) == {
+        f"{SHOP}/": "Internal Redirect",
         f"{ADS}/nowhere.js": "net::ERR_NAME_NOT_RESOLVED",
         "https://refusing.test/t.js": "net::ERR_CONNECTION_REFUSED",
         "https://silent.test/t.json": "net::ERR_HTTP2_PROTOCOL_ERROR",

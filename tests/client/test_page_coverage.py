@@ -219,7 +219,8 @@ def ended(url: str, failure: str | None) -> RequestTiming:
 
 @pytest.mark.parametrize(
     ("url", "failure", "expected"),
-    [(DEAD, "net::ERR_NAME_NOT_RESOLVED", True), (f"{DEAD}?t=2", "net::ERR_NAME_NOT_RESOLVED", True),
+    [(DEAD, "net::ERR_NAME_NOT_RESOLVED", True),
+     (f"{DEAD}?t=2", "net::ERR_NAME_NOT_RESOLVED", True),
      (DEAD, "net::ERR_CONNECTION_REFUSED", False), (DEAD, None, False),
      (CUT, "net::ERR_EMPTY_RESPONSE", True), (CUT, "net::ERR_HTTP2_PROTOCOL_ERROR", True),
      (f"{CUT}?t=2", "net::ERR_CONNECTION_RESET", False), (CUT, "net::ERR_TIMED_OUT", False),

@@ -35,6 +35,7 @@ EVENTS = (
 OK = 200
 BODILESS = (204, 205, 304)
 """Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses."""
+INTERNAL = "Internal Redirect"
 ENDLESS = ("EventSource", "WebSocket", "Ping")
 """Types of requests that are answered for as long as the page lives."""
 WEB = ("http:", "https:")
@@ -201,6 +202,8 @@ class BrowserTraffic:
             before.respond(redirect)
             before.end_s = params["timestamp"]
             before.transfer_bytes = redirect.get("encodedDataLength")
+            if redirect.get("statusText") == INTERNAL:  # by HSTS, or for Critical-CH: no answer
+                before.error, before.status, before.protocol = INTERNAL, 0, None
         if is_web(params["request"]["url"]):
             request = self._current[number] = BrowserRequest(params)
             self._requests.append(request)

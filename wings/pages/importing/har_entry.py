@@ -86,8 +86,8 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
 
 
 def _failure(entry: Fields, response: Fields) -> str | None:
-    """Return how the browser says that it failed: we, or DevTools, in a code without spaces."""
-    told = entry.text("_failure") or response.text("_error") or entry.text("_error")
+    """Return how it failed in Chromium's words: we, DevTools or Playwright say it."""
+    told = entry.text("_failure") or response.text("_error") or response.text("_failureText")
     return told if _FAILURE.fullmatch(told) else None
 
 
