@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.archive.posted import digest_body
 from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import MissingError
@@ -127,7 +128,9 @@ def test_over_h2_all_streams_think_side_by_side(tmp_path: Path) -> None:
         (tls / name).write_bytes(content)
     more = {"scheme": "https", "protocol": "h2", "headers_size": None}
     pages = [make_entry(f"/{i}", b"%d" % i * 50_000, tmp_path, **more) for i in range(5)]
-    post = make_entry("/p", b"posted", tmp_path, method="POST", request_body_size=4, **more)
+    posted = digest_body(b"1234", "")
+    sent = {"method": "POST", "request_body_size": 4, "posted": posted}
+    post = make_entry("/p", b"posted", tmp_path, **sent, **more)
     terms = ServerOptions(tls=tls, think=Think(5.0))
     with on_loopback(tmp_path, *pages, post, terms=terms) as site:
         (secure,) = (each for each in site.listeners if each.tls)
