@@ -102,7 +102,7 @@ def require_module(usr: Path) -> None:
     """
     if not (usr / MODULE).is_file():
         raise MissingError(
-            "a think time, and a page recorded with silence, need nginx's echo module, and there is "
-            f"no {usr / MODULE}: "
+            "a think time, and a page recorded with silence, need nginx's echo module, and there "
+            f"is no {usr / MODULE}: "
             f"install the package {PACKAGE}"
         )

@@ -179,9 +179,8 @@ class HabitSite(Site):
         path = "/" + url.partition("://")[2].partition("?")[0].partition("/")[2]
         self.counts[path] += 1
         if path.startswith("/habit/"):
-            body = HABITS.get(path[7:])
-            if body is not None:
-                return typed(f"<!doctype html><title>habit</title>{body}".encode(), "text/html")
+            page = f"<!doctype html><title>habit</title>{HABITS.get(path[7:], '')}"
+            return typed(page.encode(), "text/html")
         if path == "/count.txt":
             return typed(b"n" * self.counts[path], "text/plain", ("Cache-Control", "no-store"))
         if path == "/events":

@@ -264,7 +264,7 @@ def test_where_requests_led_that_failed() -> None:
     assert (page.unserved, page.hosts) == (("refusing.test",), ("a.test", "silent.test"))
     refusing = replace(refusing, host="a.test", port=443)
     page = replace(page, failures=(refusing,))
-    assert (page.unserved, page.dead_ends, page.served) == ((), set(), page.recorded)
+    assert (page.unserved, page.dead_ends, page.served) == ((), frozenset(), page.recorded)
 
 
 def test_a_module_is_asked_for_once() -> None:

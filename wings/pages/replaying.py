@@ -114,7 +114,7 @@ def _load(
         pinned=PINNED.read_text("utf-8") if archive.pinned else None,
     )  # fmt: skip
     (loaded,) = visit(devtools, session, errand, browser.proc)
-    requests = tuple(RequestTiming(e.url, e.status, 0.0, 0.0) for e in loaded.requests)
+    requests = tuple(RequestTiming(e.url, e.status, 0.0, 0.0) for e in loaded.traffic.requests())
     seen = _read_seen(devtools, session, window, wait_s)
     load = describe_load("chromium", "", archive, requests, loaded.plt_ms, ())
     browser.close()

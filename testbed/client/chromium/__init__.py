@@ -66,8 +66,7 @@ class Chromium:
     name = "chromium"
     tcp_alone = False
     honours = frozenset(
-        {"visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3", "device",
-         "block", "film"}  # fmt: skip
+        "visits tls_resumption early_data x25519 x25519mlkem768 h3 device block film".split()
     )
     programs = (
         Program(
@@ -159,8 +158,10 @@ class StartedChromium(NamedTuple):
             keep_cache=order.keep_cache,
             idle=order.idle,
             silent=list_silent(order.archive),
-            blocked=(*(pattern for host in order.blocked for pattern in patterns_of(host)),
-                     *list_blocked(order.archive)),
+            blocked=(
+                *(pattern for host in order.blocked for pattern in patterns_of(host)),
+                *list_blocked(order.archive),
+            ),
             film=order.film,
             device=order.device,
         )
