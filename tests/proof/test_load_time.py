@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from testbed.model import (
     ServedConnection,
     Trial,
 )
+from testbed.proof.browser_log import BrowserLog
 from testbed.proof.captures import check_strangers
 from testbed.proof.load_time import check_counts, check_load_time, new_bytes
 from testbed.proof.openings import check_openings
@@ -108,6 +110,40 @@ def test_a_browser_may_end_before_its_last_request(tmp_path: Path) -> None:
     capture, _ = a_load()
     browser = {"client": "chromium", "browser": {"task_s": 0.1}}
     assert problems(capture, load(33.0, 32.0, 40.0, **browser), tmp_path) == []
+
+
+def test_what_comes_after_the_load_event_is_the_page_s_own(tmp_path: Path) -> None:
+    """Of a request that began later, or that never ended, and of no other."""
+    capture, _ = a_load()
+    told = load(33.0, 32.0, client="chromium", browser={"task_s": 0.001})
+    assert problems(capture, told, tmp_path) != []
+    for status, end_ms in ((200, 40.0), (0, 35.0)):
+        later = replace(told.requests[0], status=status, start_ms=35.0, end_ms=end_ms)
+        assert problems(capture, replace(told, requests=(*told.requests, later)), tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "document", "fired_ms", "wrong"),
+    [(0.1, b"<p>", 120.1, False), (0.01, b"<p>", 120.1, True), (0.1, b"<p>", 121.0, True),
+     (0.01, b"<audio preload=auto>", 120.1, False)],
+    ids=["computing", "too little", "DevTools says otherwise", "waiting"],
+)  # fmt: skip
+def test_a_load_event_that_no_byte_triggers(
+    tmp_path: Path, busy_s: float, document: bytes, fired_ms: float, wrong: bool
+) -> None:
+    capture, _ = a_load()
+    told = load(120.0, 40.0, client="chromium", browser={"task_s": busy_s})
+    (tmp_path / "body").write_bytes(document)
+    root = SimpleNamespace(headers=(), body=tmp_path / "body")
+    visits = split_visits(told)
+    page = {"pageTimings": {"_loadEventFired": fired_ms}}
+    said = found(
+        check_load_time, kernel="virtual", clients=ADDRESS, served=SERVED, visits=visits,
+        load=told, logs=(BrowserLog(visits[0], (), (), page),),
+        archive=SimpleNamespace(entries=(root,)),
+        capture=capture.read(tmp_path), flows=capture.flows(tmp_path),
+    )  # fmt: skip
+    assert bool(said) is wrong, said
 
 
 def test_a_request_that_ended_when_nothing_came(tmp_path: Path) -> None:
