@@ -73,7 +73,9 @@ def check_replay(seen: Evidence) -> Iterator[str]:
 
 def _count_waiting(seen: Evidence) -> int:
     """Return how many requests had no answer, as recorded: a server logs what it has answered."""
-    silent = list_silent(seen.archive) if seen.has("archive") else ()
+    if not (seen.has("load") and seen.has("archive")):
+        return 0
+    silent = list_silent(seen.archive)
     return sum(each.url in silent for visit in seen.load.visits for each in visit.requests)
 
 
