@@ -16,6 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from testbed.archive.failures import SERVED, FailureKind, kind_of
 from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
@@ -39,7 +40,7 @@ _KINDS: dict[type | UnionType, tuple[str, ...]] = {
     int: ("status", "body_size", "request_body_size", "depth", "after_load"),
     int | None: ("headers_size", "decoded_size"),
     float | int | None: ("gap_ms", "start_ms", "dur_ms"),
-    str | None: ("parent", "carrier", "location"),
+    str | None: ("parent", "carrier", "location", "failure"),
 }
 """What JSON must hold for each field of an entry; ``split_url`` sees to the others."""
 
@@ -58,7 +59,8 @@ class Entry:
     is the recorded time from the end of the parent to the start of this request; negative means
     that the parent was still arriving.  ``after_load``: requested after the load event, so that
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
-    recorded, and one of its size stands in for it.
+    recorded, and one of its size stands in for it.  ``failure`` is how the request ended in the
+    browser, if it failed there (``failures``); the status is 0 where no response came.
     """
 
     id: str
@@ -87,6 +89,17 @@ class Entry:
     depth: int
     after_load: bool
     made_up: bool = False
+    failure: str | None = None
+
+    @property
+    def fails(self) -> FailureKind | None:
+        """The kind of its failure; ``None`` if it did not fail."""
+        return None if self.failure is None else kind_of(self.failure)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a response was recorded, whatever became of it."""
+        return self.status != 0 or self.failure is None
 
     @property
     def transfer_bytes(self) -> int:
@@ -108,7 +121,8 @@ class ServedOrigin:
 class Archive:
     """A built page; ``entries`` are in recorded order, ``digest`` is the SHA-256 of the HAR file.
 
-    The HAR names every body by its hash, so the digest covers the bodies as well.
+    The HAR names every body by its hash, so the digest covers the bodies as well.  ``failures`` are
+    the requests that got no response.
     """
 
     name: str
@@ -117,12 +131,29 @@ class Archive:
     entries: tuple[Entry, ...]
     digest: str
     pinned: bool = False
+    failures: tuple[Entry, ...] = ()
+
+    @property
+    def recorded(self) -> tuple[Entry, ...]:
+        """All requests, whether they got a response or not."""
+        return (*self.entries, *self.failures)
+
+    @property
+    def served(self) -> tuple[Entry, ...]:
+        """What a server answers: the responses, then the failures that it makes again itself.
+
+        Where an end serves others, its server cuts what no connection led to.
+        """
+        ends = {(entry.host, entry.port) for entry in self.entries}
+        made = (each for each in self.failures if each.fails in SERVED
+                or (each.fails != "kept" and (each.host, each.port) in ends))  # fmt: skip
+        return (*self.entries, *made)
 
     @property
     def origins(self) -> tuple[ServedOrigin, ...]:
         """Every origin of the page once, in the order of first use."""
         h2_by_origin: dict[tuple[str, str, int], bool] = {}
-        for entry in self.entries:
+        for entry in self.served:
             key = (entry.scheme, entry.host, entry.port)
             h2_by_origin[key] = h2_by_origin.get(key, False) or entry.protocol == "h2"
         return tuple(ServedOrigin(*key, h2) for key, h2 in h2_by_origin.items())
@@ -130,12 +161,25 @@ class Archive:
     @property
     def hosts(self) -> tuple[str, ...]:
         """Every host of the page once, in the order of first use."""
-        return tuple(dict.fromkeys(entry.host for entry in self.entries))
+        return tuple(dict.fromkeys(entry.host for entry in self.served))
+
+    @property
+    def dead_ends(self) -> frozenset[tuple[str, int]]:
+        """Hosts and ports to which no connection led when the page was recorded."""
+        served = {(each.host, each.port) for each in self.served}
+        failing = (each for each in self.failures if each.fails in ("unresolved", "refused"))
+        return frozenset((each.host, each.port) for each in failing) - served
+
+    @property
+    def unserved(self) -> tuple[str, ...]:
+        """Hosts with an address at which nobody listens."""
+        refusing = (each.host for each in self.failures if each.fails == "refused")
+        return tuple(host for host in dict.fromkeys(refusing) if host not in self.hosts)
 
     @property
     def tls_hosts(self) -> tuple[str, ...]:
         """Every host that was asked over https once, in the order of first use."""
-        return tuple(dict.fromkeys(e.host for e in self.entries if e.scheme == "https"))
+        return tuple(dict.fromkeys(e.host for e in self.served if e.scheme == "https"))
 
 
 def read_archive(folder: Path) -> Archive:
@@ -157,12 +201,15 @@ def read_archive(folder: Path) -> Archive:
         log = json.loads(raw)["log"]
         page = log["pages"][0]
         made_up = page.get("_made_up") is True  # as a whole, from a table that was imported
-        entries = tuple(_entry(folder, item, made_up) for item in log["entries"])
+        recorded = [_entry(folder, item, made_up) for item in log["entries"]]
+        entries = tuple(entry for entry in recorded if entry.is_answered)
         if not entries:
             raise ValueError("no entries")
         return Archive(name=str(page["id"]), title=str(page["title"]), root_url=entries[0].url,
                        entries=entries, digest=hashlib.sha256(raw).hexdigest(),
-                       pinned=page.get("_pinned", False) is True)  # fmt: skip
+                       pinned=page.get("_pinned", False) is True,
+                       failures=tuple(each for each in recorded if not each.is_answered),
+                       )  # fmt: skip
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
@@ -212,6 +259,7 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         how=item["_how"], gap_ms=item["_gap_ms"], start_ms=item["_start_ms"],
         dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
+        failure=item.get("_failure"),
     )  # fmt: skip
     _check(entry)
     return entry

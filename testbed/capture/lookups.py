@@ -21,30 +21,29 @@ ADDRESSES = {"4": 1, "6": 28}
 
 @dataclass(slots=True)
 class Lookups:
-    """Questions in all, and what was gone to unasked.
+    """Questions in all, as ``parse_question`` has them, and what was gone to unasked.
 
     ``unasked`` are the hosts, or addresses that no host has, whose first packet came before any
     question for them; ``contacted`` are all.
     """
 
-    questions: int = 0
+    questions: list[tuple[str, int] | None] = field(default_factory=list)
     contacted: set[str] = field(default_factory=set)
     unasked: list[str] = field(default_factory=list)
 
 
 def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
     """Find the hosts that were looked up and connected to, in the order of the capture."""
-    lookups, known = Lookups(), set[tuple[str, int] | None]()
+    lookups = Lookups()
     for packet in capture.packets:
         if packet.protocol == "UDP" and packet.target_port == DNS_PORT:
-            lookups.questions += 1
-            known.add(parse_question(packet.payload))
+            lookups.questions.append(parse_question(packet.payload))
         elif packet.opens or (is_quic(packet) and packet.target_port == HTTPS_PORT):
             address = format_address(packet.target)
             host = hosts.get(address, address)
             if host not in lookups.contacted:
                 lookups.contacted.add(host)
-                if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in known:
+                if (host.lower().rstrip("."), ADDRESSES[packet.ip]) not in lookups.questions:
                     lookups.unasked.append(host)
     return lookups
 

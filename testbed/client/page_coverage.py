@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from testbed.archive.failures import BY_EXTENSION, OWN, UNANSWERED, FailureKind, kind_of
 from testbed.archive.reading import Archive, Entry
 from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming
 
@@ -27,7 +28,11 @@ BODILESS = (204, 304)
 UNREACHED = "(unreached)"
 PORTS = {"http": 80, "https": 443}
 SHOWN = 3
-REMEDY = "record the page again, or set allow_misses = true"
+ICON = "/favicon.ico"
+ICON_TYPES = ("image/x-icon", "image/vnd.microsoft.icon")
+ALLOW = "set allow_misses = true"
+PIN = "if scripts make its URLs of times or random numbers, record it with --pin"
+LACK = "the recording lacks them: record the page live, which keeps failures too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +55,51 @@ def compare(
     ``cached`` are URLs that the client's cache answered: nobody need ask for them again.
 
     Requests that are not due are optional, and an event stream may be requested again each time
-    that it ends.  An error status counts as failed unless the page was recorded with it.
+    that it ends.  A request counts as failed unless the page was recorded so, or it is the page's
+    own doing, or that of a rule of the web.
     """
-    due = list_due(page)
-    recorded = [entry.url for entry in page.entries]
-    streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
     urls = [without_fragment(request.url) for request in requests]
-    expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
-    failed = tuple(
-        url
-        for url, request in zip(urls, requests, strict=True)
-        if request.status == 0
-        or (request.status >= FIRST_ERROR_STATUS and (url, request.status) not in expected_errors)
+    ends = _RecordedEnds(page)
+    streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
+    extra = _surplus(
+        (u for u, each in zip(urls, requests, strict=True) if not ends.need_no_server(u, each)),
+        (entry.url for entry in page.recorded),
     )
-    extra = _surplus(urls, recorded)
+    # A page has a module once, however often it asks for it (HTML, section 8.1.4.2).
+    modules = {e.url for e in page.entries if "javascript" in e.mime}.intersection(urls)
+    missing = _surplus(list_due(page), [*urls, *cached])
     return RequestCoverage(
-        _surplus(due, [*urls, *cached]), tuple(url for url in extra if url not in streams), failed
+        missing=tuple(url for url in missing if url not in modules),
+        extra=tuple(url for url in extra if url not in streams),
+        failed=tuple(u for u, each in zip(urls, requests, strict=True) if not ends.allow(u, each)),
     )
+
+
+class _RecordedEnds:
+    """How the requests of a page ended when it was recorded."""
+
+    def __init__(self, page: Archive) -> None:
+        self._errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
+        # Of a host that no connection leads to whatever is asked, of others each URL.
+        self._kinds: dict[str | tuple[str, int] | None, set[FailureKind | None]] = {}
+        for each in page.failures:
+            if (end := (each.host, each.port)) in page.dead_ends:
+                self._kinds.setdefault(end, set()).add(each.fails)
+            else:  # a server may have to cut the connection
+                self._kinds.setdefault(each.url, set()).update({each.fails, "broken"})
+
+    def need_no_server(self, url: str, request: RequestTiming) -> bool:
+        """Return whether the request stayed in the browser, or went where nobody answered."""
+        return not request.status and (is_kept(request) or end_of(url) in self._kinds)
+
+    def allow(self, url: str, request: RequestTiming) -> bool:
+        """Return whether the request came to an end that was recorded, or that a replay owes."""
+        if request.status:
+            return request.status < FIRST_ERROR_STATUS or (url, request.status) in self._errors
+        kinds = self._kinds.get(end_of(url)) or self._kinds.get(url) or set()
+        if request.failure is None:  # it goes on
+            return not kinds.isdisjoint(UNANSWERED)
+        return (kind := kind_of(request.failure)) in OWN or kind in kinds
 
 
 def describe_load(
@@ -91,11 +124,22 @@ def describe_load(
     )
 
 
+def list_silent(page: Archive) -> frozenset[str]:
+    """Return URLs that were recorded without an answer, so that a load need not await one."""
+    return frozenset(each.url for each in page.failures if each.fails in UNANSWERED)
+
+
+def list_blocked(page: Archive) -> tuple[str, ...]:
+    """Return URLs that an extension of the browser blocked which recorded the page."""
+    return tuple(each.url for each in page.failures if each.failure in BY_EXTENSION)
+
+
 def list_due(page: Archive) -> list[str]:
     """Return URLs that a load is to ask for, each as often as recorded and in recorded order.
 
-    Not due are what was recorded after the load event, and revalidations (RFC 9111 section 4.3):
-    they are the business of a client's cache, and not every client has one.
+    Not due are what was recorded after the load event, what failed, which a page may try again,
+    revalidations (RFC 9111 section 4.3), which are the business of a client's cache, and the icon
+    that a browser with a window shows: not every client has one.
     """
     return [entry.url for entry in page.entries if _is_due(entry)]
 
@@ -139,7 +183,8 @@ def without_fragment(url: str) -> str:
 
 
 def _is_due(entry: Entry) -> bool:
-    return not entry.after_load and entry.status != NOT_MODIFIED
+    icon = entry.how == "other" and (entry.path == ICON or entry.mime in ICON_TYPES)
+    return not (entry.after_load or entry.status == NOT_MODIFIED or icon or entry.failure)
 
 
 def _surplus(these: Iterable[str], those: Iterable[str]) -> tuple[str, ...]:
@@ -158,9 +203,10 @@ def unreached(
 ) -> tuple[str, ...]:
     """Return the misses that no server saw: requests to a host and port that are not the page's.
 
+    What a rule of the web kept in the browser is none.
     The client does not say which method such a request would have had: it is ``UNREACHED``.
     """
-    urls = [without_fragment(request.url) for request in requests]
+    urls = [without_fragment(request.url) for request in requests if not is_kept(request)]
     return tuple(f"{UNREACHED} {url}" for url in urls if _leads_nowhere(url, served))
 
 
@@ -190,10 +236,32 @@ def judge_coverage(
     """
     complaints = [] if allow_misses else list(_compare(load, replay))
     if complaints:
-        complaints.append(REMEDY)
+        complaints.append(_remedy(load, replay))
     explained = [*_urls(replay.missed), *_recorded_errors(replay, recorded)]
-    complaints += _complain("failed", _surplus(load.failed, explained))
+    failed = _surplus(load.failed, explained)
+    complaints += _complain("failed", [f"{url} ({_ends(url, load, recorded)})" for url in failed])
     return "; ".join(complaints) or None
+
+
+def _ends(url: str, load: PageLoad, recorded: Sequence[Entry]) -> str:
+    """Say how a request ended when the page was recorded, and how it did here."""
+    was = next(
+        (each.failure or str(each.status) for each in recorded if each.url == url), "nothing"
+    )
+    ended = [each for each in load.requests if without_fragment(each.url) == url]
+    ended = [each for each in ended if not 0 < each.status < FIRST_ERROR_STATUS] or ended
+    here = "nothing" if not ended else ended[0].failure or str(ended[0].status or "no end")
+    return f"recorded: {was}, here: {here}"
+
+
+def _remedy(load: PageLoad, replay: Replay) -> str:
+    """Say what helps: to record again only where it brings what was missed."""
+    advice = []
+    if replay.missed and load.missing and not load.pinned:
+        advice.append(PIN)
+    elif replay.missed and not load.missing:
+        advice.append(LACK)
+    return ", or ".join([*advice, ALLOW])
 
 
 def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
@@ -227,10 +295,23 @@ def _urls(lines: Iterable[str]) -> list[str]:
     return [line.partition(" ")[2] for line in lines]
 
 
-def _leads_nowhere(url: str, served: Collection[tuple[str, int]]) -> bool:
+def is_kept(request: RequestTiming) -> bool:
+    """Return whether a rule of the web kept the request in the browser."""
+    return request.failure is not None and kind_of(request.failure) == "kept"
+
+
+def end_of(url: str) -> tuple[str, int] | None:
+    """Return the host and port that a URL leads to; ``None``: to no server.
+
+    Both are nobody's where the URL is broken.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or PORTS.get(parts.scheme)
     except ValueError:  # a port beyond 65535, a bracket without its other half
-        return True
-    return port is not None and (parts.hostname or "", port) not in served
+        return ("", 0)
+    return None if port is None else (parts.hostname or "", port)
+
+
+def _leads_nowhere(url: str, served: Collection[tuple[str, int]]) -> bool:
+    return (end := end_of(url)) is not None and end not in served

@@ -97,7 +97,8 @@ def open_lab_for(
     What the lab measured of itself is in ``observation`` by then, its problems too.
     """
     ip = trial.linked.link.ip
-    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(archive.hosts)}
+    hosts = (*archive.hosts, *archive.unserved)
+    addresses = {h: addresses_in(ip, origin_address(i)) for i, h in enumerate(hosts)}
     if site.aligned:
         begin_stage()
         if site.topology is None:
@@ -127,12 +128,13 @@ def replayed(
     name_server = resolver_address(condition.link.ip)
     listeners = lab_listeners(archive, addresses, condition.protocol)
     ends = topology.client, topology.server
+    others = any(each.fails == "unresolved" for each in archive.failures)
     named = nullcontext() if site.topology else name_files(topology.client, name_server)
     try:
         with (
             named,
             _serving(trial, site)(topology.server, archive, listeners, nginx) as server,
-            resolve(*ends, addresses, name_server, condition.dns, site.scratch),
+            resolve(*ends, addresses, name_server, condition.dns, site.scratch, others),
         ):
             yield server
     finally:

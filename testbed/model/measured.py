@@ -151,6 +151,9 @@ class RequestTiming:
     where it is not reported, as in older records."""
     tls_ms: float | None = None
     """The part of `connect_ms` that is TLS; null where there was none, or it is not reported."""
+    failure: str | None = None
+    """How the request failed in a browser, in its words: `net::ERR_CONNECTION_RESET`, or the rule
+    that blocked it, such as `csp`; absent where it did not, and in older records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +284,9 @@ class ServedConnection:
 
     ``announced_close`` says that an answer announced the connection's end (RFC 9112 section 9.6),
     ``asked_close`` that a request did, and ``missed`` that one of its requests was for nothing
-    that the page holds.  ``early`` counts the requests that came as early data, ``resumed`` says
-    that the connection resumed a session, and ``group`` names the group of its key exchange; empty:
-    it has none, as without TLS.
+    that the page holds, or was recorded without an answer.  ``early`` counts the requests that came
+    as early data, ``resumed`` says that the connection resumed a session, and ``group`` names the
+    group of its key exchange; empty: it has none, as without TLS.
     """
 
     client: str

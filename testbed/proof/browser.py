@@ -111,6 +111,8 @@ def check_phases(seen: Evidence, log: BrowserLog) -> Iterator[str]:
         gap_ms = request.ready_ms - request.connected_ms
         # Early data of QUIC is sent while the connection opens.
         early_ms = max(0.0, waits["connect"]) if made["httpVersion"] == "h3" else 0.0
+        # Of a preflight the browser tells when it is under way.
+        early_ms += SHORT_MS if (request.told.initiator or "").startswith("preflight") else 0.0
         # Where others share a connection, a request may have to wait for theirs to leave.
         shares = made["httpVersion"] in ("h2", "h3")
         sent = slack._replace(early_ms=request.waits["wait"]) if shares else both

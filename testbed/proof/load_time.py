@@ -11,9 +11,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
+from testbed.archive.failures import ABORTED
 from testbed.capture.flows import Flow, before_farewell, first_packet_ns, payloads
 from testbed.capture.packets import FIN, RST, behind
 from testbed.proof.check import check, of_each
@@ -77,10 +79,19 @@ def check_load_time(seen: Evidence, visit: VisitWindow) -> Iterator[str]:
     ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
     # A browser's load may end before what its scripts ask for.
     end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
+    # What a rule of the web refused came, too, and what the page gave up may still come.
+    failed = [each for each in load.requests if each.failure]
+    latest_ms = max([end_ms, *(inf if e.failure == ABORTED else e.end_ms for e in failed)])
     # What came of a response may have waited for what its headers refer to, which was lost.
     headers_ms = sorted(in_ms(at for each in seen.quic for at in each.told_ns()))
     waited = end_ms > last_ms and is_near(end_ms, headers_ms, slack)
-    if not waited and not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
+    # A load may wait for a request that fails, by an answer of its own: of a resolver, or an RST.
+    came_ms = sorted(in_ms(each.at_ns for each in seen.capture.packets
+                           if each.target in seen.clients))  # fmt: skip
+    waited |= any(is_near(end_ms, [e.end_ms], slack) and is_near(e.end_ms, came_ms, slack)
+                  for e in failed)  # fmt: skip
+    timely = last_ms - slack.early_ms <= latest_ms and end_ms - last_ms <= slack.late_ms
+    if not waited and not timely:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
             f"after {last_ms:.3f} ms"

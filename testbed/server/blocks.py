@@ -27,10 +27,14 @@ from testbed.base.errors import ConfigurationError
 from testbed.server.listeners import Listener
 from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
 from testbed.server.quoting import Constants, quote
-from testbed.server.think import Think
+from testbed.server.think import Think, silence_s
 
 MISS = "add_header X-Replay miss always; return 404;"
 MISS_URI = "//miss"
+# CORS refuses a response without headers; by its own 444 nginx closes without an answer.
+BREAK = "return 444;"
+RESET = f"reset_timedout_connection on; {BREAK}"
+SILENCE = "//silence"
 # Cookies are primed before a load: the server does not think then, however long a think time is.
 PRIMING_KEYS = tuple(f"{KEY_MARK}{method}:prime/" for method in ("GET", "HEAD"))
 
@@ -148,6 +152,9 @@ def _request_location(
 
 
 def _redirect(answer: int, entry: Entry) -> str:
+    if not entry.is_answered:
+        silent = silence_s(entry) is not None
+        return f'rewrite ^ "{SILENCE if silent else ""}{response_uri(answer)}" last;'
     return f'error_page 418 ={entry.status} "{response_uri(answer)}"; return 418;'
 
 
@@ -176,7 +183,7 @@ def check_replayable(archive: Archive) -> None:
     """
     problems = [
         f"{entry.method} {entry.url[:200]}: {problem}"
-        for entry in archive.entries
+        for entry in archive.served
         for problem in _problems(entry)
     ]
     if problems:
@@ -188,7 +195,9 @@ def check_replayable(archive: Archive) -> None:
 def _problems(entry: Entry) -> list[str]:
     problems = [header_problem(name, value) for name, value in entry.headers]
     problems.insert(0, request_problem(entry.method, entry.host, entry.path))
-    if entry.status not in REASONS:
+    if not entry.is_answered:
+        problems = problems[:1]
+    elif entry.status not in REASONS:
         problems.append(f"a response with status {entry.status} cannot be made")
     elif entry.headers_size is not None:
         natural = natural_size(entry.status, entry.body_size, entry.headers)
@@ -219,8 +228,19 @@ def response_uri(answer: int) -> str:
     return f"//{answer}"
 
 
+def _failing_locations(uri: str, entry: Entry) -> str:
+    """Return the location that fails as ``entry`` did, behind one that is silent as long."""
+    ending = RESET if "RESET" in (entry.failure or "") else BREAK
+    what = {uri: "return 404;" if entry.fails == "rule" else ending}
+    if (waits_s := silence_s(entry)) is not None:
+        what[SILENCE + uri] = f"echo_sleep {waits_s:.3f}; echo_exec {uri};"
+    return "".join(f"    location = {quote(at)} {{ internal; {do} }}\n" for at, do in what.items())
+
+
 def response_location(answer: int, entry: Entry, constants: Constants) -> str:
-    """Return the location that sends the response of ``entry``."""
+    """Return the location that sends the response of ``entry``, or fails as it did."""
+    if not entry.is_answered:
+        return _failing_locations(response_uri(answer), entry)
     headers = sent_headers(entry.headers)
     media_type = ""
     if entry.status != 204:  # nginx gives a 204 no content type of its own

@@ -26,8 +26,9 @@ def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str
     Responses that nginx could not send completely do not count: their client gave them up, and
     reports that itself.
     """
-    complete = [answer for answer in answered if answer.complete]
+    complete = [a for a in answered if a.complete and (a.entry is None or a.entry.is_answered)]
     return (
+        *_name("failures", "made", (_wrong_failure(answer) for answer in answered)),
         *_name("bodies", "sent", (_wrong_body(answer) for answer in complete)),
         *_name("response heads", "sent", (_wrong_head(answer) for answer in complete)),
         *_name("responses", "received", _wrongly_received(answered, load)),
@@ -37,15 +38,23 @@ def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str
 
 def says_close(answer: LoggedAnswer) -> bool:
     """Return whether the answer announced that the connection ends with it (HTTP/1.x)."""
-    if answer.entry is None or not answer.protocol.startswith("HTTP/1."):
+    entry = answer.entry
+    if entry is None or not entry.is_answered or not answer.protocol.startswith("HTTP/1."):
         return False
-    return answer.sent_bytes - answer.body_bytes == _head_bytes(answer.entry) - CLOSE_SAVES
+    return answer.sent_bytes - answer.body_bytes == _head_bytes(entry) - CLOSE_SAVES
 
 
 def _head_bytes(entry: Entry) -> int:
     if entry.headers_size is not None:
         return entry.headers_size
     return natural_size(entry.status, entry.body_size, entry.headers)
+
+
+def _wrong_failure(answer: LoggedAnswer) -> str | None:
+    """Return what is wrong with an answer to what was recorded without one, or with a bare 404."""
+    if answer.entry is None or answer.entry.is_answered or answer.entry.fails == "rule":
+        return None
+    return _differs(answer.request, answer.sent_bytes, 0)
 
 
 def _wrong_body(answer: LoggedAnswer) -> str | None:
@@ -104,7 +113,7 @@ def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection
             requests=len(requests),
             announced_close=any(map(says_close, requests)),
             asked_close=any(answer.asked_close for answer in requests),
-            missed=any(answer.entry is None for answer in requests),
+            missed=any(a.entry is None or not a.entry.is_answered for a in requests),
             early=sum(answer.early for answer in requests),
             resumed=requests[0].resumed,
             group=requests[0].group,

@@ -130,7 +130,7 @@ def _free_ports(count: int) -> tuple[int, ...]:
 def _replay(server: Path, archive: Archive, plain_port: int) -> Replay:
     # nginx does one thing after the other: what was answered before this is in its log now.
     _ping(server, plain_port)
-    return read_replay(server, archive.entries)
+    return read_replay(server, archive.served)
 
 
 def _ping(server: Path, plain_port: int) -> None:

@@ -22,7 +22,7 @@ from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
 from testbed.server.replay_log import EARLY, log_directives
-from testbed.server.think import Think, load_directive, require_module
+from testbed.server.think import Think, load_directive, require_module, silence_s
 
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
@@ -183,7 +183,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     for listener in listeners:
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
-        blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
+        blocks.append(server_block(listener, archive.served, constants, tls, terms.think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -196,7 +196,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         kept_alive_s=KEPT_ALIVE_S,
         keepalive_requests=request_limit,
     )
-    modules = "" if terms.think is None else load_directive(terms.usr)
+    modules = load_directive(terms.usr) if _waits(archive, terms) else ""
     return modules + head + "".join(blocks) + "}\n"
 
 
@@ -219,7 +219,7 @@ def serve(
         LabError: nginx ended, or did not listen in time.
         MissingError: nginx is not installed, or not the module that thinks.
     """
-    if terms.think is not None:
+    if _waits(archive, terms):
         require_module(terms.usr)
     text = configuration(archive, listeners, terms)
     scratch.mkdir(mode=0o755, parents=True)
@@ -237,6 +237,11 @@ def serve(
             log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
             raise LabError(f"nginx is not ready: {log_text.strip()}")
         yield child.pid
+
+
+def _waits(archive: Archive, terms: ServerOptions) -> bool:
+    """Return whether some request is to wait, which takes a module."""
+    return terms.think is not None or any(silence_s(each) is not None for each in archive.served)
 
 
 def lay_certificates(place: Path, tls: Path, certificates: int) -> None:

@@ -26,6 +26,7 @@ from testbed.server.nginx import (
 )
 from testbed.server.quic_stack import READY_FILE
 from testbed.server.replay_log import LOG_FILE
+from testbed.server.think import silence_s
 
 PROGRAM = Path(__file__).with_name("quic_program.py")
 ORDER_FILE = "order.json"
@@ -60,11 +61,11 @@ def order_of_page(
         "listeners": [
             {
                 "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
-                **_listener(each, archive.entries, options),
+                **_listener(each, archive.served, options),
             }
             for each in secured
         ],
-        "answers": {number: _answer(entry) for number, entry in enumerate(archive.entries)},
+        "answers": {number: _answer(entry) for number, entry in enumerate(archive.served)},
     }
 
 
@@ -74,9 +75,11 @@ def _listener(
     asked = asked_of(listener, entries)
 
     def think_ms(location: Location) -> int:
+        entry = None if location.answer is None else entries[location.answer]
+        if entry and (waits_s := silence_s(entry)) is not None:
+            return round(waits_s * 1000)
         if options.think is None or location.match == "plain":
             return 0
-        entry = None if location.answer is None else entries[location.answer]
         return options.think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
     return {

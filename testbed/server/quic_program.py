@@ -18,7 +18,7 @@ from typing import Any
 import aioquic
 from aioquic.asyncio import QuicConnectionProtocol, serve
 from aioquic.asyncio.server import QuicServer
-from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.connection import H3_ALPN, ErrorCode, H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic import connection
 from aioquic.quic.configuration import QuicConfiguration
@@ -147,6 +147,8 @@ class ReplayConnection(QuicConnectionProtocol):  # type: ignore[misc]  # its typ
 
     def _answer(self, request: StreamRequest, found: KeyedAnswer) -> None:
         answer = MISS if found.answer is None else self._origin.order["answers"][str(found.answer)]
+        if not answer["status"]:
+            self._quic.reset_stream(request.stream, ErrorCode.H3_INTERNAL_ERROR)
         body = Path(answer["body"]).read_bytes() if answer["body"] else b""
         headers = [
             (":status", str(answer["status"])),

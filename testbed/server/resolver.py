@@ -55,6 +55,7 @@ def resolve(
     listen: str,
     mode: str,
     scratch: Path,
+    others: bool = False,
 ) -> Iterator[None]:
     """Make every host of ``addresses`` resolvable for the client.
 
@@ -65,6 +66,7 @@ def resolve(
         listen: address of the name server.
         mode: ``resolver`` (names cost round trips on the link) or ``hosts`` (they are free).
         scratch: a writable directory.
+        others: whether it is asked for names of nobody, of which a hosts file cannot tell.
     """
     with ExitStack() as undo:
         if mode == "hosts":
@@ -73,7 +75,7 @@ def resolve(
                 hosts.writelines(
                     f"{address} {host}\n" for host, of in addresses.items() for address in of
                 )
-        else:
+        if others or mode != "hosts":
             log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
             argv = resolver_argv(addresses, listen, scratch / "dnsmasq.pid")
             with server.entered():

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.archive.failures import UNANSWERED
+from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
 from testbed.base.seeding import think_factor
 from testbed.server.quoting import quote
@@ -16,6 +18,10 @@ from testbed.server.quoting import quote
 MODULE = "lib/nginx/modules/ngx_http_echo_module.so"
 """Where Debian has it below a ``usr``; each build of nginx has its own."""
 PACKAGE = "libnginx-mod-http-echo"
+SILENCE_S = 86_400.0
+"""How long a request waits that had no answer when the recording ended."""
+PATIENCE_S = 30.0
+"""And, beyond the recorded time, one that the page gives up: it may do that later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,15 @@ class Think:
         return f"echo_read_request_body; echo_sleep {delay_s}; echo_exec {quote(uri)};"
 
 
+def silence_s(entry: Entry) -> float | None:
+    """Return how long a request waits before it fails; ``None``: not at all."""
+    if entry.is_answered or entry.fails not in UNANSWERED:
+        return None
+    if entry.dur_ms is None:
+        return SILENCE_S
+    return entry.dur_ms / 1000 + (PATIENCE_S if entry.fails == "aborted" else 0.001)
+
+
 def load_directive(usr: Path) -> str:
     """Return the directive, before all blocks, that loads the echo module of ``usr``'s nginx."""
     return f"load_module {quote(str(usr / MODULE))};\n"
@@ -53,6 +68,7 @@ def require_module(usr: Path) -> None:
     """
     if not (usr / MODULE).is_file():
         raise MissingError(
-            f"server_think_ms needs nginx's echo module, and there is no {usr / MODULE}: "
+            "server_think_ms, and a page recorded with silence, need nginx's echo module, and "
+            f"there is no {usr / MODULE}: "
             f"install the package {PACKAGE}"
         )

@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 
+from testbed.archive.reading import Archive, split_url
 from testbed.client.page_coverage import (
     check_protocols,
     compare,
     judge_coverage,
+    list_due,
     measure_coverage,
     unreached,
 )
 from testbed.model import PageCoverage, PageLoad, Replay, RequestTiming, Substitution
 from tests.client.sites import Site
 
-REMEDY = "; record the page again, or set allow_misses = true"
+REMEDY = "; set allow_misses = true"
+LACK = "; the recording lacks them: record the page live, which keeps failures too, or set"
+PIN = "; if scripts make its URLs of times or random numbers, record it with --pin, or set"
 ROOT = "http://a.test/"
 PAGE, OLD, NEW = "https://a.test/", "https://a.test/x?t=1", "https://a.test/x?t=2"
 GONE = "https://a.test/gone"
@@ -136,15 +140,15 @@ def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], reported:
     load, replay = missing_page(*urls)
     reason = judge(load, replay)
     assert reported in reason
-    assert reason.endswith(REMEDY)
-    assert "failed" not in reason and "more often" not in reason
+    assert reason.endswith(f"{LACK} allow_misses = true")
+    assert "failed:" not in reason and "more often" not in reason
     assert judge(load, replay, allow_misses=True) == "counts"
 
 
 def test_a_miss_that_the_client_does_not_tell_fails_too() -> None:
     """A preflight, say: only the server has seen it."""
     reason = judge(LOAD, replace(ALL, missed=(f"OPTIONS {OLD}",)))
-    assert reason == f"1 request missed: OPTIONS {OLD}{REMEDY}"
+    assert reason == f"1 request missed: OPTIONS {OLD}{LACK} allow_misses = true"
 
 
 @pytest.mark.parametrize(
@@ -164,11 +168,16 @@ def test_a_request_that_failed_for_another_reason_never_counts(allow_misses: boo
     load, replay = missing_page(GONE)
     load = replace(load, failed=(*load.failed, GONE, PAGE))
     reason = judge(load, replay, allow_misses)
-    assert reason.endswith(f"2 requests failed: {GONE}, {PAGE}")
-    assert (REMEDY in reason) is not allow_misses
+    assert reason.endswith(
+        f"2 requests failed: {GONE} (recorded: nothing, here: nothing), {PAGE} (recorded: 200, "
+        "here: nothing)"
+    )
+    assert (LACK in reason) is not allow_misses
 
 
-@pytest.mark.parametrize(("status", "reason"), [(404, "counts"), (200, f"1 request failed: {NEW}")])
+@pytest.mark.parametrize(("status", "reason"), [
+    (404, "counts"), (200, f"1 request failed: {NEW} (recorded: nothing, here: nothing)"),
+])  # fmt: skip
 def test_a_recorded_error_is_no_failure_under_another_name(status: int, reason: str) -> None:
     load = replace(LOAD, missing=(OLD,), extra=(NEW,), failed=(NEW,))
     assert judge(load, SWAPPED, status=status) == reason
@@ -179,8 +188,104 @@ def test_all_complaints_are_reported_at_once() -> None:
     load = replace(load, missing=(OLD,), extra=(GONE, PAGE), failed=(GONE, PAGE))
     assert judge(load, replay) == (
         f"1 request missed: GET {GONE}; 1 request of the recording not made: {OLD}; "
-        f"1 request made more often than recorded: {PAGE}{REMEDY}; 1 request failed: {PAGE}"
+        f"1 request made more often than recorded: {PAGE}{PIN} allow_misses = true; "
+        f"1 request failed: {PAGE} (recorded: 200, here: nothing)"
     )
+    pinned = judge(replace(load, pinned=True), replay)
+    assert f"recorded: {PAGE}{REMEDY}; 1 request failed" in pinned
+
+
+DEAD, CUT, MUTE, RULED = "http://dead.test/x", f"{PAGE}cut", f"{PAGE}mute", f"{PAGE}ruled"
+
+
+def failing_page() -> Archive:
+    """A page whose host is there, with one request of each kind that got no answer."""
+    page = site_of(PAGE).archive()
+    told = {
+        DEAD: "net::ERR_NAME_NOT_RESOLVED", CUT: "net::ERR_CONNECTION_RESET",
+        MUTE: "net::ERR_ABORTED", RULED: "net::ERR_FAILED",
+    }  # fmt: skip
+    failures = []
+    for url, failure in told.items():
+        scheme, host, port, path = split_url(url)
+        failures.append(replace(page.entries[0], url=url, scheme=scheme, host=host, port=port,
+                                path=path, status=0, failure=failure))  # fmt: skip
+    return replace(page, failures=tuple(failures))
+
+
+def ended(url: str, failure: str | None) -> RequestTiming:
+    return replace(asked(url, 0), failure=failure)
+
+
+@pytest.mark.parametrize(
+    ("url", "failure", "expected"),
+    [(DEAD, "net::ERR_NAME_NOT_RESOLVED", True),
+     (f"{DEAD}?t=2", "net::ERR_NAME_NOT_RESOLVED", True),
+     (DEAD, "net::ERR_CONNECTION_REFUSED", False), (DEAD, None, False),
+     (CUT, "net::ERR_EMPTY_RESPONSE", True), (CUT, "net::ERR_HTTP2_PROTOCOL_ERROR", True),
+     (f"{CUT}?t=2", "net::ERR_CONNECTION_RESET", False), (CUT, "net::ERR_TIMED_OUT", False),
+     (MUTE, "net::ERR_ABORTED", True), (MUTE, None, True), (PAGE, None, False),
+     (PAGE, "net::ERR_CONNECTION_RESET", False), (PAGE, "net::ERR_NAME_NOT_RESOLVED", False),
+     (PAGE, "net::ERR_ABORTED", True), (PAGE, "csp", True), (PAGE, "net::ERR_FAILED", True)],
+)  # fmt: skip
+def test_a_failure_counts_unless_it_was_recorded_or_is_the_pages_own(
+    url: str, failure: str | None, expected: bool
+) -> None:
+    assert (compare(failing_page(), [ended(url, failure)]).failed == ()) is expected
+
+
+def test_what_failed_need_not_be_asked_for() -> None:
+    page = failing_page()
+    assert compare(page, [asked(PAGE)]).missing == ()
+    assert compare(page, [asked(PAGE), asked(CUT), asked(CUT)]).extra == (CUT,)
+    kept = ended("https://elsewhere.test/", "csp")
+    assert compare(page, [asked(PAGE), kept]).extra == () == unreached([kept], set())
+
+
+def test_a_failure_says_how_it_was_recorded_and_how_it_ended_here() -> None:
+    page, here = failing_page(), ended(CUT, "net::ERR_NAME_NOT_RESOLVED")
+    load = replace(LOAD, requests=(asked(PAGE, 503), here), failed=(PAGE, CUT))
+    assert judge_coverage(load, ALL, page.recorded, allow_misses=True) == (
+        f"2 requests failed: {PAGE} (recorded: 200, here: 503), "
+        f"{CUT} (recorded: net::ERR_CONNECTION_RESET, here: net::ERR_NAME_NOT_RESOLVED)"
+    )
+
+
+def test_where_requests_led_that_failed() -> None:
+    page = failing_page()
+    assert [each.url for each in page.served] == [PAGE, CUT, MUTE, RULED]
+    assert (page.hosts, page.unserved) == (("a.test",), ())
+    assert page.dead_ends == {("dead.test", 80)}
+    silent, refusing = (
+        replace(page.failures[0], host=host, failure=f"net::ERR_CONNECTION_{how}")
+        for host, how in (("silent.test", "TIMED_OUT"), ("refusing.test", "REFUSED"))
+    )
+    page = replace(page, failures=(silent, refusing))
+    assert (page.unserved, page.hosts) == (("refusing.test",), ("a.test", "silent.test"))
+    refusing = replace(refusing, host="a.test", port=443)
+    page = replace(page, failures=(refusing,))
+    assert (page.unserved, page.served) == ((), page.recorded)
+    assert not page.dead_ends
+
+
+def test_a_module_is_asked_for_once() -> None:
+    site = site_of(PAGE)
+    for _ in range(2):
+        site.add(f"{PAGE}m.js", b"1", "text/javascript")
+    assert compare(site.archive(), [asked(PAGE), asked(f"{PAGE}m.js")]).missing == ()
+    assert compare(site.archive(), [asked(PAGE)]).missing == (f"{PAGE}m.js",) * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "how", "mime", "due"),
+    [("favicon.ico", "other", "text/html", False), ("i.png", "other", "image/x-icon", False),
+     ("favicon.ico", "parser", "image/x-icon", True), ("i.png", "other", "image/png", True)],
+)  # fmt: skip
+def test_no_icon_of_a_window_is_due(path: str, how: str, mime: str, due: bool) -> None:
+    page = site_of(PAGE).archive()
+    (_, _, _, path), url = split_url(f"{PAGE}{path}"), f"{PAGE}{path}"
+    icon = replace(page.entries[0], url=url, path=path, how=how, mime=mime)
+    assert list_due(replace(page, entries=(*page.entries, icon))) == [PAGE, *([url] if due else [])]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,24 @@ def test_requests_per_connection(asked: int | None, written: str) -> None:
     assert f"  keepalive_requests {written};\n" in configure(
         make_entry(), terms=ServerOptions(asked)
     )
+
+
+@pytest.mark.parametrize(
+    ("failure", "dur_ms", "ending"),
+    [("net::ERR_CONNECTION_RESET", 5.0, "reset_timedout_connection on; return 444;"),
+     ("net::ERR_EMPTY_RESPONSE", 5.0, "internal; return 444;"),
+     ("net::ERR_FAILED", 5.0, "internal; return 404;"),
+     ("net::ERR_TIMED_OUT", 21_000.0, "echo_sleep 21.001; echo_exec //1;"),
+     ("net::ERR_ABORTED", 500.0, "echo_sleep 30.500; echo_exec //1;"),
+     ("net::ERR_TIMED_OUT", None, "echo_sleep 86400.000; echo_exec //1;")],
+)  # fmt: skip
+def test_what_failed_fails_so_again(failure: str, dur_ms: float | None, ending: str) -> None:
+    failed = make_entry("/x", status=0, failure=failure, dur_ms=dur_ms)
+    archive = replace(make_archive(make_entry()), failures=(failed,))
+    listeners = lab_listeners(archive, {HOST: (ADDRESS,)}, "as-recorded")
+    text = configuration(archive, listeners, ServerOptions())
+    assert ending in text
+    assert text.startswith("load_module") is ("echo" in ending)
 
 
 def test_nothing_is_written_outside_the_scratch_folder() -> None:

@@ -28,7 +28,7 @@ class PageExchange:
 
     Attributes:
         url: absolute http or https URL, ASCII, without a fragment or user information.
-        status: HTTP status, never 0.
+        status: HTTP status; 0 with a ``failure`` and no response.
         protocol: ``h2`` is HTTP/2 or HTTP/3, which is replayed as HTTP/2.
         request_headers: as sent.
         request_body_size: bytes of the request's body.
@@ -43,6 +43,7 @@ class PageExchange:
         start_ms, dur_ms: since the start of the load; ``None`` when unknown.
         after_load: whether the request began after the load event.
         made_up: the body was not recorded: one of its size stands in for it.
+        failure: how it failed in the browser, as ``testbed.archive.failures`` has it.
     """
 
     url: str
@@ -63,6 +64,7 @@ class PageExchange:
     dur_ms: float | None = None
     after_load: bool = False
     made_up: bool = False
+    failure: str | None = None
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""

@@ -164,7 +164,8 @@ def export_har(folder: Path) -> str:
     document: dict[str, Any] = json.loads((folder / HAR_NAME).read_bytes())
     document["log"]["comment"] = f"{facts.source}\n{facts.licence}"
     problems, latest = [], ""
-    for entry, item in zip(archive.entries, document["log"]["entries"], strict=True):
+    items = (each for each in document["log"]["entries"] if each["response"]["status"])
+    for entry, item in zip(archive.entries, items, strict=True):
         if entry.start_ms is None:
             # Tools sort by this: what has no recorded start keeps its place.
             item["startedDateTime"] = latest or item["startedDateTime"]
@@ -256,6 +257,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_gap_ms": _rounded(placed.gap_ms), "_start_ms": _rounded(exchange.start_ms),
         "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
         "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
+        **({"_failure": exchange.failure} if exchange.failure else {}),
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from testbed.client.interface import (
     LoadOrder,
     client_environment,
 )
-from testbed.client.page_coverage import compare, list_due
+from testbed.client.page_coverage import compare, list_blocked, list_due, list_silent
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, MODIFIED, VISIT_HARS, PageLoad, RequestTiming
 
@@ -149,6 +149,8 @@ class StartedChromium(NamedTuple):
             visits=order.visits,
             keep_cache=order.keep_cache,
             idle=order.idle,
+            silent=list_silent(order.archive),
+            blocked=list_blocked(order.archive),
         )
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()
@@ -254,6 +256,7 @@ def _read_request(item: BrowserRequest, result: Visit) -> RequestTiming:
         queued_ms=item.queued_ms,
         blocked_ms=item.blocked_ms,
         tls_ms=item.tls_ms,
+        failure=item.error,
     )
 
 

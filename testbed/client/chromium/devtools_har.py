@@ -14,16 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from testbed.archive.failures import ABORTED
 from testbed.base import har_format as har
 from testbed.base.har_format import UNKNOWN, Part
 from testbed.client.chromium.devtools import Event
-from testbed.client.chromium.traffic import BrowserRequest, is_web
+from testbed.client.chromium.traffic import INTERNAL, BrowserRequest, is_web
 
 # Not a name that imports take for that of our own exports.
 CREATOR = "firstflight-chromium"
 PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 FORM = "application/x-www-form-urlencoded"
-ABORTED = "net::ERR_ABORTED"
 
 
 def write_har(
@@ -67,7 +67,9 @@ def write_har(
     # Of the wall clock, which this browser reads once, at the first request.
     zero_s = builder.started_s - (builder.zero_s or start_s) + start_s
     page |= {"_timeline": [_paint(each, zero_s) for each in timeline]} if timeline else {}
-    untold = (request for request in requests if not request.status or request.protocol is None)
+    # What was given up in the middle of its response is told by that.
+    untold = (each for each in requests if each.error != INTERNAL and (
+              each.protocol is None or not (each.status or each.error == ABORTED)))  # fmt: skip
     entries += [_untold(request, builder.started_s, start_s) for request in untold]
     entries.sort(key=lambda entry: str(entry["startedDateTime"]))
     text = json.dumps(har.log(CREATOR, page, [], (name, version)), ensure_ascii=False)

@@ -7,9 +7,10 @@ clock in seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
+from testbed.archive.failures import ABORTED
 from testbed.client.chromium.devtools import Event
 from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
@@ -31,9 +32,9 @@ EVENTS = (
 """The events of which requests and HAR are made."""
 
 OK = 200
-ABORTED = "net::ERR_ABORTED"
 BODILESS = (204, 205, 304)
 """Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses."""
+INTERNAL = "Internal Redirect"
 ENDLESS = ("EventSource", "WebSocket", "Ping")
 """Types of requests that are answered for as long as the page lives."""
 WEB = ("http:", "https:")
@@ -94,8 +95,12 @@ class BrowserTraffic:
     WebSockets that were opened.
     """
 
-    def __init__(self, *, keeps_cache: bool = False) -> None:
-        """Take note of a load; ``keeps_cache``: what the cache answers is not owed any more."""
+    def __init__(self, *, keeps_cache: bool = False, silent: Container[str] = ()) -> None:
+        """Take note of a load; ``keeps_cache``: what the cache answers is not owed any more.
+
+        No answer is awaited for the URLs ``silent``.
+        """
+        self._silent = silent
         self.events: list[Event] = []
         self.sockets: list[str] = []
         self._keeps_cache = keeps_cache
@@ -172,10 +177,15 @@ class BrowserTraffic:
             before.respond(redirect)
             before.end_s = params["timestamp"]
             before.transfer_bytes = redirect.get("encodedDataLength")
+            if redirect.get("statusText") == INTERNAL:  # by HSTS, or for Critical-CH: no answer
+                before.error, before.status, before.protocol = INTERNAL, 0, None
         if is_web(params["request"]["url"]):
             request = self._current[number] = BrowserRequest(params)
             self._requests.append(request)
-            if params.get("type") not in ENDLESS:
+            if (
+                params.get("type") not in ENDLESS
+                and without_fragment(request.url) not in self._silent
+            ):
                 self._unanswered.add(number)
 
     def _renumber(self, params: dict[str, Any]) -> None:
@@ -222,12 +232,12 @@ def _advance(request: BrowserRequest, method: str, params: dict[str, Any]) -> No
     elif method == "Network.loadingFailed":
         request.end_s = params["timestamp"]
         request.blocked = params.get("blockedReason") == "inspector"
-        # Scripts let go of the rest of a response that has no rest, the browser of a script that
-        # is an error's page (HTML, section 8.1.4.2).
+        # Scripts let go of the rest of a response that has no rest, the browser of an error's page
+        # in the place of a script, style sheet or video (HTML, section 8.1.4.2).
         bodiless = params.get("canceled") and request.status in BODILESS
-        error_page = params["errorText"] == ABORTED and params.get("type") == "Script"
-        if not (bodiless or (error_page and request.status >= FIRST_ERROR_STATUS)):
-            request.error = params["errorText"]
+        error_page = params["errorText"] == ABORTED and request.status >= FIRST_ERROR_STATUS
+        if not (bodiless or error_page):
+            request.error = params.get("blockedReason") or params["errorText"]
             request.status = 0
 
 

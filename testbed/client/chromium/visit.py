@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +46,8 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     Attributes:
         url: where to.
         due: URLs that the load is to ask for.
+        silent: URLs that get no answer, as recorded.
+        blocked: URLs that another's extension blocked, as recorded.
         timeout_s: how long the load event may take, and the rest of what is due.
         pinned: script that pins clocks and random numbers; ``None``: they are free.
         full_browser: whether it is one, rather than headless-shell.
@@ -66,6 +68,8 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     visits: int = 1
     keep_cache: bool = False
     idle: Callable[[], None] | None = None
+    silent: Container[str] = ()
+    blocked: Sequence[str] = ()
 
 
 class Visit(NamedTuple):
@@ -176,7 +180,7 @@ def _load(
         ) from None
     cost = cost_of(metrics, after, before)
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
-    traffic = BrowserTraffic(keeps_cache=keeps)
+    traffic = BrowserTraffic(keeps_cache=keeps, silent=errand.silent)
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
     cached = traffic.cached() if keeps else ()
@@ -268,8 +272,12 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     commands: list[tuple[str, dict[str, Any] | None]] = [("Target.setAutoAttach", AUTO_ATTACH)]
     if errand.pinned is not None:
         commands.append(("Page.addScriptToEvaluateOnNewDocument", {"source": errand.pinned}))
+    icons = [f"*{ICON}"] if not any(url.endswith(ICON) for url in errand.due) else []
+    blocked = [*(icons if errand.full_browser else []), *errand.blocked]
+    if blocked:
+        commands.append(("Network.setBlockedURLs", {"urls": blocked}))
     if errand.full_browser:
-        commands += list(_take_away(errand.due))
+        commands.append(_sized())
     devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
 
 
@@ -298,14 +306,11 @@ def _attach(devtools: DevTools, deadline: float) -> str:
     return session
 
 
-def _take_away(due: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Return commands against what only a full browser does: ask for an icon, shrink the page."""
+def _sized() -> tuple[str, dict[str, Any]]:
+    """Return the command against what only a full browser does: shrink the page."""
     width, height = WINDOW
     screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    commands: list[tuple[str, dict[str, Any]]] = [("Emulation.setDeviceMetricsOverride", screen)]
-    if not any(url.endswith(ICON) for url in due):
-        commands.append(("Network.setBlockedURLs", {"urls": [f"*{ICON}"]}))
-    return commands
+    return ("Emulation.setDeviceMetricsOverride", screen)
 
 
 def _navigate(devtools: DevTools, session: str, url: str, deadline: float) -> None:

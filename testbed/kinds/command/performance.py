@@ -71,7 +71,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
                 observation["server_program"] = str(Path(f"/proc/{server}/exe").readlink())
         # The server has ended: its log is complete.
         stack = read_stack(nginx, trial.condition_as(LabCommand))
-        replay = read_replay(nginx, archive.entries)
+        replay = read_replay(nginx, archive.served)
         observation["replay"] = asdict(replace(replay, quic="" if stack is None else stack.text))
 
 

@@ -83,14 +83,14 @@ def _measure(
                 observation["server_program"] = str(Path(f"/proc/{server}/exe").readlink())
     except LoadError:
         # What the server was asked explains a load that came to no end.
-        observation["replay"] = asdict(read_replay(nginx, archive.entries))
+        observation["replay"] = asdict(read_replay(nginx, archive.served))
         raise
     # The server has ended: its log is complete.
-    replay = read_replay(nginx, archive.entries)
-    answered = read_answered(nginx, archive.entries)
+    replay = read_replay(nginx, archive.served)
+    answered = read_answered(nginx, archive.served)
     load = load if load.requests else _with_coverage(load, archive, answered)
     stack = read_stack(nginx, condition)
-    served = {(listener.host, listener.port) for listener in listeners}
+    served = {(listener.host, listener.port) for listener in listeners} | archive.dead_ends
     requests = [request for visit in load.visits for request in visit.requests]
     replay = replace(
         replay,
@@ -114,7 +114,7 @@ def _measure(
     lengths = (each for visit in load.visits for each in check_lengths(answered, visit))
     observation["problems"] = (*protocols, *others, *dict.fromkeys(lengths))
     for visit in load.visits:
-        reason = judge_coverage(visit, replay, archive.entries, condition.allow_misses)
+        reason = judge_coverage(visit, replay, archive.recorded, condition.allow_misses)
         if reason is not None:
             raise LabError(reason)
 

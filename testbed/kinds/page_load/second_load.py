@@ -44,9 +44,9 @@ class Loading:
         if self.load is None:
             return None
         nginx = site.scratch / FOLDER / "nginx"
-        replay = read_replay(nginx, archive.entries)
-        answered = read_answered(nginx, archive.entries)
-        reason = judge_coverage(self.load, replay, archive.entries, allow_misses=False)
+        replay = read_replay(nginx, archive.served)
+        answered = read_answered(nginx, archive.served)
+        reason = judge_coverage(self.load, replay, archive.recorded, allow_misses=False)
         self.problems += check_lengths(answered, self.load)
         self.problems += [] if reason is None else [reason]
         return SecondLoad(self.load, replay, tuple(list_connections(answered)))

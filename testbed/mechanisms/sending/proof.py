@@ -14,6 +14,7 @@ from testbed.mechanisms.sending.sender import NEAR_NS
 from testbed.proof.check import check
 from testbed.proof.draws import busy_ns
 from testbed.proof.evidence import Evidence
+from testbed.server.think import silence_s
 
 KNOWN = ("cubic", "reno")
 """Congestion controls whose window only losses shrink, in kernels of ours with their settings."""
@@ -43,11 +44,14 @@ def check_sending(seen: Evidence) -> Iterator[str]:
 
 
 def silence_ms(seen: Evidence, *, over_quic: bool) -> float:
-    """Return for how long a server may be silent: its think time, and its own pace."""
+    """Return for how long a server may be silent: its think time, its own pace, as recorded."""
+    failures = seen.archive.failures if seen.has("archive") else ()
+    recorded_s = max((silence_s(e) or 0.0 for e in failures if e.fails == "silent"), default=0.0)
     think_ms = seen.condition.server_think_ms * (1 + seen.condition.think_spread_pct / 100)
     known = is_ours(seen) and seen.tcp.congestion_control in KNOWN
     paced = seen.condition.web_server == "aioquic" if over_quic else not known
     pace_ms = OWN_PACE_ROUNDS * seen.link.rtt_ms if paced else 0.0
+    pace_ms += recorded_s * 1e3
     return (NEAR_NS + busy_ns(seen)) / 1e6 + pace_ms + (think_ms + TIMER_MS if think_ms else 0.0)
 
 

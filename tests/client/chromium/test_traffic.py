@@ -133,15 +133,28 @@ def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: BrowserT
 @pytest.mark.parametrize(
     ("kind", "status", "error", "kept"),
     [("Script", 500, "net::ERR_ABORTED", 500), ("Script", 200, "net::ERR_ABORTED", 0),
-     ("Script", 500, "net::ERR_CONNECTION_RESET", 0), ("Image", 500, "net::ERR_ABORTED", 0)],
+     ("Script", 500, "net::ERR_CONNECTION_RESET", 0), ("Stylesheet", 410, "net::ERR_ABORTED", 410)],
 )  # fmt: skip
-def test_a_script_that_is_an_errors_page_is_let_go(
+def test_what_is_an_errors_page_is_let_go(
     traffic: BrowserTraffic, kind: str, status: int, error: str, kept: int
 ) -> None:
     end = told("loadingFailed", "1", 3.0, errorText=error, type=kind)
     traffic.add([sent("1", f"{ROOT}a.js", 1.0), answered("1", 2.0, status), end])
     (request,) = traffic.requests()
     assert request.status == kept
+
+
+def test_a_rule_that_blocks_a_request_is_its_failure(traffic: BrowserTraffic) -> None:
+    end = told("loadingFailed", "1", 3.0, errorText="", blockedReason="csp", canceled=False)
+    traffic.add([sent("1", ROOT, 1.0), end])
+    assert [each.error for each in traffic.requests()] == ["csp"]
+
+
+def test_a_request_without_an_answer_as_recorded_is_not_awaited() -> None:
+    for silent, answered_all in (((), False), ((ROOT,), True)):
+        traffic = BrowserTraffic(silent=silent)
+        traffic.add([sent("1", f"{ROOT}#top", 1.0)])
+        assert traffic.is_answered is answered_all
 
 
 def test_a_service_workers_script_has_an_end_only(traffic: BrowserTraffic) -> None:

@@ -390,7 +390,8 @@ def test_a_host_that_the_page_does_not_have_is_a_miss(stage: Stage) -> None:
     assert observed["replay"]["missed"] == misses
     assert observed["outcome"] == "failed"
     assert observed["error"] == (
-        f"2 requests missed: {', '.join(misses)}; record the page again, or set allow_misses = true"
+        f"2 requests missed: {', '.join(misses)}; the recording lacks them: record the page live, "
+        "which keeps failures too, or set allow_misses = true"
     )
 
 

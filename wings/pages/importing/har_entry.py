@@ -23,6 +23,7 @@ from wings.pages.importing.untrusted import Fields, whole_text
 
 _BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
 _STACK_DEPTH = 20
+_FAILURE = re.compile(r"(net::ERR_)?[A-Za-z0-9_-]{1,80}")
 _WHOLE = 0.9  # of the stated size; a charset that is not known makes less of a difference
 _CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 # What the web means by a name (WHATWG Encoding); only these, because Python's names open modules.
@@ -75,8 +76,14 @@ def make_claim(entry: Fields, start_ms: float | None, producer: str, notes: Note
         mime=media_type(content.text("mimeType")).replace("x-unknown", ""),
         initiator=initiator, initiator_kind=kind,
         is_frame=entry.text("_resourceType") == "document", start_ms=start_ms,
-        dur_ms=entry.number("time"), from_cache=cached,
+        dur_ms=entry.number("time"), from_cache=cached, failure=_failure(entry, response),
     )  # fmt: skip
+
+
+def _failure(entry: Fields, response: Fields) -> str | None:
+    """Return how it failed in Chromium's words: we, DevTools or Playwright say it."""
+    told = entry.text("_failure") or response.text("_error") or response.text("_failureText")
+    return told if _FAILURE.fullmatch(told) else None
 
 
 def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:

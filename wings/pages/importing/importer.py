@@ -83,6 +83,7 @@ class Claim:
         after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
         made_up: ``body`` stands in for one that was never recorded.
         from_cache: it was not transferred in this load.
+        failure: how it failed in the browser, where the file says it.
     """
 
     url: str
@@ -108,6 +109,7 @@ class Claim:
     after_load: bool | None = None
     made_up: bool = False
     from_cache: bool = False
+    failure: str | None = None
 
     @property
     def served_mime(self) -> str:

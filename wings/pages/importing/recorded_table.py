@@ -100,7 +100,8 @@ def make_table(recording: Recording) -> RecordedTable:
     relief = relieve_document(rows)
     rows = relief.rows
     again = sum(x.status == NOT_MODIFIED for x in recording.exchanges)
-    late = len(recording.exchanges) - len(loaded) - again
+    failed = sum(not x.status for x in recording.exchanges)
+    late = len(recording.exchanges) - len(loaded) - again - failed
     both = list(zip(loaded, rows, strict=True))
     statuses = sum(x.status != row.status for x, row in both)
     unknown = sum(x.headers_size is None and x.protocol != "h2" for x in loaded)
@@ -109,6 +110,7 @@ def make_table(recording: Recording) -> RecordedTable:
     counted = {
         "Requests after the load event, left out": late,
         "Revalidations, for which a table has no status, left out": again,
+        "Requests without a response, left out": failed,
         "Requests with another method, made GET": sum(x.method != "GET" for x in loaded),
         "Statuses replaced by the nearest that a table holds": statuses,
         f"Heads of unknown size, taken for {HEADER_BYTES} bytes": unknown,
@@ -123,7 +125,7 @@ def make_table(recording: Recording) -> RecordedTable:
 
 def _in_order(exchanges: Sequence[PageExchange]) -> tuple[PageExchange, ...]:
     """Return the page's own exchange, then the others up to the load event, timeless ones last."""
-    rest = [x for x in exchanges[1:] if not (x.after_load or x.status == NOT_MODIFIED)]
+    rest = [x for x in exchanges[1:] if not x.after_load and x.status not in (0, NOT_MODIFIED)]
     rest.sort(key=lambda x: float("inf") if x.start_ms is None else x.start_ms)
     return (*exchanges[:1], *rest)
 

@@ -53,7 +53,7 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[Claim]:
         else:
             if claim.from_cache:
                 notes.add("Responses from the cache, sent as from the network", item.url)
-            answered.add(key)
+            answered.update([key] if item.status else [])
             kept.append(item)
     return kept
 
@@ -69,6 +69,8 @@ def _keep(claim: Claim, notes: Notes) -> Claim | None:
     problem = None
     if claim.method.upper() not in METHODS:
         problem = "methods that cannot be replayed"
+    elif status is None and claim.status <= 0 and claim.failure:
+        status = 0
     elif status is None:
         problem = status_problem(claim.status)
     elif (len(claim.body) if claim.body is not None else claim.body_size or 0) > BODY_BYTES:

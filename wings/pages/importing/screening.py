@@ -150,7 +150,7 @@ def _exchange(
     body: bytes | None = None
     body_size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
     decoded_size = claim.decoded_size
-    if claim.status in BODILESS or claim.method == "HEAD":
+    if claim.status in (0, *BODILESS) or claim.method == "HEAD":
         body, body_size, decoded_size = b"" if with_bodies else None, 0, 0
         if claim.body:
             notes.add("Bodies left out of responses that have none", claim.url)
@@ -166,7 +166,7 @@ def _exchange(
         headers_size=None if protocol == "h2" else claim.headers_size,
         body=body, body_size=body_size, decoded_size=decoded_size, mime=mime,
         start_ms=claim.start_ms, dur_ms=claim.dur_ms,
-        made_up=bool(body) and (claim.body is None or claim.made_up),
+        made_up=bool(body) and (claim.body is None or claim.made_up), failure=claim.failure,
     )  # fmt: skip
 
 

@@ -74,8 +74,8 @@ def write_page(
     notes = write_archive(folder, recording, licence=licence, replace=options.replace)
     return WrittenPage(
         kind="archive",
-        requests=len(recording.exchanges),
-        hosts=len({urlsplit(exchange.url).hostname for exchange in recording.exchanges}),
+        requests=sum(exchange.status > 0 for exchange in recording.exchanges),
+        hosts=len({urlsplit(each.url).hostname for each in recording.exchanges if each.status}),
         size=sum((x.headers_size or 0) + x.body_size for x in recording.exchanges),
         notes=notes,
     )

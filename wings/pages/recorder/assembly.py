@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.reading import split_url
 from wings.pages.coding import CodingError, decode
 from wings.pages.exchange import How, PageExchange, Recording, find_header, without
 from wings.pages.importing.bodies import make_body
@@ -28,6 +30,8 @@ from wings.pages.recorder.netlog import NetLog
 from wings.pages.recorder.order import RecordError, RecordOrder
 from wings.pages.recorder.shortfall import (
     Shortfalls,
+    find_failure,
+    is_unread,
     note_answer,
     note_body,
     note_load,
@@ -64,7 +68,7 @@ def assemble(
     note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
-        for exchange in _exchanges(answered, report, notes)
+        for exchange in _exchanges(answered, pairing, report, notes)
     )
     exchanges = tuple(open_circles(exchanges, changes))
     return Recording(
@@ -102,8 +106,9 @@ def _source(order: RecordOrder, report: BrowserReport) -> str:
 
 
 def _exchanges(
-    answered: Sequence[_Answered], report: BrowserReport, notes: Shortfalls
+    answered: Sequence[_Answered], pairing: RequestPairing, report: BrowserReport, notes: Shortfalls
 ) -> tuple[PageExchange, ...]:
+    """Return the responses in their order, then the requests that got none."""
     urls = {transfer.url for transfer, _ in answered}
     sheets = {t.url for t, a in answered if a and a.type == "Stylesheet"}
     causes = _Causes(report, urls, sheets)
@@ -119,25 +124,42 @@ def _exchanges(
             how, initiator = causes.of(transfer, request)
             exchange = replace(exchange, how=how, initiator=initiator)
         exchanges.append(exchange)
+    for transfer, request in _unanswered(pairing):
+        how, initiator = causes.of(transfer, request)
+        exchange = _exchange(transfer, request, report, 0)
+        exchanges.append(replace(exchange, how=how, initiator=initiator))
     return tuple(exchanges)
+
+
+def _unanswered(pairing: RequestPairing) -> Iterator[_Answered]:
+    """Yield the requests without a response that a replay can make fail likewise."""
+    alone = ((NetTransfer(each.method, each.url, each.sent_s), each) for each in pairing.alone)
+    for transfer, request in (*pairing.pairs, *alone):
+        if transfer.status is None and find_failure(transfer, request) is not None:
+            with suppress(ValueError):  # a host that no page can have
+                split_url(transfer.url)
+                yield transfer, request
 
 
 def _exchange(transfer: NetTransfer, request: PageRequest | None, report: BrowserReport,
               decoded_size: int | None) -> PageExchange:  # fmt: skip
     start_s = request.sent_s if request else transfer.start_s
     ended_s = (request.ended_s if request else None) or transfer.ended_s
+    failure = find_failure(transfer, request)
+    unread = is_unread(transfer, request)
+    answered = transfer.status is not None
     return PageExchange(
         url=transfer.url, status=transfer.status or 0, method=transfer.method,
         protocol=transfer.protocol, request_headers=transfer.request_headers,
         request_body_size=transfer.request_body_size, headers=transfer.headers,
         headers_size=None if transfer.head is None else len(transfer.head),
-        body=None if transfer.unread else transfer.body,
-        body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
+        body=(None if unread else transfer.body) if answered else b"",
+        body_size=(transfer.declared_bytes or 0) if unread else transfer.received_bytes,
         decoded_size=decoded_size,
         mime=media_type(transfer.header("content-type")),
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
-        after_load=start_s > report.load_s,
+        after_load=start_s > report.load_s, failure=failure,
     )  # fmt: skip
 
 
@@ -154,7 +176,7 @@ def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
 
 def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> int | None:
     """Return the size of the decoded body; note where browser and network log disagree on it."""
-    if transfer.unread:
+    if is_unread(transfer, request):
         return None
     if transfer.status == NOT_MODIFIED:
         return 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.failures import ABORTED
+from testbed.archive.head import BODILESS, NOT_MODIFIED
 from wings.pages.recorder.devtools import BrowserReport, PageRequest, RequestPairing
 from wings.pages.recorder.netlog import NetLog
 from wings.pages.recorder.sockets import NetTransfer
@@ -13,6 +14,30 @@ from wings.pages.recorder.sockets import NetTransfer
 MOST_NAMED = 20
 _REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
 _WAITING = "still waiting at the end"
+STILL_WAITING = "net::ERR_TIMED_OUT"
+
+
+def find_failure(transfer: NetTransfer, request: PageRequest | None) -> str | None:
+    """Return how a request failed in the browser; ``None`` if it did not, or nobody can tell.
+
+    What the recording's end cut short was waiting.
+    """
+    if request is None or request.status >= _ERROR or request.status in BODILESS:
+        return None
+    if request.cancelled:
+        return ABORTED
+    if request.error:
+        return request.error
+    waiting = request.ended_s is None and transfer.status is None and request.source == "network"
+    return STILL_WAITING if waiting and not request.status else None
+
+
+def is_unread(transfer: NetTransfer, request: PageRequest | None) -> bool:
+    """Return whether the browser left a body that it could have had to its end."""
+    if transfer.unread or request is None or not request.error:
+        return transfer.unread
+    refused = not request.cancelled or request.status >= _ERROR
+    return refused and transfer.cut and bool(transfer.declared_bytes)
 
 
 class Shortfalls:
@@ -106,10 +131,10 @@ def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | N
     """Note what is special about a response that is kept."""
     if transfer.header("content-type").startswith("text/event-stream"):
         notes.add("event stream, kept until the end of the recording", transfer.url)
-    elif transfer.cut:
+    elif transfer.cut and not is_unread(transfer, request):
         why = "cancelled by the page" if request and request.cancelled else "ended"
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
-    elif transfer.body is None or transfer.unread:
+    elif transfer.body is None or is_unread(transfer, request):
         what = "body of which only the size was seen, replaced by another of that size"
         notes.add(what, transfer.url)
     if request is None:

@@ -17,6 +17,8 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.pages.build import build_page
 from tests.client.har_model import Har
 from wings.pages.har_export import TRANSFERRED, export_har, write_archive, write_export
+from wings.pages.importing.har import read_har
+from wings.pages.importing.screening import screen
 from wings.pages.tests.conftest import PAGES
 from wings.pages.tests.recordings import PIXEL, STYLE, make_exchange, make_recording
 
@@ -72,6 +74,26 @@ def check_bodies(archive: Archive, text: str) -> None:
 
 def test_every_transferred_byte_is_there(page: Path) -> None:
     check_bodies(read_archive(page), export_har(page))
+
+
+def test_a_failure_comes_back_as_it_was(tmp_path: Path) -> None:
+    gone = make_exchange("https://gone.example.com/x", status=0, failure="net::ERR_TIMED_OUT",
+                         start_ms=60.0, dur_ms=70.0)  # fmt: skip
+    blocked = make_exchange("https://ads.example.com/x", status=0, failure="csp")
+    recording = make_recording(gone, blocked)
+    write_archive(tmp_path / "mine", recording, licence="Mine.")
+    archive = read_archive(tmp_path / "mine")
+    assert len(archive.entries) == len(recording.exchanges) - 2
+    assert [(e.failure, e.dur_ms) for e in archive.failures] == [
+        ("net::ERR_TIMED_OUT", 70.0),
+        ("csp", None),
+    ]
+    file = tmp_path / "mine.har"
+    file.write_text(export_har(tmp_path / "mine"))
+    again = screen(read_har(file))
+    assert {x.url: x.failure for x in again.exchanges} == {
+        x.url: x.failure for x in recording.exchanges
+    }
 
 
 def test_a_page_from_a_table(cache: Path, built: Callable[[str], Archive]) -> None:

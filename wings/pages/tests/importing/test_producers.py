@@ -41,9 +41,10 @@ def imported(data: bytes, folder: Path) -> Recording:
 def test_the_same_requests_come_out(producer: Producer, bodies: bool, tmp_path: Path) -> None:
     found = imported(json.dumps(producer(bodies=bodies)).encode(), tmp_path)
     expected = [sent for sent in SITE if producer is not producers.insomnia or sent.status == 200]
-    by_url = {exchange.url: exchange for exchange in found.exchanges if exchange.method == "GET"}
+    answered = [exchange for exchange in found.exchanges if exchange.status]
+    by_url = {exchange.url: exchange for exchange in answered if exchange.method == "GET"}
     assert list(by_url) == [sent.url for sent in expected]
-    extra = [exchange for exchange in found.exchanges if exchange.method != "GET"]
+    extra = [exchange for exchange in answered if exchange.method != "GET"]
     assert len(extra) == (producer is producers.chrome_today)
     assert found.recorded.isoformat() == "2024-05-06" or producer is producers.burp
     for sent in expected:

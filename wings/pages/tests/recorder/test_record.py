@@ -23,13 +23,14 @@ def only(recording: Recording, url: str, method: str = "GET") -> PageExchange:
 
 def test_every_answered_request_is_there_and_no_other(recorded: Recorded) -> None:
     site, recording = recorded
-    kept = sorted((exchange.method, exchange.url) for exchange in recording.exchanges)
+    kept = sorted((exchange.method, exchange.url) for exchange in recording.exchanges
+                  if exchange.status)  # fmt: skip
     assert kept == sorted(one for one in site.asked if one[1] != MUTE)
 
 
 def test_every_byte_is_as_sent(recorded: Recorded) -> None:
     site, recording = recorded
-    for exchange in recording.exchanges:
+    for exchange in filter(lambda each: each.status, recording.exchanges):
         answer = site.answer(exchange.method, exchange.url)
         sent = answer.body if answer.cut is None else answer.body[: answer.cut]
         assert exchange.body == sent, exchange.url
@@ -109,6 +110,11 @@ def test_what_could_not_be_kept_is_said(recorded: Recorded) -> None:
     assert cached.startswith("Answered by the browser's disk cache")
     (refused,) = (note for note in recording.notes if "http://dead.test/refused" in note)
     assert refused == "No response (net::ERR_CONNECTION_REFUSED): http://dead.test/refused."
+    assert {each.url: each.failure for each in recording.exchanges if each.failure} == {
+        HELD: "net::ERR_ABORTED",
+        MUTE: "net::ERR_ABORTED",
+        "http://dead.test/refused": "net::ERR_CONNECTION_REFUSED",
+    }
 
 
 def test_nothing_is_left(recorded: Recorded, open_scratch: Path) -> None:
@@ -143,7 +149,10 @@ def test_a_page_that_never_gets_quiet_is_told(open_scratch: Path) -> None:
     with serving(site):
         order = RecordOrder(f"{WWW}/", wait_s=1, timeout_s=15, resolver_rules=site.rules)
         recording = record(order, open_scratch, told.append)
-    assert [exchange.url for exchange in recording.exchanges] == [f"{WWW}/"]
+    page, poll = recording.exchanges
+    assert (page.url, page.failure) == (f"{WWW}/", None)
+    assert (poll.url, poll.status, poll.failure) == (f"{WWW}/poll", 0, "net::ERR_TIMED_OUT")
+    assert poll.after_load
     assert any("not quiet" in note for note in recording.notes)
     assert any(f"{WWW}/poll" in note for note in recording.notes)
     assert any(line.startswith("2 requests, ") for line in told)
