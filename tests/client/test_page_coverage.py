@@ -264,12 +264,8 @@ def test_where_requests_led_that_failed() -> None:
     assert (page.unserved, page.hosts) == (("refusing.test",), ("a.test", "silent.test"))
     refusing = replace(refusing, host="a.test", port=443)
     page = replace(page, failures=(refusing,))
-<<<<<<< ours
-    assert (page.unserved, page.dead_ends, page.served) == ((), frozenset(), page.recorded)
-=======
     assert (page.unserved, page.served) == ((), page.recorded)
     assert not page.dead_ends
->>>>>>> theirs
 
 
 def test_a_module_is_asked_for_once() -> None:

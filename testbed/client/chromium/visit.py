@@ -200,7 +200,6 @@ def _load(
     _require_stay(errand, traffic)
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
-<<<<<<< ours
     # Of a page that the cache answers no first byte comes.
     cached = keeps and errand.url in traffic.cached()
     first_byte_ms = 0.0 if cached else float(timing["response_start_ms"])
@@ -209,14 +208,6 @@ def _load(
         seen["device"] = _ask_after(devtools, session, DEVICE_SCRIPT)
     traffic.add(devtools.take())
     _require_stay(errand, traffic)
-=======
-    cached = traffic.cached() if keeps else ()
-    # Of a page that the cache answers no first byte comes.
-    first_byte_ms = 0.0 if errand.url in cached else float(timing["response_start_ms"])
-    seen = _read_milestones(devtools, session)
-    milestones = milestones_of(seen, first_byte_ms)
-    loaded_s = start_s + plt_ms / 1000
->>>>>>> theirs
     return Visit(
         plt_ms=plt_ms,
         began_ns=began_ns,
