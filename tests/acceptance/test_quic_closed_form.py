@@ -16,8 +16,8 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from socket import inet_aton
+from typing import Any
 
 import pytest
 
