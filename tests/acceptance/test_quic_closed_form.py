@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import inet_aton
+from typing import Any
 
 import pytest
 
@@ -233,7 +234,12 @@ def test_a_cold_fetch_takes_what_its_packets_come_to(house: House, tmp_path: Pat
     shutil.copytree(tmp_path / "small", house.pages / "small")
     (root,) = house.archive("small").entries
     assert root.transfer_bytes == RESPONSE_BYTES
-    asked_for = {"tls": False, "target": root.path, "revalidates": False}
+    asked_for: dict[str, Any] = {
+        "tls": False,
+        "target": root.path,
+        "revalidates": False,
+        "marks": [],
+    }
     request = len(request_head(Node(asked_for | {name: getattr(root, name) for name in NODE})))
     ran = house.run(page="small", client="graph", dns="hosts", rtt_ms=[20, 100, 200],
                     tfo=[False, True])  # fmt: skip

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from testbed.archive.posted import digest_body
 from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
@@ -111,7 +113,12 @@ def test_heads_over_tls_have_the_recorded_size(tmp_path: Path, tls: Path) -> Non
 def test_h2_answers_as_h1_does(tmp_path: Path, tls: Path, size: int) -> None:
     more = {"protocol": "h2", "headers": HEADERS, "headers_size": None}
     page = secure("/a?b", b"x" * size, tmp_path, **more)
-    post = secure("/p", b"posted", tmp_path, method="POST", request_body_size=4, **more)
+    sent: dict[str, Any] = {
+        "method": "POST",
+        "request_body_size": 4,
+        "posted": digest_body(b"1234", ""),
+    }
+    post = secure("/p", b"posted", tmp_path, **sent, **more)
     late = secure("/204", b"", tmp_path, status=204, **more)
     url = f"https://{HOST}"
     with on_loopback(tmp_path, page, post, late, terms=ServerOptions(tls=tls)) as site:
