@@ -58,7 +58,8 @@ class Entry:
     is the recorded time from the end of the parent to the start of this request; negative means
     that the parent was still arriving.  ``after_load``: requested after the load event, so that
     a load need not ask for it.  ``path`` includes the query.  ``made_up``: the body was not
-    recorded, and one of its size stands in for it.
+    recorded, and one of its size stands in for it.  ``pieces`` are those of a body that came bit by
+    bit: how many ms behind the one before, and how many bytes; ``open``: it had no end.
     """
 
     id: str
@@ -87,6 +88,8 @@ class Entry:
     depth: int
     after_load: bool
     made_up: bool = False
+    pieces: tuple[tuple[float, int], ...] = ()
+    open: bool = False
 
     @property
     def transfer_bytes(self) -> int:
@@ -212,6 +215,8 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         how=item["_how"], gap_ms=item["_gap_ms"], start_ms=item["_start_ms"],
         dur_ms=item["_dur_ms"], depth=item["_depth"], after_load=item["_after_load"],
         made_up=item["_body"] is not None and (made_up or item.get("_made_up") is True),
+        pieces=tuple((float(ms), int(size)) for ms, size in item.get("_pieces", ())),
+        open=item.get("_open") is True,
     )  # fmt: skip
     _check(entry)
     return entry
@@ -226,8 +231,12 @@ def _check(entry: Entry) -> None:
         if not isinstance(name, str) or not isinstance(value, str):
             raise TypeError(f"{entry.url}: a header is {name!r}: {value!r}")
     sizes = [entry.status, entry.body_size, entry.request_body_size, entry.depth]
+    sizes += [size for _, size in entry.pieces]
     sizes += [entry.headers_size or 0, entry.decoded_size or 0]
+    if entry.pieces and sum(size for _, size in entry.pieces) != entry.body_size:
+        raise ValueError(f"{entry.url}: the pieces are not the body")
     times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0]
+    times += [ms for ms, _ in entry.pieces]
     if min(sizes) < 0 or not all(abs(number) < LARGEST_NUMBER for number in [*sizes, *times]):
         raise ValueError(f"{entry.url}: a number below 0 or beyond {LARGEST_NUMBER}")
 

@@ -163,6 +163,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
         tls_of(site.page),
         think=_think_of(trial),
         program=PROGRAMS[condition.web_server],
+        at_once=condition.push_times == "at-once",
     )
 
 

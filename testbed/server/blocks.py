@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from testbed.archive.head import (
     BODILESS,
@@ -16,6 +17,7 @@ from testbed.archive.head import (
     PADDING_BYTES,
     PADDING_NAME,
     REASONS,
+    SWITCHED,
     header_problem,
     natural_size,
     padding,
@@ -24,6 +26,7 @@ from testbed.archive.head import (
 )
 from testbed.archive.reading import Archive, Entry
 from testbed.base.errors import ConfigurationError
+from testbed.server.channels import piecewise, socket_rules, talk_problem
 from testbed.server.listeners import Listener
 from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
 from testbed.server.quoting import Constants, quote
@@ -55,8 +58,12 @@ def server_block(
     constants: Constants,
     tls_directives: str,
     think: Think | None = None,
+    channels: Path = Path(),
 ) -> str:
-    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
+    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order.
+
+    ``channels`` is where those are served that nginx cannot serve.
+    """
     page = asked_of(listener, entries)
     mine = page.entries
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
@@ -73,6 +80,7 @@ def server_block(
   server {{
 {listens}\
 {tls_directives}\
+{socket_rules(channels) if any(each.status == SWITCHED for _, each in mine) else ""}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
     location / {{ rewrite ^ "{KEY_MARK}{condition}{key}" last; }}
@@ -80,7 +88,7 @@ def server_block(
     location = "{BODY_SINK}" {{ internal; return 204; }}
 {"".join(_request_location(location, entries, key, think) for location in page.locations)}\
 {"" if think is None else _after_thinking(mine)}\
-{"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
+{"".join(response_location(number, entry, constants, channels) for number, entry in mine)}  }}
 """
 
 
@@ -115,6 +123,8 @@ def asked_of(listener: Listener, entries: Sequence[Entry]) -> Asked:
     full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
     requests: dict[bool, list[Request]] = {False: [], True: []}
     for number, entry in mine:
+        if entry.status == SWITCHED:
+            continue
         again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
         for http_method in _methods(entry.method, has_head):
             request = make_request(
@@ -188,7 +198,9 @@ def check_replayable(archive: Archive) -> None:
 def _problems(entry: Entry) -> list[str]:
     problems = [header_problem(name, value) for name, value in entry.headers]
     problems.insert(0, request_problem(entry.method, entry.host, entry.path))
-    if entry.status not in REASONS:
+    if entry.status == SWITCHED:
+        problems.append(talk_problem(entry))
+    elif entry.status not in REASONS:
         problems.append(f"a response with status {entry.status} cannot be made")
     elif entry.headers_size is not None:
         natural = natural_size(entry.status, entry.body_size, entry.headers)
@@ -219,8 +231,12 @@ def response_uri(answer: int) -> str:
     return f"//{answer}"
 
 
-def response_location(answer: int, entry: Entry, constants: Constants) -> str:
-    """Return the location that sends the response of ``entry``."""
+def response_location(
+    answer: int, entry: Entry, constants: Constants, channels: Path = Path()
+) -> str:
+    """Return the location that sends the response of ``entry``; a WebSocket's has another."""
+    if entry.status == SWITCHED:
+        return ""
     headers = sent_headers(entry.headers)
     media_type = ""
     if entry.status != 204:  # nginx gives a 204 no content type of its own
@@ -233,7 +249,9 @@ def response_location(answer: int, entry: Entry, constants: Constants) -> str:
         'add_header Last-Modified "";',
         *(f"add_header {quote(name)} {constants.word(value)} always;" for name, value in headers),
     ]
-    if entry.body is None or entry.status in BODILESS:
+    if entry.pieces:
+        lines += piecewise(answer, channels)
+    elif entry.body is None or entry.status in BODILESS:
         lines.append(f"alias {quote(EMPTY_FILE)};")
     else:
         # The configuration is Latin-1, and a path is bytes.

@@ -18,6 +18,7 @@ from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
 from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
+from testbed.server.channels import END, serve_channels
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
@@ -154,7 +155,8 @@ class ServerOptions:
     ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log`` the log is written
     when the server ends, and not for each request.  ``think`` is how long the server thinks before
     it answers; ``None``: not at all.  ``program`` are the words that start nginx, the last of them
-    its place in the ``usr`` that has its modules.
+    its place in the ``usr`` that has its modules.  ``at_once``: what was recorded with times of its
+    own, such as messages of WebSockets, does not wait for them.
     """
 
     keepalive_requests: int | None = None
@@ -163,6 +165,7 @@ class ServerOptions:
     buffered_log: bool = True
     think: Think | None = None
     program: tuple[str, ...] = NGINX
+    at_once: bool = False
 
     @property
     def usr(self) -> Path:
@@ -170,8 +173,10 @@ class ServerOptions:
         return Path(self.program[-1]).parents[1]
 
 
-def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
-    """Return the whole nginx.conf, to be written as Latin-1.
+def configuration(
+    archive: Archive, listeners: Sequence[Listener], terms: ServerOptions, folder: Path = Path()
+) -> str:
+    """Return the whole nginx.conf of a server in ``folder``, to be written as Latin-1.
 
     Raises:
         ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
@@ -183,7 +188,9 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
     for listener in listeners:
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
-        blocks.append(server_block(listener, archive.entries, constants, tls, terms.think))
+        blocks.append(
+            server_block(listener, archive.entries, constants, tls, terms.think, folder / END)
+        )
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -221,7 +228,7 @@ def serve(
     """
     if terms.think is not None:
         require_module(terms.usr)
-    text = configuration(archive, listeners, terms)
+    text = configuration(archive, listeners, terms, scratch.absolute())
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()
     (scratch / EMPTY_FILE).touch()
@@ -230,6 +237,7 @@ def serve(
         lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
     argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
     with ExitStack() as undo:
+        undo.enter_context(serve_channels(archive, scratch, at_once=terms.at_once))
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         with nullcontext() if namespace is None else namespace.entered():
             child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))

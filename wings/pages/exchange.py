@@ -43,6 +43,8 @@ class PageExchange:
         start_ms, dur_ms: since the start of the load; ``None`` when unknown.
         after_load: whether the request began after the load event.
         made_up: the body was not recorded: one of its size stands in for it.
+        pieces: of a body that came bit by bit, ms behind the one before and bytes.
+        open: it had no end.
     """
 
     url: str
@@ -63,6 +65,8 @@ class PageExchange:
     dur_ms: float | None = None
     after_load: bool = False
     made_up: bool = False
+    pieces: tuple[tuple[float, int], ...] = ()
+    open: bool = False
 
     def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""

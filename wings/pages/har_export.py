@@ -256,7 +256,15 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         "_gap_ms": _rounded(placed.gap_ms), "_start_ms": _rounded(exchange.start_ms),
         "_dur_ms": _rounded(exchange.dur_ms), "_depth": placed.depth,
         "_after_load": exchange.after_load, **({"_made_up": True} if exchange.made_up else {}),
+        **_piecewise(exchange),
     }  # fmt: skip
+
+
+def _piecewise(exchange: PageExchange) -> dict[str, Any]:
+    """Return the pieces, unless the body has another size by now: then it comes as a whole."""
+    if not exchange.pieces or sum(size for _, size in exchange.pieces) != exchange.body_size:
+        return {}
+    return {"_pieces": exchange.pieces, **({"_open": True} if exchange.open else {})}
 
 
 def _response(placed: PlacedExchange) -> Part:

@@ -16,7 +16,7 @@ from analysis.words import count, number, signed
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
     coverage = table.coverage
-    plain = coverage.plain and not coverage.sockets
+    plain = coverage.plain and not (coverage.sockets or coverage.talks)
     said = [] if plain else [f"Replay: {describe(coverage)}"]
     said += [*describe_fragile(table), *describe_queues(table), *_chosen(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing

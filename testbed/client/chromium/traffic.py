@@ -7,7 +7,7 @@ clock in seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from testbed.client.chromium.devtools import Event
@@ -190,6 +190,13 @@ class BrowserTraffic:
 
 
 ENDS = ("Network.loadingFinished", "Network.loadingFailed")
+
+
+def urls_asked(events: Iterable[Event], sessions: Collection[str]) -> Iterator[str]:
+    """Yield the URLs that were asked for in these sessions."""
+    for event in events:
+        if event["method"] == "Network.requestWillBeSent" and event.get("sessionId") in sessions:
+            yield without_fragment(event["params"]["request"]["url"])
 
 
 def is_web(url: str) -> bool:

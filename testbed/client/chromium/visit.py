@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, rea
 from testbed.client.chromium.devtools import DevTools, Event, LateError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
-from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic
+from testbed.client.chromium.traffic import SOCKET, BrowserRequest, BrowserTraffic, urls_asked
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
 
@@ -71,7 +72,8 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
 class Visit(NamedTuple):
     """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
 
-    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered,
+    ``requests`` are those that belong to the load, ``cached`` the URLs that the cache answered, or
+    that a service worker asked for before,
     ``sockets`` those of WebSockets, and ``milestones`` fields of a page load, from what the page
     answered: ``seen``.  ``timeline`` are largest paints and shifts as DevTools tells them, of the
     last visit only.  ``began_ns`` is the CLOCK_REALTIME before the navigation.
@@ -105,7 +107,7 @@ def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> t
         LoadError: the browser could not go there, or the page crashed.
         ClosedError: the browser ended.
     """
-    _prepare(devtools, session, errand)
+    workers = _prepare(devtools, session, errand)
     if errand.wait_until_ns is not None:
         # It reads what the browser says at one instant all at once, when no other process can run,
         # not message by message; and no time passes meanwhile.
@@ -113,14 +115,21 @@ def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> t
             sleep_until(errand.wait_until_ns)
             if errand.restart is not None:
                 errand.restart()
-            return _load_all(devtools, session, errand)
-    return _load_all(devtools, session, errand, proc)
+            return _load_all(devtools, session, errand, workers)
+    return _load_all(devtools, session, errand, workers, proc)
 
 
 def _load_all(
-    devtools: DevTools, session: str, errand: VisitOrder, proc: Path | None = None
+    devtools: DevTools,
+    session: str,
+    errand: VisitOrder,
+    workers: Collection[str],
+    proc: Path | None = None,
 ) -> tuple[Visit, ...]:
-    """Load the page as often as asked; ``proc`` is given in real time, where the cost is told."""
+    """Load the page as often as asked; ``proc`` is given in real time, where the cost is told.
+
+    ``workers`` are the sessions of service workers: what one asked for it may have kept.
+    """
     visits: list[Visit] = []
     while len(visits) < errand.visits:
         if visits:
@@ -130,8 +139,10 @@ def _load_all(
             cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
             before = Spent(cpu, read_queues(cpu, proc), proc)
         # A first visit finds nothing in the cache that it is to have.
-        keeps = errand.keep_cache and bool(visits)
-        visits.append(_load(devtools, session, errand, before, keeps=keeps))
+        kept = None
+        if errand.keep_cache and visits:
+            kept = [url for each in visits for url in urls_asked(each.events, workers)]
+        visits.append(_load(devtools, session, errand, before, kept=kept))
     # Not before: the browser would go on otherwise than if it had not been asked.
     visits[-1] = visits[-1]._replace(timeline=_read_timeline(devtools, session))
     return tuple(visits)
@@ -156,12 +167,15 @@ def _load(
     errand: VisitOrder,
     before: Spent | None = None,
     *,
-    keeps: bool = False,
+    kept: Sequence[str] | None = None,
 ) -> Visit:
     """Load the page until it is settled; ``before`` is the cost until now, in real time.
 
-    ``keeps``: what the cache answers is not owed.
+    ``kept`` are URLs that are not owed again, like what the cache answers; ``None``: it is empty.
     """
+    keeps = kept is not None
+    due = Counter(errand.due)
+    due -= Counter(kept or ())
     devtools.take()  # those of the empty page
     began_ns = time.time_ns()
     deadline = time.monotonic() + errand.timeout_s
@@ -177,7 +191,7 @@ def _load(
     cost = cost_of(metrics, after, before)
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
     traffic = BrowserTraffic(keeps_cache=keeps)
-    if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
+    if _settle(devtools, traffic, start_s + plt_ms / 1000, [*due.elements()], deadline):
         traffic.end_unread()
     cached = traffic.cached() if keeps else ()
     # Of a page that the cache answers no first byte comes.
@@ -196,7 +210,7 @@ def _load(
             for request in traffic.requests()
             if request.end_s is not None or request.start_s <= loaded_s
         ],
-        cached=cached,
+        cached=(*cached, *(kept or ())),
         sockets=tuple(traffic.sockets),
         milestones=milestones,
         pinned=bool(seen and seen.get("pinned")),
@@ -238,17 +252,21 @@ def attach(devtools: DevTools, timeout_s: float) -> str:
     return session
 
 
-def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
+def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> Collection[str]:
     """Have the page's workers, dialogs and end looked after, and set what the errand asks for.
 
-    The answers come behind all that the browser had to say of its empty page.
+    The answers come behind all that the browser had to say of its empty page.  What is returned
+    will have the sessions of service workers.
     """
+    service_workers = set()
 
     def join(event: Event) -> None:
         """Observe, and where asked pin, a worker that the page starts, before it does anything."""
-        if event.get("sessionId") != session:
+        if event.get("sessionId") not in (session, None):
             return
         worker: str = event["params"]["sessionId"]
+        if event["params"]["targetInfo"]["type"] == "service_worker":
+            service_workers.add(worker)
         # All at once: a paused worker may leave a command without an answer until it runs.
         devtools.send("Network.enable", NO_BODIES, worker)
         if errand.pinned is not None:
@@ -259,8 +277,9 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
         """A dialog that stays open stops the page's scripts, and no user is there to close it."""
         devtools.send("Page.handleJavaScriptDialog", {"accept": True}, event["sessionId"])
 
-    def give_up(_event: Event) -> None:
-        raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
+    def give_up(event: Event) -> None:
+        if event.get("sessionId") == session:  # a shared worker says so when it ends
+            raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
 
     devtools.on("Target.attachedToTarget", join)
     devtools.on("Page.javascriptDialogOpening", accept)
@@ -270,12 +289,17 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
         commands.append(("Page.addScriptToEvaluateOnNewDocument", {"source": errand.pinned}))
     if errand.full_browser:
         commands += list(_take_away(errand.due))
-    devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
+    deadline = time.monotonic() + errand.timeout_s
+    # Several pages may share one, so that it is a target of the browser's, and of no page.
+    devtools.ask(deadline, ("Target.setAutoAttach", AUTO_ATTACH | SHARED_WORKERS))
+    devtools.ask(deadline, *commands, session=session)
+    return service_workers
 
 
 # Bodies are in the archive: the browser need not keep them to be asked for.
 NO_BODIES = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 AUTO_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+SHARED_WORKERS = {"filter": [{"type": "shared_worker"}]}
 PAGES = {"filter": [{"type": "page"}]}
 
 

@@ -17,6 +17,7 @@ from wings.pages.importing.notes import Notes
 from wings.pages.importing.references import open_circles
 from wings.pages.importing.sanitiser import clean_headers
 from wings.pages.limits import CONTENT_BYTES
+from wings.pages.recorder.channels import pieces_of, socket_exchanges
 from wings.pages.recorder.devtools import (
     BrowserReport,
     PageRequest,
@@ -64,7 +65,7 @@ def assemble(
     note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
-        for exchange in _exchanges(answered, report, notes)
+        for exchange in (*_exchanges(answered, report, notes), *socket_exchanges(report))
     )
     exchanges = tuple(open_circles(exchanges, changes))
     return Recording(
@@ -138,6 +139,7 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
         start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s,
+        pieces=(pieces := pieces_of(transfer)), open=bool(pieces) and transfer.cut,
     )  # fmt: skip
 
 
