@@ -181,7 +181,7 @@ def test_a_second_visit_is_served_by_the_worker(house: House, said: dict[str, st
     load = load_of(record)
     assert (load.missing, load.extra, load.failed) == ((), (), ())
     asked = {request.url for request in load.requests}
-    assert f"{WWW}{DONE}" in asked
+    assert asked >= {f"{WWW}/through.txt", f"{WWW}{DONE}", f"{WWW}/hold/30.png"}
     assert not asked & {f"{WWW}/", f"{WWW}/kept.txt"}
 
 

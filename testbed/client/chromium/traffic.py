@@ -13,6 +13,7 @@ from typing import Any
 from testbed.client.chromium.devtools import Event
 from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
+RESPONSE = "Network.responseReceived"
 SOCKET = "Network.webSocketCreated"
 EVENTS = (
     "Network.requestWillBeSent",
@@ -107,9 +108,12 @@ class BrowserTraffic:
     def add(self, events: Iterable[Event]) -> None:
         """Take over events in their order; connections are numbered anew, by first use, from 1."""
         for event in events:
-            self.events.append(event)
             params = event["params"]
             method: str = event["method"]
+            unknown = params.get("requestId") not in self._current
+            if method == RESPONSE and unknown and is_web(params["response"].get("url", "")):
+                self.add([_request_of(event)])
+            self.events.append(event)
             if method == SOCKET:
                 self.sockets.append(params["url"])
             self._renumber(params)
@@ -190,6 +194,20 @@ class BrowserTraffic:
 
 
 ENDS = ("Network.loadingFinished", "Network.loadingFailed")
+
+
+def _request_of(event: Event) -> Event:
+    """Return the event of a request of which the browser tells the response alone.
+
+    So it does of the first ones of a service worker that was started again.
+    """
+    response, told = event["params"]["response"], event["params"]
+    asked = {"url": response["url"], "method": "GET", "initialPriority": "Medium",
+             "headers": response.get("requestHeaders", {})}  # fmt: skip
+    began_s = (response.get("timing") or {}).get("requestTime", told["timestamp"])
+    params = {"requestId": told["requestId"], "request": asked, "type": told.get("type"),
+              "initiator": {"type": "other"}, "timestamp": began_s, "wallTime": 0.0}  # fmt: skip
+    return event | {"method": "Network.requestWillBeSent", "params": params}
 
 
 def urls_asked(events: Iterable[Event], sessions: Collection[str]) -> Iterator[str]:

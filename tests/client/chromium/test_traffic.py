@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.client.chromium.traffic import BrowserTraffic
+from testbed.client.chromium.traffic import BrowserTraffic, urls_asked
 
 ROOT = "http://www.page.test/"
 
@@ -197,3 +197,15 @@ def test_a_body_that_nobody_reads_is_not_waited_for(traffic: BrowserTraffic) -> 
 def test_an_event_stream_is_not_waited_for(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", ROOT, 1.0, type="EventSource")])
     assert traffic.is_answered
+
+
+def test_a_response_without_its_request_has_one(traffic: BrowserTraffic) -> None:
+    """A service worker that was started again is heard from its first response on."""
+    url = f"{ROOT}kept.txt"
+    timing = {"requestTime": 4.0, "dnsStart": -1, "connectStart": -1, "sendStart": 1.0}
+    late = answered("7", 5.0, url=url, timing=timing) | {"sessionId": "worker"}
+    traffic.add([late, finished("7", 6.0)])
+    (request,) = traffic.requests()
+    assert (request.url, request.start_s, request.end_s) == (url, 4.0, 6.0)
+    assert [*urls_asked(traffic.events, {"worker"})] == [url]
+    assert [*urls_asked(traffic.events, {"page"})] == []
