@@ -116,7 +116,8 @@ class Replayer:
             await _hear(talk, reader, writer)
         finally:
             saying.cancel()
-            self._log(self.talks.pop(id(writer)))
+            if self.talks.pop(id(writer), None):
+                self._log(talk)
 
     def _choose(self, url: str) -> int | None:
         """Return the recorded socket that answers: the next of this URL, else of the nearest."""

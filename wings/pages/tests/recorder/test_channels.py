@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 
+from testbed.archive.head import MESSAGES, SWITCHED
+from wings.pages.exchange import PageExchange, Recording
 from wings.pages.recorder.channels import pieces_of, socket_exchanges
 from wings.pages.recorder.devtools import BrowserReport, PageSocket
 from wings.pages.recorder.sockets import NetTransfer
+from wings.pages.redaction.redact import redact
 
 URL = "http://www.page.test/stream"
 
@@ -55,3 +59,13 @@ def test_an_answer_waits_less_than_a_round_trip() -> None:
         {"sent": False, "wait_ms": 300.0, "opcode": 2, "data": "AAE=", "base64": True},
         {"sent": False, "wait_ms": 500.0},
     ]
+
+
+def test_a_secret_in_a_message_is_replaced_by_one_of_its_length() -> None:
+    data = json.dumps({"token": "0aB1cD2eF3" * 4})
+    line = json.dumps({"sent": False, "wait_ms": 1.0, "opcode": 1, "data": data}).encode()
+    said = PageExchange("https://www.page.test/s", SWITCHED, body=line, body_size=len(line),
+                        decoded_size=len(line), mime=MESSAGES)  # fmt: skip
+    (clean,) = redact(Recording("t", said.url, date(2026, 1, 1), "s", (said,))).exchanges
+    assert b"0aB1cD2eF3" not in (clean.body or b"") and clean.body_size == len(line)
+    assert len(json.loads(clean.body or b"")["data"]) == len(data)
