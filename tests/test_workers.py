@@ -180,6 +180,8 @@ def test_what_sees_the_machine_is_marked() -> None:
 
 
 NIGHTLY = {
+    "test_over_http_2_and_3": "test_a_socket_says_what_it_said",
+    "test_at_once_nothing_waits": "test_a_body_comes_in_its_pieces",
     "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none":
         "test_a_pack_is_rerun_and_is_the_same_or_says_what_differs",
     "test_the_same_bits_without_anything": "test_equal_seeds_are_equal_loads",

@@ -33,6 +33,10 @@ class ReplayCoverage:
     """Loads whose scripts had pinned clocks and random numbers."""
     sockets: int = 0
     """WebSockets that the server refused: they are no requests."""
+    talks: int = 0
+    """WebSockets that were replayed."""
+    talks_inexact: int = 0
+    """Those of them with another URL, or with other numbers of messages, than recorded."""
     due: int = 0
     """Recorded requests that the loads were to make, where known."""
     due_bytes: int = 0
@@ -120,6 +124,8 @@ def count_record(record: Record) -> ReplayCoverage:
     return ReplayCoverage(exact=replay.exact, inexact=len(replay.inexact),
                           missed=len(replay.missed), not_made=not_made.total(), loads=1,
                           pinned=int(load is not None and load.pinned), sockets=len(replay.sockets),
+                          talks=len(replay.talks),
+                          talks_inexact=sum(not each.exact for each in replay.talks),
                           **_of_page(replay.page))  # fmt: skip
 
 
@@ -148,11 +154,15 @@ def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
 def describe(coverage: ReplayCoverage) -> str:
     """Return a sentence, such as for the terminal; two if there were WebSockets."""
     refused = (
-        f" {count(coverage.sockets, 'WebSocket')} refused: what they carry is no HTTP, and no "
-        "replay has it."
+        f" {count(coverage.sockets, 'WebSocket')} refused: the page holds no messages of theirs."
         if coverage.sockets
         else ""
     )
+    if coverage.talks:
+        inexact = (
+            f", {coverage.talks_inexact:,} of them inexactly" if coverage.talks_inexact else ""
+        )
+        refused += f" {count(coverage.talks, 'WebSocket')} replayed{inexact}."
     if coverage.made_up:
         refused += (
             f" {coverage.made_up:,} bodies were never recorded and are made up in their size: "

@@ -24,6 +24,10 @@ REASONS = {status: _WORDS.get(status, "") for status in range(200, 1000)}
 """nginx's own words for each status, empty where it has none; no other status can be replayed."""
 
 NOT_MODIFIED = 304
+SWITCHED = 101
+"""Of a WebSocket's opening (RFC 6455): the recorded body is what was said on it."""
+MESSAGES = "application/jsonl"
+"""The type of that: a line for each message, and one for the end, if there was one."""
 BODILESS = frozenset({204, NOT_MODIFIED})
 """Statuses whose responses have no body (RFC 9110 sections 15.3.5 and 15.4.5)."""
 

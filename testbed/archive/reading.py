@@ -68,7 +68,8 @@ class Entry:
     browser, if it failed there (``failures``); the status is 0 where no response came.
     ``wait_ms``: for how long its first byte was waited for; ``None``: unknown.  ``range`` is what
     part the request asked for, or nothing, and ``posted`` says what its body was (``None``: it had
-    none, or nobody knows).
+    none, or nobody knows).  ``pieces`` are those of a body that came bit by bit: how many ms behind
+    the one before, and how many bytes; ``open``: it had no end.
     """
 
     id: str
@@ -101,6 +102,8 @@ class Entry:
     wait_ms: float | None = None
     range: str = ""
     posted: Posted | None = None
+    pieces: tuple[tuple[float, int], ...] = ()
+    open: bool = False
 
     @property
     def fails(self) -> FailureKind | None:
@@ -318,6 +321,8 @@ def _entry(folder: Path, item: dict[str, Any], made_up: bool) -> Entry:
         failure=item.get("_failure"),
         wait_ms=item.get("_wait_ms"),
         range=_range(request.get("headers", [])), posted=read_posted(item.get("_posted")),
+        pieces=tuple((float(ms), int(size)) for ms, size in item.get("_pieces", ())),
+        open=item.get("_open") is True,
     )  # fmt: skip
     _check(entry)
     return entry
@@ -336,8 +341,12 @@ def _check(entry: Entry) -> None:
         if not isinstance(name, str) or not isinstance(value, str):
             raise TypeError(f"{entry.url}: a header is {name!r}: {value!r}")
     sizes = [entry.status, entry.body_size, entry.request_body_size, entry.depth]
+    sizes += [size for _, size in entry.pieces]
     sizes += [entry.headers_size or 0, entry.decoded_size or 0]
+    if entry.pieces and sum(size for _, size in entry.pieces) != entry.body_size:
+        raise ValueError(f"{entry.url}: the pieces are not the body")
     times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0, entry.wait_ms or 0]
+    times += [ms for ms, _ in entry.pieces]
     if min(sizes) < 0 or not all(abs(number) < LARGEST_NUMBER for number in [*sizes, *times]):
         raise ValueError(f"{entry.url}: a number below 0 or beyond {LARGEST_NUMBER}")
 

@@ -168,6 +168,7 @@ def server_options(trial: Trial, site: Site) -> ServerOptions:
         think=think_of(condition, trial.seed, lambda: read_archive(site.page)),
         program=PROGRAMS[condition.web_server],
         validates=condition.visits > 1,
+        at_once=condition.push_times == "at-once",
     )
 
 

@@ -30,6 +30,7 @@ QuicControl = Literal["own", "reno", "cubic"]
 KeyShare = Literal["browser", "x25519", "x25519mlkem768"]
 Between = Literal["clear-cache", "keep"]
 EarlyDataAt = Literal["all", "first", "others"]
+PushTimes = Literal["as-recorded", "at-once"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
 ServerThink = Literal["none", "recorded"]
@@ -412,6 +413,12 @@ class Condition:
         label="Misses allowed",
         shown=NO_PACKET,
     )] = False  # fmt: skip
+    push_times: Annotated[PushTimes, Knob(
+        "When servers send what they send by themselves, as messages of WebSockets and events: as "
+        "long behind what came before as when it was recorded, or at once.",
+        label="Push times", words=MappingProxyType(_AS_RECORDED), since=3,
+        shown="sending",
+    )] = "as-recorded"  # fmt: skip
     server_think_ms: Annotated[float, Knob(
         "How long the server waits before it answers each request.",
         label="Server think time", unit="ms", low=0, high=_LONGEST_MS, since=3,

@@ -313,6 +313,30 @@ class PageCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class SocketReplay:
+    """A WebSocket that was replayed, and how many messages went over it each way."""
+
+    url: str
+    """The URL that the page opened, as of its opening handshake: `https://www.page.test/socket`."""
+    answered: str
+    """The recorded one whose messages the server sent."""
+    said: int
+    """Messages that the server sent."""
+    said_of: int
+    """Messages that it had to send."""
+    heard: int
+    """Messages that the page sent."""
+    heard_of: int
+    """Messages that it sent when it was recorded."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the page opened what was recorded, and as many messages went each way."""
+        recorded = self.answered, self.said_of, self.heard_of
+        return (self.url, self.said, self.heard) == recorded
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """Replay coverage: how the server answered the requests of the load."""
 
@@ -334,8 +358,16 @@ class Replay:
     quic: str = ""
     """What answered by QUIC, its initial window and its congestion control, such as `aioquic 1.3.0:
     10 packets of 1200 bytes, reno`; empty where nothing did."""
+    talks: tuple[SocketReplay, ...] = ()
+    """WebSockets that were replayed."""
     page: PageCoverage | None = None
     """How much of the recording that is; not of a neighbour's or a command's requests."""
+
+    @property
+    def secured_sockets(self) -> int:
+        """How many WebSockets over TLS were replayed or refused: each has its own connection."""
+        refused = sum(url.startswith("wss:") for url in self.sockets)
+        return refused + sum(each.url.startswith("https:") for each in self.talks)
 
 
 @dataclass(frozen=True, slots=True)

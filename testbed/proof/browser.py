@@ -48,9 +48,10 @@ _Times = defaultdict[str, list[float]]
 @of_each("logs")
 def check_log(seen: Evidence, log: BrowserLog) -> Iterator[str]:
     """What a client's load says of a request or of the page, its log says as well."""
-    first_ms = min((each.asked_ms for each in log.requests), default=0.0)
+    timed = [each for each in log.requests if each.is_timed]
+    first = min(timed, key=lambda each: each.asked_ms, default=None)
     for request in log.requests:
-        yield from _differ(request, log, first_ms, browsed=seen.browsed)
+        yield from _differ(request, log, first, browsed=seen.browsed)
     unlogged = [e.url for e in log.unlogged if e.status or not seen.browsed]
     if unlogged:
         yield f"the client's log has no {unlogged[0]}"
@@ -169,7 +170,7 @@ def list_as_told(seen: Evidence) -> tuple[str, ...]:
 
 
 def _differ(
-    request: LoggedRequest, log: BrowserLog, first_ms: float, *, browsed: bool
+    request: LoggedRequest, log: BrowserLog, first: LoggedRequest | None, *, browsed: bool
 ) -> Iterator[str]:
     told, url = request.told, request.told.url
     logged = {name: request.waits[name] for name in ("dns", "connect")}
@@ -191,7 +192,13 @@ def _differ(
         yield f"{url}: status {told.status}, its log says {request.entry['response']['status']}"
     after_ms = request.logged_ms - log.started_ms
     if browsed:
-        other = request.is_timed and not _same(request.asked_ms - first_ms, after_ms, DATE_GRAIN_MS)
+        # What came from within the browser has no such time, though it may be the page itself.
+        other = (
+            request.is_timed
+            and first is not None
+            and not _same(request.asked_ms - first.asked_ms, request.logged_ms - first.logged_ms,
+                          DATE_GRAIN_MS)
+        )  # fmt: skip
     else:
         lasted_ms = told.end_ms - told.start_ms
         other = not (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from testbed.archive.head import NOT_MODIFIED, sent_headers
+from testbed.archive.head import NOT_MODIFIED, SWITCHED, sent_headers
 from testbed.archive.posted import MatchRule
 from testbed.archive.reading import Archive, Entry
 from testbed.server.choice import Candidate, pattern_of
@@ -66,7 +66,7 @@ def asked_of(
     has_head = any(entry.method == "HEAD" for _, entry in mine)
     groups: dict[str, list[tuple[int, Entry]]] = {}
     for number, entry in mine:
-        for method in _methods(entry.method, has_head):
+        for method in () if entry.status == SWITCHED else _methods(entry.method, has_head):
             fixed = f"{method}:{entry.host}{entry.path.partition('?')[0]}"
             groups.setdefault(fixed, []).append((number, entry))
     requests: dict[bool, list[Request]] = {False: [], True: []}

@@ -8,12 +8,14 @@ request with a condition has another key where a 304 was recorded, and then its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from testbed.archive.head import (
     BODILESS,
     PADDING_BYTES,
     PADDING_NAME,
     REASONS,
+    SWITCHED,
     header_problem,
     natural_size,
     padding,
@@ -24,6 +26,7 @@ from testbed.archive.posted import MatchRule
 from testbed.archive.reading import Archive, Entry
 from testbed.base.errors import ConfigurationError
 from testbed.server.asked import Asked, asked_of, with_unchanged
+from testbed.server.channels import piecewise, socket_rules, talk_problem
 from testbed.server.choice import CONDITION_WORD
 from testbed.server.listeners import Listener
 from testbed.server.matching import CHOSEN, KEY_MARK, Location
@@ -63,10 +66,14 @@ def server_block(
     tls_directives: str,
     think: Think | None = None,
     rules: Sequence[MatchRule] = (),
+    channels: Path = Path(),
     *,
     validates: bool = False,
 ) -> str:
-    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
+    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order.
+
+    ``channels`` is where those are served that nginx cannot serve.
+    """
     page = asked_of(listener, entries, rules, validates=validates)
     mine, entries = page.entries, with_unchanged(entries)
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
@@ -91,6 +98,7 @@ def server_block(
   server {{
 {listens}\
 {tls_directives}\
+{socket_rules(channels) if any(each.status == SWITCHED for _, each in mine) else ""}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
     location / {{ rewrite ^ "{chosen}" last; }}
@@ -99,7 +107,7 @@ def server_block(
 {"".join(map(located, page.locations))}\
 {"".join(_given_locations(page, entries, think))}\
 {"" if think is None else _after_thinking(mine)}\
-{"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
+{"".join(response_location(number, entry, constants, channels) for number, entry in mine)}  }}
 """
 
 
@@ -198,6 +206,8 @@ def _problems(entry: Entry) -> list[str]:
     problems.insert(0, request_problem(entry.method, entry.host, entry.path))
     if not entry.is_answered:
         problems = problems[:1]
+    elif entry.status == SWITCHED:
+        problems.append(talk_problem(entry))
     elif entry.status not in REASONS:
         problems.append(f"a response with status {entry.status} cannot be made")
     elif entry.headers_size is not None:
@@ -238,8 +248,15 @@ def _failing_locations(uri: str, entry: Entry) -> str:
     return "".join(f"    location = {quote(at)} {{ internal; {do} }}\n" for at, do in what.items())
 
 
-def response_location(answer: int, entry: Entry, constants: Constants) -> str:
-    """Return the location that sends the response of ``entry``, or fails as it did."""
+def response_location(
+    answer: int, entry: Entry, constants: Constants, channels: Path = Path()
+) -> str:
+    """Return the location that sends the response of ``entry``, or fails as it did.
+
+    A WebSocket's has another.
+    """
+    if entry.status == SWITCHED:
+        return ""
     if not entry.is_answered:
         return _failing_locations(response_uri(answer), entry)
     headers = sent_headers(entry.headers)
@@ -254,7 +271,9 @@ def response_location(answer: int, entry: Entry, constants: Constants) -> str:
         'add_header Last-Modified "";',
         *(f"add_header {quote(name)} {constants.word(value)} always;" for name, value in headers),
     ]
-    if entry.body is None or entry.status in BODILESS:
+    if entry.pieces:
+        lines += piecewise(answer, channels)
+    elif entry.body is None or entry.status in BODILESS:
         lines.append(f"alias {quote(EMPTY_FILE)};")
     else:
         # The configuration is Latin-1, and a path is bytes.

@@ -21,6 +21,7 @@ from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
 from testbed.server.asked import candidates_of
 from testbed.server.blocks import CHOICE, EMPTY_FILE, check_replayable, server_block
+from testbed.server.channels import END, serve_channels
 from testbed.server.choice import Candidate, to_order
 from testbed.server.choice_program import READY, SOCKET
 from testbed.server.listeners import Listener
@@ -162,7 +163,8 @@ class ServerOptions:
     it answers; ``None``: not at all.  ``program`` are the words that start nginx, the last of them
     its place in the ``usr`` that has its modules.  With ``validates`` conditional requests are
     answered by the recorded validators: for loads that need it, because another configuration,
-    read for longer, makes other keys.
+    read for longer, makes other keys.  ``at_once``: what was recorded with times of its own, such
+    as messages of WebSockets, does not wait for them.
     """
 
     keepalive_requests: int | None = None
@@ -172,6 +174,7 @@ class ServerOptions:
     think: Think | None = None
     program: tuple[str, ...] = NGINX
     validates: bool = False
+    at_once: bool = False
 
     @property
     def usr(self) -> Path:
@@ -179,8 +182,10 @@ class ServerOptions:
         return Path(self.program[-1]).parents[1]
 
 
-def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
-    """Return the whole nginx.conf, to be written as Latin-1.
+def configuration(
+    archive: Archive, listeners: Sequence[Listener], terms: ServerOptions, folder: Path = Path()
+) -> str:
+    """Return the whole nginx.conf of a server in ``folder``, to be written as Latin-1.
 
     Raises:
         ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
@@ -193,7 +198,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
         think = terms.think and terms.think.of(listener.host)
-        told = constants, tls, think, archive.rules
+        told = constants, tls, think, archive.rules, folder / END
         blocks.append(server_block(listener, archive.served, *told, validates=terms.validates))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
@@ -234,7 +239,7 @@ def serve(
     """
     if _waits(archive, terms):
         require_module(terms.usr)
-    text = configuration(archive, listeners, terms)
+    text = configuration(archive, listeners, terms, scratch.absolute())
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()
     (scratch / EMPTY_FILE).touch()
@@ -245,6 +250,7 @@ def serve(
     argv = (*tied, *nginx_argv(scratch, terms.program))
     candidates = candidates_of(archive, listeners)
     with ExitStack() as undo:
+        undo.enter_context(serve_channels(archive, scratch, at_once=terms.at_once))
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         if candidates:
             undo.enter_context(_choosing(archive, candidates, scratch, tied))

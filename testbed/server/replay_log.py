@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from testbed.archive.head import SWITCHED
 from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
 from testbed.server.asked import with_unchanged
 from testbed.server.blocks import response_uri
+from testbed.server.channels import read_talks
 
 LOG_FILE = "access.log"
 BUFFER = "256k"
@@ -104,7 +106,8 @@ def read_replay(scratch: Path, entries: Sequence[Entry]) -> Replay:
         response_uri(number): f"{entry.method} {entry.url}"
         for number, entry in enumerate(with_unchanged(entries))
     }
-    return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
+    replay = parse_replay((scratch / LOG_FILE).read_bytes(), answers)
+    return replace(replay, talks=read_talks(scratch))
 
 
 def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
@@ -147,8 +150,8 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
     """Return the coverage in an access log; ``answers`` maps URIs of responses to requests.
 
     A line in another format counts as missed, so that no request is left out.  The opening
-    handshake of a WebSocket (RFC 6455) is no request that a recording could answer: it was
-    refused, and has a connection of its own.
+    handshake of a WebSocket (RFC 6455) is no request, and has a connection of its own: it was
+    refused, unless the page holds what was said on it.
     """
     exact, inexact, missed, sockets = 0, [], [], []
     connections: Counter[str] = Counter()
@@ -161,7 +164,8 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
         if not fields["request"]:
             continue  # the connection ended before it asked for anything
         if fields["upgrade"].lower() == WEBSOCKET:
-            sockets.append(_asked(fields).partition(" ")[2].replace("http", "ws", 1))
+            if fields["status"] != str(SWITCHED):
+                sockets.append(_asked(fields).partition(" ")[2].replace("http", "ws", 1))
             continue
         connections[_connection(fields)] += 1
         protocols[_spoken(fields)] += 1

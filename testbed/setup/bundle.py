@@ -28,7 +28,8 @@ _log = log.logger(__name__)
 # but for what they read.
 PROGRAMS = (*("testbed.runner.guest_entry", "testbed.runner.host_entry"),
             *("testbed.client.graph_process.main", "testbed.kinds.command.prompt"),
-            *("testbed.server.quic_program", "testbed.server.choice_program"),
+             *("testbed.server.quic_program", "testbed.server.choice_program"),
+             "testbed.server.channel_program",
             *(kind.performance for kind in KINDS.values()))  # fmt: skip
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "keyshare.so", "link", "load-generator", "start", "tfo.so")

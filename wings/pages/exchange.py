@@ -50,6 +50,8 @@ class PageExchange:
         made_up: the body was not recorded: one of its size stands in for it.
         failure: how it failed in the browser, as ``testbed.archive.failures`` has it.
         wait_ms: for how long its first byte was waited for, the way there and back included.
+        pieces: of a body that came bit by bit, ms behind the one before and bytes.
+        open: it had no end.
     """
 
     url: str
@@ -74,6 +76,8 @@ class PageExchange:
     wait_ms: float | None = None
     request_body: bytes | None = None
     posted: Posted | None = None
+    pieces: tuple[tuple[float, int], ...] = ()
+    open: bool = False
 
     def digests(self) -> Posted | None:
         """Return the digests of the request's body, if it has one and it is known."""

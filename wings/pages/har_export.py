@@ -265,7 +265,15 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
         **({"_failure": exchange.failure} if exchange.failure else {}),
         **({} if exchange.wait_ms is None else {"_wait_ms": _rounded(exchange.wait_ms)}),
         **({} if posted is None else {"_posted": asdict(posted)}),
+        **_piecewise(exchange),
     }  # fmt: skip
+
+
+def _piecewise(exchange: PageExchange) -> dict[str, Any]:
+    """Return the pieces, unless the body has another size by now: then it comes as a whole."""
+    if not exchange.pieces or sum(size for _, size in exchange.pieces) != exchange.body_size:
+        return {}
+    return {"_pieces": exchange.pieces, **({"_open": True} if exchange.open else {})}
 
 
 def _response(placed: PlacedExchange) -> Part:

@@ -18,7 +18,7 @@ MAX_CONDITIONS = 6
 def findings(table: ResultTable) -> list[str]:
     """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
     coverage = table.coverage
-    plain = coverage.plain and not coverage.sockets
+    plain = coverage.plain and not (coverage.sockets or coverage.talks)
     said = [] if plain else [f"Replay: {describe(coverage)}"]
     said += [*describe_fragile(table), *describe_queues(table), *_chosen(table), *_pages(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing

@@ -65,9 +65,8 @@ class Chromium:
 
     name = "chromium"
     tcp_alone = False
-    honours = frozenset(
-        "visits tls_resumption early_data x25519 x25519mlkem768 h3 device block film".split()
-    )
+    honours = frozenset(("visits", "tls_resumption", "early_data", "x25519", "x25519mlkem768", "h3",
+                         "device", "block", "film"))  # fmt: skip
     programs = (
         Program(
             "chromium-headless-shell",
@@ -231,7 +230,7 @@ def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
     """
     traffic = result.traffic
     # Of a first visit nothing is in the cache that a server need not have sent.
-    cached = traffic.cached() if traffic.keeps_cache else ()
+    cached = (*traffic.cached(), *traffic.kept) if traffic.keeps_cache else ()
     requests = tuple(_read_request(item, result) for item in traffic.requests())
     if not requests:
         raise LoadError(

@@ -248,6 +248,7 @@ class _Builder:
         moment = _ms(params["timestamp"] - (self.zero_s or 0.0))
         chunk = {"ts": moment, "bytes": params["dataLength"]}
         entry.document.setdefault("_chunks", []).append(chunk)
+        _finish(entry, params["timestamp"], UNKNOWN)  # it may be the last that is told of it
 
 
 def _new_entry(params: Part) -> Part:

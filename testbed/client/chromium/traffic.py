@@ -7,13 +7,14 @@ clock in seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from testbed.archive.failures import ABORTED
 from testbed.client.chromium.devtools import Event
 from testbed.client.page_coverage import FIRST_ERROR_STATUS, without_fragment
 
+RESPONSE = "Network.responseReceived"
 SOCKET = "Network.webSocketCreated"
 LOADED = "Page.loadEventFired"
 EVENTS = (
@@ -98,15 +99,17 @@ class BrowserTraffic:
     WebSockets that were opened.
     """
 
-    def __init__(self, *, keeps_cache: bool = False, silent: Container[str] = ()) -> None:
-        """Take note of a load; ``keeps_cache``: what the cache answers is not owed any more.
+    def __init__(self, *, kept: Sequence[str] | None = None, silent: Container[str] = ()) -> None:
+        """Take note of a load.
 
-        No answer is awaited for the URLs ``silent``.
+        ``kept`` are URLs that are not owed again, like what the cache answers; ``None``: that is
+        empty.  No answer is awaited for the URLs ``silent``.
         """
         self._silent = silent
+        self.kept = tuple(kept or ())
         self.events: list[Event] = []
         self.sockets: list[str] = []
-        self.keeps_cache = keeps_cache
+        self.keeps_cache = kept is not None
         self._requests: list[BrowserRequest] = []
         self._current: dict[str, BrowserRequest] = {}
         self._unanswered: set[str] = set()
@@ -125,6 +128,8 @@ class BrowserTraffic:
             if (method.startswith("Page.") and self._loaded) or (request and request.unread):
                 continue  # of what comes after the page, or when it is left
             self._loaded = self._loaded or method == LOADED
+            if method == RESPONSE and not request and is_web(params["response"].get("url", "")):
+                self.add([_request_of(event)])
             self.events.append(event)
             if method == SOCKET:
                 self.sockets.append(params["url"])
@@ -232,6 +237,27 @@ class BrowserTraffic:
 
 
 ENDS = ("Network.loadingFinished", "Network.loadingFailed")
+
+
+def _request_of(event: Event) -> Event:
+    """Return the event of a request of which the browser tells the response alone.
+
+    So it does of the first ones of a service worker that was started again.
+    """
+    response, told = event["params"]["response"], event["params"]
+    asked = {"url": response["url"], "method": "GET", "initialPriority": "Medium",
+             "headers": response.get("requestHeaders", {})}  # fmt: skip
+    began_s = (response.get("timing") or {}).get("requestTime", told["timestamp"])
+    params = {"requestId": told["requestId"], "request": asked, "type": told.get("type"),
+              "initiator": {"type": "other"}, "timestamp": began_s, "wallTime": 0.0}  # fmt: skip
+    return event | {"method": "Network.requestWillBeSent", "params": params}
+
+
+def urls_asked(events: Iterable[Event], sessions: Collection[str]) -> Iterator[str]:
+    """Yield the URLs that were asked for in these sessions."""
+    for event in events:
+        if event["method"] == "Network.requestWillBeSent" and event.get("sessionId") in sessions:
+            yield without_fragment(event["params"]["request"]["url"])
 
 
 def is_web(url: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from testbed.client.chromium.device import SCRIPT as DEVICE_SCRIPT
 from testbed.client.chromium.devtools import DevTools, Event, LateError, RefusedError
 from testbed.client.chromium.flags import FIRST_PAGE, WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
-from testbed.client.chromium.traffic import SOCKET, BrowserTraffic
+from testbed.client.chromium.traffic import SOCKET, BrowserTraffic, urls_asked
 from testbed.client.interface import LoadError, LoadTimeoutError
 from testbed.client.process import sleep_until
 from testbed.model.device import BrowserDevice
@@ -122,7 +123,7 @@ def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> t
         LoadError: the browser could not go there, or the page crashed.
         ClosedError: the browser ended.
     """
-    _prepare(devtools, session, errand)
+    workers = _prepare(devtools, session, errand)
     if errand.wait_until_ns is not None:
         # It reads what the browser says at one instant all at once, when no other process can run,
         # not message by message; and no time passes meanwhile.
@@ -130,14 +131,21 @@ def visit(devtools: DevTools, session: str, errand: VisitOrder, proc: Path) -> t
             sleep_until(errand.wait_until_ns)
             if errand.restart is not None:
                 errand.restart()
-            return _load_all(devtools, session, errand)
-    return _load_all(devtools, session, errand, proc)
+            return _load_all(devtools, session, errand, workers)
+    return _load_all(devtools, session, errand, workers, proc)
 
 
 def _load_all(
-    devtools: DevTools, session: str, errand: VisitOrder, proc: Path | None = None
+    devtools: DevTools,
+    session: str,
+    errand: VisitOrder,
+    workers: Collection[str],
+    proc: Path | None = None,
 ) -> tuple[Visit, ...]:
-    """Load the page as often as asked; ``proc`` is given in real time, where the cost is told."""
+    """Load the page as often as asked; ``proc`` is given in real time, where the cost is told.
+
+    ``workers`` are the sessions of service workers: what one asked for it may have kept.
+    """
     visits: list[Visit] = []
     while len(visits) < errand.visits:
         if visits:
@@ -148,8 +156,10 @@ def _load_all(
             cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
             before = Spent(cpu, read_queues(cpu, proc), proc)
         # A first visit finds nothing in the cache that it is to have.
-        keeps = errand.keep_cache and bool(visits)
-        visits.append(_load(devtools, session, errand, before, keeps=keeps))
+        kept = None
+        if errand.keep_cache and visits:
+            kept = [url for each in visits for url in urls_asked(each.traffic.events, workers)]
+        visits.append(_load(devtools, session, errand, before, kept=kept))
     # Not before: the browser would go on otherwise than if it had not been asked.
     last = visits[-1]._replace(timeline=_read_timeline(devtools, session))
     visits[-1] = last._replace(settled_ms=_watch(devtools, last))
@@ -175,17 +185,20 @@ def _load(
     errand: VisitOrder,
     before: Spent | None = None,
     *,
-    keeps: bool = False,
+    kept: Sequence[str] | None = None,
 ) -> Visit:
     """Load the page until it is settled; ``before`` is the cost until now, in real time.
 
-    ``keeps``: what the cache answers is not owed.
+    ``kept`` are URLs that are not owed again, like what the cache answers; ``None``: it is empty.
     """
+    keeps = kept is not None
+    due = Counter(errand.due)
+    due -= Counter(kept or ())
     devtools.take()  # those of the empty page
     began_ns = time.time_ns()
     deadline = time.monotonic() + errand.timeout_s
     frames = _film(devtools, session, began_ns, deadline) if errand.film else []
-    traffic = BrowserTraffic(keeps_cache=keeps, silent=errand.silent)
+    traffic = BrowserTraffic(kept=kept, silent=errand.silent)
     try:
         _navigate(devtools, session, errand.url, deadline)
         # Read at once, so that the cost is little more than that until the load event.
@@ -198,7 +211,7 @@ def _load(
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
     traffic.add(devtools.take())
     _require_stay(errand, traffic)
-    if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
+    if _settle(devtools, traffic, start_s + plt_ms / 1000, [*due.elements()], deadline):
         traffic.end_unread()
     # Of a page that the cache answers no first byte comes.
     cached = keeps and errand.url in traffic.cached()
@@ -291,17 +304,21 @@ def attach(devtools: DevTools, timeout_s: float) -> str:
     return session
 
 
-def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
+def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> Collection[str]:
     """Have the page's workers, dialogs and end looked after, and set what the errand asks for.
 
-    The answers come behind all that the browser had to say of its empty page.
+    The answers come behind all that the browser had to say of its empty page.  What is returned
+    will have the sessions of service workers.
     """
+    service_workers = set()
 
     def join(event: Event) -> None:
         """Observe, and where asked pin, a worker that the page starts, before it does anything."""
-        if event.get("sessionId") != session:
+        if event.get("sessionId") not in (session, None):
             return
         worker: str = event["params"]["sessionId"]
+        if event["params"]["targetInfo"]["type"] == "service_worker":
+            service_workers.add(worker)
         # All at once: a paused worker may leave a command without an answer until it runs.
         devtools.send("Network.enable", NO_BODIES, worker)
         if errand.pinned is not None:
@@ -315,8 +332,9 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
         """A dialog that stays open stops the page's scripts, and no user is there to close it."""
         devtools.send("Page.handleJavaScriptDialog", {"accept": True}, event["sessionId"])
 
-    def give_up(_event: Event) -> None:
-        raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
+    def give_up(event: Event) -> None:
+        if event.get("sessionId") == session:  # a shared worker says so when it ends
+            raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
 
     emulation = device_commands(errand.device)
     devtools.on("Target.attachedToTarget", join)
@@ -332,13 +350,18 @@ def _prepare(devtools: DevTools, session: str, errand: VisitOrder) -> None:
     if errand.full_browser:
         commands.append(_sized())
     commands += emulation
-    devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
+    deadline = time.monotonic() + errand.timeout_s
+    # Several pages may share one, so that it is a target of the browser's, and of no page.
+    devtools.ask(deadline, ("Target.setAutoAttach", AUTO_ATTACH | SHARED_WORKERS))
+    devtools.ask(deadline, *commands, session=session)
+    return service_workers
 
 
 # Bodies are in the archive: the browser need not keep them to be asked for.
 NO_BODIES = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
 AUTO_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 SCREENCAST = {"format": "png", "maxWidth": WINDOW[0] // 4, "maxHeight": WINDOW[1] // 4}
+SHARED_WORKERS = {"filter": [{"type": "shared_worker"}]}
 PAGES = {"filter": [{"type": "page"}]}
 
 

@@ -24,7 +24,8 @@ SHOWN = 3
 def check_quic(seen: Evidence) -> Iterator[str]:
     """QUIC is spoken with every origin where it was asked for, and with none elsewhere.
 
-    It is version 1, without a retry, and all packets are in the capture, and opened by the keys.
+    But for WebSockets, of which each has a connection of TCP's.  It is version 1, without a retry,
+    and all packets are in the capture, and opened by the keys.
     """
     condition, connections = seen.condition, seen.quic
     if condition.protocol != "h3":
@@ -38,7 +39,7 @@ def check_quic(seen: Evidence) -> Iterator[str]:
         flow for flow in seen.flows.flows
         if flow.syn.target_port == HTTPS_PORT and any(payloads(flow, by_client=True))
     ]  # fmt: skip
-    if over_tcp:
+    if len(over_tcp) > (seen.replay.secured_sockets if seen.has("replay") else 0):
         syn = over_tcp[0].syn
         yield (
             f"protocol = h3, but {len(over_tcp)} TCP connections carried data, the first "

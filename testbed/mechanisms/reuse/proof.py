@@ -47,9 +47,10 @@ def check_replay(seen: Evidence) -> Iterator[str]:
     """
     replay, counts = seen.replay, [each.requests for each in seen.served]
     spoken, answered = sum(replay.protocols.values()), replay.exact + len(replay.inexact)
-    if sum(counts) != spoken + len(replay.sockets) or spoken > answered + len(replay.missed):
+    upgraded = len(replay.sockets) + len(replay.talks)
+    if sum(counts) != spoken + upgraded or spoken > answered + len(replay.missed):
         yield f"the servers' log has {sum(counts)} requests, by protocol {spoken}"
-    if not replay.sockets and max(counts, default=0) != replay.most_per_connection:
+    if not upgraded and max(counts, default=0) != replay.most_per_connection:
         yield f"most_per_connection is {replay.most_per_connection}, the log has {counts}"
     limit = seen.tcp.requests_per_connection
     if limit is None and not (is_lossy(seen.link) or seen.link.changes or seen.lost):

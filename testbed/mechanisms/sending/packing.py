@@ -27,6 +27,7 @@ from testbed.capture.http2 import (
     read_settings,
 )
 from testbed.capture.tls import APPLICATION_DATA, read_records
+from testbed.client.page_coverage import without_fragment
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
@@ -37,6 +38,8 @@ FRAME_BYTES = 8192
 _FIRST_WINDOW, _INITIAL_WINDOW_SIZE = 65_535, 4
 FILE_BYTES = 32_768
 """So much of a file nginx reads at a time (output_buffers)."""
+CONTROLS = 2
+"""What a server says on a WebSocket besides messages: that it is open, and closed."""
 SURE_BYTES = 3 * RECORD_BYTES
 """A response of that many bytes fills a record, wherever it begins."""
 
@@ -53,13 +56,14 @@ SURE_BYTES = 3 * RECORD_BYTES
 def check_segments(seen: Evidence) -> Iterator[str]:
     """In clear text no more segments are short than there are responses, as servers sent them.
 
+    A piece of a body that was recorded so, and a message of a WebSocket, is like a response.
     What is sent again may be cut anew, to a path that turned out to be narrower.
     """
     if seen.link.gso or seen.link.gro or seen.counted.get("down.too_long"):
         return  # what is captured then is no segment, or was cut once more
     short = [(flow, found) for flow in seen.flows_at_server.flows
              if not speaks_tls(flow) and (found := _surplus(flow)) > 0]  # fmt: skip
-    if short:
+    if short and sum(surplus for _, surplus in short) > _count_pieces(seen):
         flow, surplus = max(short, key=lambda each: each[1])
         yield (
             f"servers of {len(short)} connections sent more short segments than responses, that of "
@@ -96,7 +100,10 @@ def check_records(seen: Evidence) -> Iterator[str]:
             sizes = [size for kind, size, _ in read_records(sent) if kind == APPLICATION_DATA]
             longest[host] = max(longest[host], *sizes, 0)
             carried[host] += sum(sizes)
+    pieces = _pieces_by_url(seen)
     for request in seen.load.requests:
+        if pieces.get(without_fragment(request.url)):
+            continue
         host, size = urlsplit(request.url).hostname or "", request.transfer_bytes or 0
         if SURE_BYTES <= size <= carried[host] and longest[host] < RECORD_BYTES:
             yield (
@@ -108,14 +115,28 @@ def check_records(seen: Evidence) -> Iterator[str]:
 
 @check("frames of HTTP/2", "http2", "condition", source="nginx: http2_chunk_size; RFC 9113, 6.9")
 def check_data(seen: Evidence) -> Iterator[str]:
-    """Over HTTP/2 DATA frames are as full as they can be."""
+    """Over HTTP/2 DATA frames are as full as they can be, but for bodies that came in pieces."""
     other = [(each.name, *frame) for each in seen.http2 for frame in _other_frames(each)]
-    if other:
+    if other and len(other) > _count_pieces(seen):
         name, stream, size = other[0]
         yield (
             f"servers sent {len(other)} DATA frames that are not as full as can be, the first on "
             f"stream {stream} of {name} with {size} bytes; they hold {FRAME_BYTES}"
         )
+
+
+def _count_pieces(seen: Evidence) -> int:
+    """Return how many pieces and messages there may be of what was recorded in such."""
+    pieces = _pieces_by_url(seen)
+    visits = seen.load.visits if seen.has("load") else ()
+    asked = (request.url for visit in visits for request in visit.requests)
+    messages = sum(CONTROLS + each.said for each in seen.replay.talks) if seen.has("replay") else 0
+    return messages + sum(pieces.get(without_fragment(url), 0) for url in asked)
+
+
+def _pieces_by_url(seen: Evidence) -> dict[str, int]:
+    entries = seen.archive.entries if seen.has("archive") else ()
+    return {entry.url: len(entry.pieces) for entry in entries if entry.pieces}
 
 
 def _other_frames(connection: Http2Connection) -> Iterator[tuple[int, int]]:

@@ -7,13 +7,14 @@ time that nobody asked for.  It is the server's own capture that counts: no link
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from testbed.mechanisms.sending import quic, tcp
-from testbed.mechanisms.sending.sender import NEAR_NS
+from testbed.mechanisms.sending.sender import NEAR_NS, Silence
 from testbed.proof.check import check
 from testbed.proof.draws import busy_ns
 from testbed.proof.evidence import Evidence
+from testbed.server.channels import waits_ms
 from testbed.server.think import silence_s, think_of
 
 KNOWN = ("cubic", "reno")
@@ -30,17 +31,38 @@ kernel of one's own, one whose settings were changed."""
     source="RFC 5681",
 )
 def check_sending(seen: Evidence) -> Iterator[str]:
-    """No server was silent while it had bytes to send and room for them, but for its think time."""
+    """No server was silent while it had bytes to send and room for them, but for its think time.
+
+    What was recorded with times of its own, as messages of a WebSocket, waits no longer than then.
+    """
     of_tcp = tcp.find_silences(seen.flows_at_server, seen.tcp.initcwnd_segments)
     late = [each for each in of_tcp if each.ms > silence_ms(seen, over_quic=False)]
     of_quic = quic.find_silences(seen.quic, seen.transits, seen.capture.packets)
     late += [each for each in of_quic if each.ms > silence_ms(seen, over_quic=True)]
+    pushed_ms = _longest_waits(seen) if late else {}
+    late = [each for each in late if each.ms > _pushed_ms(each, pushed_ms)]
     if late:
         worst = max(late, key=lambda each: each.ms)
         yield (
             f"servers were silent {len(late)} times with bytes to send and room for them, the one "
             f"of {worst.connection} for {worst.ms:.3f} ms, when {worst.why}"
         )
+
+
+def _longest_waits(seen: Evidence) -> dict[str, float]:
+    """Return the longest wait that was recorded of each server's address."""
+    if not seen.has("archive") or seen.condition.push_times == "at-once":
+        return {}
+    longest: dict[str, float] = {}
+    for entry in seen.archive.entries:
+        for wait_ms in waits_ms(entry):
+            longest[entry.host] = max(wait_ms + 2 * TIMER_MS, longest.get(entry.host, 0.0))
+    return {address: longest.get(host, 0.0) for address, host in seen.hosts.items()}
+
+
+def _pushed_ms(silence: Silence, longest_ms: Mapping[str, float]) -> float:
+    address = silence.connection.rpartition(" to ")[2].rpartition(":")[0].strip("[]")
+    return longest_ms.get(address, 0.0)
 
 
 def silence_ms(seen: Evidence, *, over_quic: bool) -> float:

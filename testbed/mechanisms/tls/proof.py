@@ -104,7 +104,7 @@ def check_protocol(seen: Evidence) -> Iterator[str]:
     # A WebSocket has a connection of its own, and is opened by HTTP/1.1 (RFC 6455 section 4.1).
     plain = ALPN["h1"]
     upgraded = [e for e in other if {(e.alpn,), *(h.alpn for h in e.hellos)} == {(plain,)}]
-    if len(upgraded) <= sum(url.startswith("wss:") for url in seen.replay.sockets):
+    if len(upgraded) <= seen.replay.secured_sockets:
         other = [each for each in other if each not in upgraded]
     spoken = sorted({each.alpn or "none" for each in other})
     yield from _say(f"protocol = {asked}, but {{}} agreed on {', '.join(spoken)}", other)

@@ -101,8 +101,13 @@ def test_all_loads_together(good: Record) -> None:
     (ReplayCoverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
     (
         ReplayCoverage(62, loads=2, sockets=2),
-        "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
-        "carry is no HTTP, and no replay has it.",
+        "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: the page holds no "
+        "messages of theirs.",
+    ),
+    (
+        ReplayCoverage(62, loads=2, talks=3, talks_inexact=1),
+        "All 62 requests of 2 loads were answered exactly. 3 WebSockets replayed, 1 of them "
+        "inexactly.",
     ),
     (ReplayCoverage(97, 2, 1, 0, 4),
      "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed."),
@@ -162,7 +167,8 @@ def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     summary: dict[str, Any] = json.loads((tls / "summary.json").read_text())
     cell = summary["cells"][2]
     assert cell["coverage"] == {"exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1,
-                                "pinned": 0, "sockets": 0, "due": 0, "due_bytes": 0,
+                                "pinned": 0, "sockets": 0, "talks": 0,
+                                    "talks_inexact": 0, "due": 0, "due_bytes": 0,
                                 "made_bytes": 0, "made_up": 0, "made_up_bytes": 0}  # fmt: skip
     (trial,) = cell["trials"]
     assert trial["pinned"] is False

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.client.chromium.traffic import BrowserTraffic
+from testbed.client.chromium.traffic import BrowserTraffic, urls_asked
 
 ROOT = "http://www.page.test/"
 
@@ -106,7 +106,7 @@ def test_what_a_cache_answered_did_not_go_out(traffic: BrowserTraffic, source: s
 def test_what_a_kept_cache_answered_is_owed_no_more() -> None:
     events = [sent("1", ROOT, 1.0), answered("1", 2.0, fromDiskCache=True), finished("1", 3.0)]
     for keeps in (False, True):
-        traffic = BrowserTraffic(keeps_cache=keeps)
+        traffic = BrowserTraffic(kept=() if keeps else None)
         traffic.add(events)
         assert traffic.requests() == [] and traffic.cached() == (ROOT,)
         assert traffic.is_settled(5.0, [ROOT]) is keeps
@@ -210,3 +210,15 @@ def test_a_body_that_nobody_reads_is_not_waited_for(traffic: BrowserTraffic) -> 
 def test_an_event_stream_is_not_waited_for(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", ROOT, 1.0, type="EventSource")])
     assert traffic.is_answered
+
+
+def test_a_response_without_its_request_has_one(traffic: BrowserTraffic) -> None:
+    """A service worker that was started again is heard from its first response on."""
+    url = f"{ROOT}kept.txt"
+    timing = {"requestTime": 4.0, "dnsStart": -1, "connectStart": -1, "sendStart": 1.0}
+    late = answered("7", 5.0, url=url, timing=timing) | {"sessionId": "worker"}
+    traffic.add([late, finished("7", 6.0)])
+    (request,) = traffic.requests()
+    assert (request.url, request.start_s, request.end_s) == (url, 4.0, 6.0)
+    assert [*urls_asked(traffic.events, {"worker"})] == [url]
+    assert [*urls_asked(traffic.events, {"page"})] == []

@@ -21,6 +21,7 @@ from wings.pages.importing.notes import Notes
 from wings.pages.importing.references import open_circles
 from wings.pages.importing.sanitiser import clean_headers
 from wings.pages.limits import CONTENT_BYTES
+from wings.pages.recorder.channels import pieces_of, socket_exchanges
 from wings.pages.recorder.devtools import (
     BrowserReport,
     PageRequest,
@@ -70,7 +71,7 @@ def assemble(
     note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
-        for exchange in _exchanges(answered, pairing, report, notes)
+        for exchange in (*_exchanges(answered, pairing, report, notes), *socket_exchanges(report))
     )
     exchanges = tuple(open_circles(exchanges, changes))
     window = order.viewport or WINDOW
@@ -168,6 +169,7 @@ def _exchange(transfer: NetTransfer, request: PageRequest | None, report: Browse
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
         after_load=start_s > report.load_s, failure=failure,
         wait_ms=request.wait_ms if request and (request.wait_ms or 0) > 0 else None,
+        pieces=(pieces := pieces_of(transfer)), open=bool(pieces) and transfer.cut,
     )  # fmt: skip
 
 

@@ -60,6 +60,23 @@ class PageRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PageSocket:
+    """A WebSocket of the page; times are the browser's monotonic clock, ``None``: it never was.
+
+    ``frames`` say of each message whether the page sent it, when, its opcode and its payload, in
+    Base64 if it is no text.
+    """
+
+    url: str
+    initiator: str | None
+    asked_s: float | None
+    opened_s: float | None
+    closed_s: float | None
+    headers: tuple[tuple[str, str], ...]
+    frames: tuple[tuple[bool, float, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BrowserReport:
     """The browser driver's report of one load; ``frames`` maps each frame to its parent.
 
@@ -78,7 +95,7 @@ class BrowserReport:
     quiet: bool
     requests: tuple[PageRequest, ...]
     frames: dict[str, str]
-    sockets: tuple[str, ...]
+    sockets: tuple[PageSocket, ...]
     targets: tuple[tuple[str, str], ...]
     dialogs: tuple[str, ...]
     seen: dict[str, Any] | None
@@ -93,7 +110,8 @@ def parse_report(value: dict[str, Any]) -> BrowserReport:
     try:
         requests = tuple(_parse_request(item) for item in value.pop("requests"))
         targets = tuple((item["type"], item["url"]) for item in value.pop("targets"))
-        sockets, dialogs = tuple(value.pop("sockets")), tuple(value.pop("dialogs"))
+        sockets = tuple(_parse_socket(item) for item in value.pop("sockets"))
+        dialogs = tuple(value.pop("dialogs"))
         return BrowserReport(**value, requests=requests, targets=targets, sockets=sockets,
                              dialogs=dialogs)  # fmt: skip
     except (KeyError, TypeError) as error:
@@ -117,6 +135,16 @@ def _parse_request(item: dict[str, Any]) -> PageRequest:
         "posted": b64decode(item["posted"]) if item.get("posted") else None,
     }
     return PageRequest(**(item | changed))
+
+
+def _parse_socket(item: dict[str, Any]) -> PageSocket:
+    changed = {
+        "url": plain_url(item["url"]),
+        "initiator": _plain(item["initiator"]["url"]),
+        "headers": tuple(item["headers"].items()),
+        "frames": tuple(map(tuple, item["frames"])),
+    }
+    return PageSocket(**(item | changed))
 
 
 def _plain(url: str | None) -> str | None:

@@ -127,7 +127,7 @@ class _Reader:
         elif name in _SENDS and source in self._current:
             self._send(source, name, params)
         elif (transfer := self._current.get(source)) is not None:
-            self._note(transfer, name, source, params)
+            self._note(transfer, name, source, time_s, params)
             if name == "REQUEST_ALIVE" and phase == END:
                 transfer.error = int(params.get("net_error", 0))
                 self._finish(source, time_s)
@@ -165,7 +165,9 @@ class _Reader:
         if transfer.protocol == "http/1.1":
             self._sockets.begin(source)
 
-    def _note(self, transfer: NetTransfer, name: str, source: int, params: dict[str, Any]) -> None:
+    def _note(
+        self, transfer: NetTransfer, name: str, source: int, time_s: float, params: dict[str, Any]
+    ) -> None:
         match name:
             case "HTTP_TRANSACTION_SEND_REQUEST_BODY":
                 if params.get("length"):
@@ -174,24 +176,27 @@ class _Reader:
                 status, *lines = params["headers"]
                 transfer.status = int(_unescape(status).split()[1])
                 transfer.headers = _headers(lines)
-                transfer.decoded_size = 0
+                transfer.decoded_size, transfer.head_s = 0, time_s
             case "URL_REQUEST_JOB_BYTES_READ":
                 self._filtered.add(source)
-                self._keep(transfer, source, params)
+                self._keep(transfer, source, time_s, params)
             case "URL_REQUEST_JOB_FILTERED_BYTES_READ":
                 transfer.decoded_size = (transfer.decoded_size or 0) + int(params["byte_count"])
                 if source not in self._filtered:
-                    self._keep(transfer, source, params)
+                    self._keep(transfer, source, time_s, params)
             case "URL_REQUEST_REDIRECTED":
                 transfer.redirected = True
             case "CANCELLED":
                 transfer.cancelled = True
 
-    def _keep(self, transfer: NetTransfer, source: int, params: dict[str, Any]) -> None:
+    def _keep(
+        self, transfer: NetTransfer, source: int, time_s: float, params: dict[str, Any]
+    ) -> None:
         if transfer.status == NOT_MODIFIED:
             return  # the browser's cache has it, and it is read like any other
         size = int(params["byte_count"])
         transfer.received_bytes += size
+        transfer.reads.append((time_s, size))
         data = params.get("bytes")
         if transfer.body is None or data is None or size > self._left:
             transfer.body = None

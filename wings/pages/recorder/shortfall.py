@@ -96,7 +96,10 @@ def note_load(notes: Shortfalls, report: BrowserReport, log: NetLog) -> None:
     later = [request for request in report.requests if _is_page(request, report)][1:]
     went_on = "page that this one went on to, whose requests are kept as its own (record that one)"
     notes.add_all(went_on, (request.url for request in later))
-    notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", report.sockets)
+    unopened = (each.url for each in report.sockets if each.opened_s is None)
+    notes.add_all("WebSocket that was not opened, which a replay refuses too", unopened)
+    spoken = (each.url for each in report.sockets if each.opened_s is not None)
+    notes.add_all("WebSocket, whose messages are replayed in their order", spoken)
     workers = [url for kind, url in report.targets if kind == "service_worker"]
     notes.add_all("service worker, whose requests are kept as the page's own", workers)
 
@@ -130,7 +133,8 @@ def note_missing(notes: Shortfalls, pairing: RequestPairing, kept_ids: Collectio
 def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> None:
     """Note what is special about a response that is kept."""
     if transfer.header("content-type").startswith("text/event-stream"):
-        notes.add("event stream, kept until the end of the recording", transfer.url)
+        end = "which stays open" if transfer.cut else "with its end"
+        notes.add(f"event stream, {end}", transfer.url)
     elif transfer.cut and not is_unread(transfer, request):
         why = "cancelled by the page" if request and request.cancelled else "ended"
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)

@@ -28,7 +28,8 @@ class NetTransfer:
     head as received (HTTP/1.1 only).  ``body`` is as transferred, ``None`` when it was not seen or
     is beyond the reader's bound; ``received_bytes`` counts it in any case.
     ``decoded_size`` is what the browser decoded, ``None`` without a response.  ``error`` is a net
-    error number, 0 for none.
+    error number, 0 for none.  ``head_s`` is when the head came, and ``reads`` are when so many
+    bytes of the body did.
     """
 
     method: str
@@ -48,6 +49,8 @@ class NetTransfer:
     error: int = 0
     cancelled: bool = False
     redirected: bool = False
+    head_s: float | None = None
+    reads: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def cut(self) -> bool:

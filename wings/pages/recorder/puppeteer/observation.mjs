@@ -19,17 +19,21 @@ export const BUFFERS = {
   maxResourceBufferSize: BUFFER_BYTES / 4,
 };
 
-/** The requests of one session, target or frame, as its events tell. */
+/**
+ * The requests, frames and WebSockets of a load, as the events of any number of sessions tell.
+ *
+ * A shared worker's script is asked for in the page's session, and answered in its own.
+ */
 export class Observation {
-  #session;
   #current = new Map();
+  #sockets = new Map();
+  #answerers = new Map();
   requests = [];
   sockets = [];
   frames = new Map();
 
   /** Observes `session` from now on. */
-  constructor(session) {
-    this.#session = session;
+  watch(session) {
     const on = (name, act) => {
       session.on(`Network.${name}`, (event) => {
         const request = this.#current.get(event.requestId);
@@ -40,7 +44,10 @@ export class Observation {
     };
     session.on('Network.requestWillBeSent', (event) => this.#sent(event));
     on('requestServedFromCache', (request) => Object.assign(request, { source: 'memory cache' }));
-    on('responseReceived', (request, { response }) => respond(request, response));
+    on('responseReceived', (request, { response }) => {
+      respond(request, response);
+      this.#answerers.set(request, session);
+    });
     on('loadingFinished', (request, { timestamp }) => {
       request.ended_s = timestamp;
     });
@@ -49,9 +56,42 @@ export class Observation {
       request.error = blockedReason ?? errorText;
       request.cancelled = Boolean(canceled);
     });
-    session.on('Network.webSocketCreated', ({ url }) => this.sockets.push(url));
     session.on('Page.frameAttached', ({ frameId, parentFrameId }) => {
       this.frames.set(frameId, parentFrameId);
+    });
+    this.#watchSockets(session);
+  }
+
+  /** Keeps what WebSockets carry: whole messages, however they were cut into frames. */
+  #watchSockets(session) {
+    session.on('Network.webSocketCreated', ({ requestId, url, initiator }) => {
+      const socket = { url, initiator: describe(initiator ?? {}), asked_s: null, opened_s: null };
+      Object.assign(socket, { headers: {}, frames: [], closed_s: null });
+      this.#sockets.set(requestId, socket);
+      this.sockets.push(socket);
+    });
+    const on = (name, act) => {
+      session.on(`Network.webSocket${name}`, (event) => {
+        const socket = this.#sockets.get(event.requestId);
+        if (socket) {
+          act(socket, event);
+        }
+      });
+    };
+    on('WillSendHandshakeRequest', (socket, { timestamp }) => {
+      socket.asked_s = timestamp;
+    });
+    on('HandshakeResponseReceived', (socket, { timestamp, response }) => {
+      socket.opened_s = timestamp;
+      socket.headers = response.headers;
+    });
+    for (const name of ['Sent', 'Received']) {
+      on(`Frame${name}`, ({ frames }, { timestamp, response: { opcode, payloadData } }) => {
+        frames.push([name === 'Sent', timestamp, opcode, payloadData]);
+      });
+    }
+    on('Closed', (socket, { timestamp }) => {
+      socket.closed_s = timestamp;
     });
   }
 
@@ -91,25 +131,31 @@ export class Observation {
 
   /** Asks for the bodies as scripts see them and keeps a digest of each. */
   async readBodies() {
+    const answered = new Map();
     for (const [requestId, request] of this.#current) {
       if (request.source === 'network' && request.status && request.ended_s && !request.error) {
-        request.body = await this.#readBody(requestId);
+        const session = this.#answerers.get(request);
+        answered.set(session, [...(answered.get(session) ?? []), [requestId, request]]);
       }
     }
+    await Promise.all([...answered].map(([session, asked]) => readAll(session, asked)));
   }
+}
 
-  async #readBody(requestId) {
+/** Of a session that does not answer, such as a worker that has ended, there are no bodies. */
+async function readAll(session, asked) {
+  for (const [requestId, request] of asked) {
     try {
-      const answer = this.#session.send('Network.getResponseBody', { requestId });
+      const answer = session.send('Network.getResponseBody', { requestId });
       const { body, base64Encoded } = await within(ANSWER_MS, 'no answer', answer);
       const bytes = Buffer.from(body, base64Encoded ? 'base64' : 'utf8');
       const sha256 = createHash('sha256').update(bytes).digest('hex');
-      return { sha256, size: bytes.length, text: !base64Encoded };
+      request.body = { sha256, size: bytes.length, text: !base64Encoded };
     } catch (error) {
       if (error.name === 'TimeoutError') {
-        throw error;
+        return;
       }
-      return null; // the browser keeps no body of preflights, pings and removed frames
+      // The browser keeps no body of preflights, pings and removed frames.
     }
   }
 }

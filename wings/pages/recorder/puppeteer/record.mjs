@@ -51,7 +51,7 @@ const ANSWER_MS = 5000; // a page that is busy for ever answers no question
 class Recorder {
   #order;
   traffic = new Traffic();
-  observations = [];
+  observation = new Observation();
   targets = [];
   dialogs = [];
 
@@ -61,19 +61,13 @@ class Recorder {
 
   /** Observes a target, and those that it starts before they do anything. */
   async observe(session, kind = 'page') {
-    this.observations.push(new Observation(session));
+    this.observation.watch(session);
     this.traffic.watch(session);
     // Each is accepted: one that stays open stops the page's scripts, and nobody is there.
     session.on('Page.javascriptDialogOpening', ({ type }) => {
       this.dialogs.push(type);
       // A page that is gone has no dialog either.
       session.send('Page.handleJavaScriptDialog', { accept: true }).catch(() => undefined);
-    });
-    session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
-      this.targets.push({ type: targetInfo.type, url: targetInfo.url });
-      const started = session.connection().session(sessionId);
-      // Not every target has every domain, and some are gone at once; the network log has it all.
-      this.observe(started, targetInfo.type).catch(() => undefined);
     });
     const wishes = [session.send('Network.enable', BUFFERS)];
     const hasDocument = kind === 'page' || kind === 'iframe';
@@ -98,11 +92,7 @@ class Recorder {
     wishes.push(
       session.send('Runtime.enable'),
       session.send('Runtime.setAsyncCallStackDepth', { maxDepth: STACK_DEPTH }),
-      session.send('Target.setAutoAttach', {
-        autoAttach: true,
-        waitForDebuggerOnStart: true,
-        flatten: true,
-      }),
+      this.follow(session),
     );
     if (kind !== 'page') {
       // Unanswered until then: a worker that waits for its debugger evaluates nothing.
@@ -111,15 +101,25 @@ class Recorder {
     await Promise.all(wishes);
   }
 
-  /** When the first request was made, which is a moment after navigationStart. */
-  get startedAt() {
-    return this.observations[0].requests[0].sent_s;
+  /** Observes what `session` starts; of the browser's own, the targets that `more` says. */
+  async follow(session, more = {}) {
+    session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
+      this.targets.push({ type: targetInfo.type, url: targetInfo.url });
+      const started = session.connection().session(sessionId);
+      // Not every target has every domain, and some are gone at once; the network log has it all.
+      this.observe(started, targetInfo.type).catch(() => undefined);
+    });
+    await session.send('Target.setAutoAttach', {
+      autoAttach: true,
+      waitForDebuggerOnStart: true,
+      flatten: true,
+      ...more,
+    });
   }
 
-  /** Asks for the bodies; what does not answer, such as a worker that has ended, has none. */
-  async readBodies() {
-    const reading = this.observations.map((one) => one.readBodies().catch(() => undefined));
-    await Promise.all(reading);
+  /** When the first request was made, which is a moment after navigationStart. */
+  get startedAt() {
+    return this.observation.requests[0].sent_s;
   }
 }
 
@@ -147,6 +147,9 @@ async function record(browser, order) {
   const session = await target.createCDPSession();
   const recorder = new Recorder(order);
   await Promise.all([session.send('Performance.enable'), session.send('Inspector.enable')]);
+  // Several pages may share one, so that it is a target of the browser's, and of no page.
+  const shared = { filter: [{ type: 'shared_worker' }] };
+  await recorder.follow(await browser.target().createCDPSession(), shared);
   await recorder.observe(session);
   const loaded = new Promise((resolve) => {
     session.once('Page.loadEventFired', ({ timestamp }) => resolve(timestamp));
@@ -179,17 +182,17 @@ async function watch(session, recorder, order) {
   const seen = await asking(readSeen(session, order.scale), null);
   const scrolled = order.scroll ? await scroll() : null;
   quiet = await traffic.untilQuiet(order.wait_ms, deadline) && quiet;
-  await recorder.readBodies();
-  const merged = (name) => recorder.observations.flatMap((observation) => observation[name]);
+  const { observation } = recorder;
+  await observation.readBodies();
   return {
     start_s: start,
     ...page,
     scrolled,
     quiet,
     seen,
-    requests: merged('requests').sort((a, b) => a.sent_s - b.sent_s),
-    frames: Object.fromEntries(merged('frames').flatMap((frames) => [...frames])),
-    sockets: merged('sockets'),
+    requests: observation.requests.sort((a, b) => a.sent_s - b.sent_s),
+    frames: Object.fromEntries(observation.frames),
+    sockets: observation.sockets,
     targets: recorder.targets,
     dialogs: recorder.dialogs,
   };

@@ -30,12 +30,15 @@ class Answer:
     chunked: bool = False
     cut: int | None = None
     delay_s: float = 0.0
+    pieces: tuple[bytes, ...] = ()
+    """In chunks of their own, ``pause_s`` apart; the stream stays open if it is ``cut``."""
+    pause_s: float = 0.0
 
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The header lines."""
         if self.status.startswith(("204", "304", "101")):
             return self.headers
-        if self.chunked:
+        if self.chunked or self.pieces:
             return (*self.headers, ("Transfer-Encoding", "chunked"))
         return (*self.headers, ("Content-Length", str(len(self.body))))
 
@@ -46,6 +49,8 @@ class Answer:
 
     def wire(self) -> bytes:
         """The body as sent."""
+        if self.pieces:
+            return b""
         if not self.chunked:
             return self.body if self.cut is None else self.body[: self.cut]
         middle = len(self.body) // 2
@@ -75,6 +80,8 @@ class Site:
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
     sized: dict[tuple[str, str, int], Answer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    talks: dict[str, tuple[str | float, ...]] = field(default_factory=dict)
+    """What is said on a WebSocket, by its path."""
     offered: set[str] = field(default_factory=set)
     """What ``Accept-Encoding`` said."""
     port: int = 0
@@ -118,9 +125,31 @@ class _Handler(socketserver.StreamRequestHandler):
             site.ended.wait(answer.delay_s)
             self.wfile.write(answer.head() + (b"" if method == "HEAD" else answer.wire()))
             self.wfile.flush()
+            if answer.pieces:
+                self._stream(answer)
+            if answer.status.startswith("101"):
+                self._talk(site.talks.get(target, ()))
             if answer.cut is not None or answer.status.startswith("101"):
                 site.ended.wait(60)
                 return
+
+    def _stream(self, answer: Answer) -> None:
+        for number, piece in enumerate(answer.pieces):
+            time.sleep(answer.pause_s if number else 0)
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n" if answer.cut is None else b"")
+
+    def _talk(self, steps: tuple[str | float, ...]) -> None:
+        """Say each text, wait for a frame at each 0, else so many seconds."""
+        for step in steps:
+            if step == 0:
+                size = self.rfile.read(2)[1] & 127
+                self.rfile.read(size + 4)
+            elif isinstance(step, float):
+                time.sleep(step)
+            else:
+                said = str(step).encode()
+                self.wfile.write(bytes([0x81, len(said)]) + said)
 
 
 def _unchanged(headers: Mapping[str, str], answer: Answer) -> Answer | None:
@@ -132,7 +161,7 @@ def _unchanged(headers: Mapping[str, str], answer: Answer) -> Answer | None:
 
 
 def _accepted(headers: Mapping[str, str]) -> Answer | None:
-    """The opening handshake of a WebSocket on which nothing is said (RFC 6455 section 4.2.2)."""
+    """The opening handshake of a WebSocket (RFC 6455 section 4.2.2)."""
     if headers.get("upgrade", "").lower() != "websocket":
         return None
     digest = hashlib.sha1((headers["sec-websocket-key"] + GUID).encode()).digest()  # noqa: S324
