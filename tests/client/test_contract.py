@@ -124,8 +124,10 @@ def test_what_outlives_the_load_event(site: Site, serve: Serve, load: Load) -> N
     replay.stalled.add(endless)
     loaded, har = load("chromium", small, tfo=False)
     assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
-    assert {request.url for request in loaded.requests} == {small.root, late, later}
-    assert {entry.request.url for entry in har.log.entries} == {small.root, late, later}
+    urls = {small.root, late, later, endless}
+    assert {request.url for request in loaded.requests} == urls
+    assert {entry.request.url for entry in har.log.entries} == urls
+    assert [request.url for request in loaded.after_load] == [endless]
     ended = {request.url: request.end_ms for request in loaded.requests}
     assert ended[late] > loaded.plt_ms
 
