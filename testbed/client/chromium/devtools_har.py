@@ -208,7 +208,8 @@ class _Builder:
             size = len(text) if text else _head_bytes(response)
             answer["headersSize"] = size
             answer["bodySize"] = max(0, response["encodedDataLength"] - size)
-            request["headersSize"] = _request_bytes(request, entry.sent_headers)
+            if entry.sent_headers is not None:  # not of what a shared worker asks for
+                request["headersSize"] = _request_bytes(request, entry.sent_headers)
         if head:
             answer["headers"] = har.pairs(head["headers"].items())
         document["connection"] = str(response.get("connectionId", ""))
@@ -332,6 +333,8 @@ def _read_sent(entry: _Entry, params: Part) -> None:
         for each in har.pairs(params["headers"].items())
         if (each["name"].lower(), each["value"]) not in known
     ]
+    if request.get("httpVersion", "").lower().startswith("http/1."):  # behind its response
+        request["headersSize"] = _request_bytes(request, entry.sent_headers)
     request["cookies"] += [
         _cookie(each["cookie"])
         for each in params["associatedCookies"]
@@ -467,13 +470,12 @@ def _untold(request: BrowserRequest, wall_s: float, start_s: float) -> Part:
     return har.entry(har.PAGE_ID, started, lasted_ms, request_part, response, timings)
 
 
-def _request_bytes(request: Part, sent: Mapping[str, str] | None) -> int:
+def _request_bytes(request: Part, sent: Mapping[str, str]) -> int:
     """Return the bytes of a request's head in HTTP/1.x, as sent."""
     parts = urlsplit(request["url"])
     target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     line = f"{request['method']} {target} {request['httpVersion']}"
-    headers = sent or {each["name"]: each["value"] for each in request["headers"]}
-    return len(line) + 4 + sum(len(name) + len(value) + 4 for name, value in headers.items())
+    return len(line) + 4 + sum(len(name) + len(value) + 4 for name, value in sent.items())
 
 
 def _head_bytes(response: Part) -> int:
