@@ -63,7 +63,7 @@ _VERSION = r"^[A-Za-z0-9][A-Za-z0-9.+:~_-]*$"
 _INTEGRITY = r"^sha512-[A-Za-z0-9+/]{86}==$"
 
 
-class Part(_Model):
+class FurtherPackage(_Model):
     """A further package of npm, whose files below ``root`` are the site's below ``at``."""
 
     package: Annotated[str, Field(pattern=_PACKAGE, description="its name")]
@@ -109,7 +109,7 @@ class RecipeTable(_Model):
     main: _Host
     hosts: Annotated[tuple[HostRule, ...], Field(strict=False)] = ()
     also: Annotated[tuple[_Path, ...], Field(strict=False)] = ()
-    parts: Annotated[tuple[Part, ...], Field(strict=False)] = ()
+    parts: Annotated[tuple[FurtherPackage, ...], Field(strict=False)] = ()
     own: Annotated[tuple[_Path, ...], Field(strict=False)] = ()
     edits: Annotated[tuple[Edit, ...], Field(strict=False)] = ()
     protocol: Annotated[Literal["http", "h2"], Field(description="'http' or 'h2'")]
@@ -147,7 +147,7 @@ class Recipe(RecipeTable):
     deviations: tuple[str, ...]
     own_files: dict[str, str]
 
-    def of_part(self, part: Part) -> Recipe:
+    def of_part(self, part: FurtherPackage) -> Recipe:
         """Return the recipe with ``part`` for its package."""
         return self.model_copy(update={**dict(part), "registry": "npm", "when_gone": "refuse"})
 
