@@ -300,13 +300,14 @@ TABLES: Mapping[Path, Mapping[str, Shown]] = {
             for name in ("bufferbloat", "queue-or-sender", "fast-open-today", "from-orbit")},
     PAPERS: {
         **{name: _show_claims(name)
-           for name in ("paper-handshake-share", "paper-fig6-server-cpu", "paper-closed-loop",
-                        "cs244-reuse", "tum-initcwnd", "tum-website")},
+           for name in ("paper-handshake-share", "paper-fig6-server-cpu", "paper-fig6-host",
+                        "paper-closed-loop", "cs244-reuse", "tum-initcwnd", "tum-website")},
         "reuse-initcwnd": Shown("analysis/samples/reuse-initcwnd", _reuse_and_window),
     },
     OVERLOAD: {name: _show_claims(name)
                for name in ("overload-establishment", "overload-windows-clients",
-                            "overload-termination", "overload-segments")},
+                            "overload-termination", "overload-segments", "overload-bursts",
+                            "overload-clients", "overload-wan")},
     TCP: {"rto-min": _show_claims("rto-min")},
 }  # fmt: skip
 """Of each page its tables of results."""
