@@ -17,7 +17,8 @@ from wings.pages.tests.recorder.site import serving
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
-REFUSED: Mapping[str, str] = {}
+GOES_ON = f"went on to {WWW}/grow.html: record that one"
+REFUSED: Mapping[str, str] = {"goes-on": GOES_ON, "refresh": GOES_ON}
 """Words of the reason why a page has no load time; every other has one."""
 KEPT = ("late-chain", "css-404", "busy-script", "abort", "poll-for-ever")
 LINE = {"rtt_ms": 40, "down_kbit": 20_000, "up_kbit": 5_000}
