@@ -182,6 +182,13 @@ def test_what_sees_the_machine_is_marked() -> None:
 NIGHTLY = {
     "test_over_http_2_and_3": "test_a_socket_says_what_it_said",
     "test_at_once_nothing_waits": "test_a_body_comes_in_its_pieces",
+    "test_what_blocks_nothing_is_no_number":
+        "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
+    "test_recorded_waits_are_replayed": "test_one_host_is_slower_and_the_others_are_not",
+    "test_a_think_time_of_a_host_that_the_page_has_not_is_no_number":
+        "test_one_host_is_slower_and_the_others_are_not",
+    "test_what_a_user_prefers_is_emulated_and_a_swept_device_is_proven":
+        "test_the_recorded_device_loads_what_was_recorded",
     "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none":
         "test_a_pack_is_rerun_and_is_the_same_or_says_what_differs",
     "test_the_same_bits_without_anything": "test_equal_seeds_are_equal_loads",

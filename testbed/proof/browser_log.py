@@ -150,19 +150,22 @@ def read_log(path: Path, visit: VisitWindow) -> BrowserLog:
             continue
         entries[without_fragment(entry["request"]["url"])].append(entry)
     found, unlogged = [], []
-    started_ms = _moment_ms(log["pages"][0]["startedDateTime"])
     first_ms = min((each.start_ms for each in visit.load.requests), default=0.0)
+
+    def is_apart(told: RequestTiming, entry: Mapping[str, Any]) -> bool:
+        started_ms = _moment_ms(log["pages"][0]["startedDateTime"])
+        after_ms = told.start_ms + (told.queued_ms or 0.0) - first_ms + started_ms
+        return abs(_moment_ms(entry["startedDateTime"]) - after_ms) > DATE_GRAIN_MS
+
     for told in visit.load.requests:
         waiting = entries[without_fragment(told.url)]
         if not waiting:
             unlogged.append(told)
             continue
         # A page may ask for one address several times, as before a POST to another origin.
-        after_ms = told.start_ms + (told.queued_ms or 0.0) - first_ms + started_ms
-        entry = min(waiting, key=lambda each: (
-            abs(_moment_ms(each["startedDateTime"]) - after_ms) > DATE_GRAIN_MS,
-            _unlike(told, each),
-        ))  # fmt: skip
+        entry = waiting[0]
+        if len(waiting) > 1:
+            entry = min(waiting, key=lambda each: (is_apart(told, each), _unlike(told, each)))
         waiting.remove(entry)
         waits = {name: float(entry["timings"].get(name, -1)) for name in _PHASES}
         queued_ms = float(entry["timings"].get("_queued", 0.0))

@@ -81,6 +81,7 @@ def test_clients_without_a_screen_refuse_it(house: House) -> None:
     assert '"phone"' in said
 
 
+@pytest.mark.nightly
 def test_what_a_user_prefers_is_emulated_and_a_swept_device_is_proven(house: House) -> None:
     page = """<!doctype html><title>Any</title><p>Text</p><script>
       new Image().src = `/${navigator.language}.png?${matchMedia('(prefers-color-scheme: dark)')

@@ -54,6 +54,7 @@ def test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to(blocked: Ran) -> 
     assert asked["third-parties"] == {f"{WWW}/", f"{WWW}/style.css", f"{API}/picture.png"}
 
 
+@pytest.mark.nightly
 def test_what_blocks_nothing_is_no_number(house: House, shop: str) -> None:
     (record,) = house.run(page=shop, block="none.test").records
     assert_bad(record, "nothing shows that block = none.test was performed", "unproven")
@@ -73,10 +74,12 @@ def test_one_host_is_slower_and_the_others_are_not(house: House, shop: str) -> N
     assert 500 <= picture_ms(house.run(page=shop, think_by_host="api.shop.test 500")) < 900
 
 
+@pytest.mark.nightly
 def test_recorded_waits_are_replayed(house: House, shop: str) -> None:
     assert WAIT_S * 1000 <= picture_ms(house.run(page=shop, server_think="recorded")) < 1700
 
 
+@pytest.mark.nightly
 def test_a_think_time_of_a_host_that_the_page_has_not_is_no_number(house: House, shop: str) -> None:
     (record,) = house.run(page=shop, think_by_host="none.test 500").records
     assert_bad(record, "nothing shows that think_by_host = none.test 500", "unproven")

@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.guest, pytest.mark.browser]
 GOES_ON = f"went on to {WWW}/grow.html: record that one"
 REFUSED: Mapping[str, str] = {"goes-on": GOES_ON, "refresh": GOES_ON}
 """Words of the reason why a page has no load time; every other has one."""
-KEPT = ("late-chain", "css-404", "busy-script", "abort", "poll-for-ever")
 LINE = {"rtt_ms": 40, "down_kbit": 20_000, "up_kbit": 5_000}
 
 
@@ -38,7 +37,7 @@ def loaded(house: House) -> Callable[[str], Record]:
     return load
 
 
-@pytest.mark.nightly(but=f"^({'|'.join(KEPT)})$")
+@pytest.mark.nightly(but="^late-chain$")
 @pytest.mark.parametrize("name", HABITS)
 def test_a_page_has_a_load_time_or_is_refused_in_the_right_words(
     loaded: Callable[[str], Record], name: str

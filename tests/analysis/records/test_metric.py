@@ -31,7 +31,7 @@ def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
 
 def test_names_of_metrics_are_of_one_kind_only() -> None:
     names = [metric.name for metric in all_metrics()]
-    assert len(set(names)) == len(names) == 19
+    assert len(set(names)) == len(names) == 20
 
 
 def test_each_kind_has_its_own_default() -> None:
@@ -67,7 +67,7 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
 
 def test_what_a_load_does_not_have_is_no_number() -> None:
     load = load_of(record(conditions()[0], plt_ms=1000.0))
-    assert [metric.of(load) for metric in records_of("page_load").metrics] == [1000.0, *[None] * 9]
+    assert [metric.of(load) for metric in records_of("page_load").metrics] == [1000.0, *[None] * 10]
     assert PLT.of(replace(load, plt_ms=float("nan"))) is None
     again = replace(load, earlier=(replace(load, plt_ms=1500.0, fcp_ms=400.0), load))
     assert find_metric("first_plt_ms").of(again) == 1500.0
