@@ -182,6 +182,8 @@ def test_what_sees_the_machine_is_marked() -> None:
 NIGHTLY = {
     "test_over_http_2_and_3": "test_a_socket_says_what_it_said",
     "test_at_once_nothing_waits": "test_a_body_comes_in_its_pieces",
+    "test_requests_without_an_end_are_listened_to_for_a_while":
+        "test_what_a_page_does_after_its_load_event_is_its_own_affair",
     "test_what_blocks_nothing_is_no_number":
         "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
     "test_recorded_waits_are_replayed": "test_one_host_is_slower_and_the_others_are_not",

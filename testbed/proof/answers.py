@@ -62,9 +62,12 @@ def check_own_answers(seen: Evidence) -> Iterator[str]:
 def _asked(request: LoggedRequest, archive: Archive) -> Asked | None:
     """Return what a request asked; ``None`` where it got nothing, or the log has not all of it."""
     made, url = request.entry["request"], request.told.url.partition("#")[0]
-    status, size = request.told.status, request.entry["response"]["content"]["size"]
-    # Of redirects browsers do not await the body, and 304 has none.
-    if not status or 300 <= status < 400 or size < 0 or not request.is_timed:
+    status, got = request.told.status, request.entry["response"]
+    size = got["content"]["size"]
+    # Of redirects browsers do not await the body, and 304 has none; what a service worker hands on
+    # is not counted as it comes.
+    uncounted = size < 0 or (size == 0 and got["bodySize"] != 0)
+    if not status or 300 <= status < 400 or uncounted or not request.is_timed:
         return None
     if any(rule.covers(url) for rule in archive.rules):
         return None

@@ -290,11 +290,10 @@ SMALL: dict[str, object] = {"key_share": "x25519"}
 UNMODIFIED = 'return seat.opening.key_share == "x25519"', "return False"
 FORCED = "--origin-to-force-quic-on=*", "--origin-to-force-quic-on=none.test:443"
 ONE_LESS = "    if listener.h3:", '    if listener.h3 and not listener.host.startswith("meta."):'
-ASKED = "    if not condition.server_think_ms:"
+ASKED = "    if not (condition.server_think_ms"
 THINKS = (
     ASKED,
-    "    from dataclasses import replace; condition = replace(condition, server_think_ms=3.0)\n"
-    + ASKED,
+    f"    condition = replace(condition, server_think_ms=3.0)\n{ASKED}",
 )
 AUTHORITY = "        _require_authority(order)"
 DROPPING = (
@@ -326,7 +325,7 @@ PLANTED: list[tuple[str, str, dict[str, object], str, tuple[str, str], str]] = [
     ("h3", "UDP dropped for 200 ms", {}, "client/chromium/__init__.py", DROPPING,
      "server: a rule changed during the load"),
     ("h3", "an origin without", {}, BLOCKS, ONE_LESS, "meta."),
-    ("h3", "server that thinks", {}, "kinds/page_lab.py", THINKS, "servers were silent "),
+    ("h3", "server that thinks", {}, "server/think.py", THINKS, "servers were silent "),
     ("h2", "HTTP/1.1", {}, BLOCKS, ('" http2" if listener.h2', '"" if listener.h2'), "http/1.1"),
 ]  # fmt: skip
 

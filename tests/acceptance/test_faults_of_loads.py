@@ -308,10 +308,10 @@ STOPPED = """\
             id="receive buffer of one connection",
         ),
         pytest.param(
-            "kinds/page_lab.py",
-            "    if not condition.server_think_ms:",
-            "    from dataclasses import replace; condition = replace(condition, "
-            "server_think_ms=3.0)\n    if not condition.server_think_ms:",
+            "server/think.py",
+            "    if not (condition.server_think_ms",
+            "    condition = replace(condition, server_think_ms=3.0)\n"
+            "    if not (condition.server_think_ms",
             "servers were silent ",
             id="server that thinks for 3 ms",
         ),

@@ -127,7 +127,7 @@ def test_what_outlives_the_load_event(site: Site, serve: Serve, load: Load) -> N
     urls = {small.root, late, later, endless}
     assert {request.url for request in loaded.requests} == urls
     assert {entry.request.url for entry in har.log.entries} == urls
-    assert [request.url for request in loaded.after_load] == [endless]
+    assert {request.url for request in loaded.after_load} == {later, endless}
     ended = {request.url: request.end_ms for request in loaded.requests}
     assert ended[late] > loaded.plt_ms
 

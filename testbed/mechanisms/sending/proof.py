@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from testbed.mechanisms.sending import quic, tcp
 from testbed.mechanisms.sending.sender import NEAR_NS, Silence
-from testbed.proof.check import check
+from testbed.proof.check import check, say_unshown
 from testbed.proof.draws import busy_ns
 from testbed.proof.evidence import Evidence
 from testbed.server.channels import waits_ms
@@ -39,6 +39,8 @@ def check_sending(seen: Evidence) -> Iterator[str]:
     late = [each for each in of_tcp if each.ms > silence_ms(seen, over_quic=False)]
     of_quic = quic.find_silences(seen.quic, seen.transits, seen.capture.packets)
     late += [each for each in of_quic if each.ms > silence_ms(seen, over_quic=True)]
+    if seen.condition.push_times == "at-once" and not any(_recorded_waits(seen)):
+        yield say_unshown("push_times", "at-once")
     pushed_ms = _longest_waits(seen) if late else {}
     late = [each for each in late if each.ms > _pushed_ms(each, pushed_ms)]
     if late:
@@ -47,6 +49,11 @@ def check_sending(seen: Evidence) -> Iterator[str]:
             f"servers were silent {len(late)} times with bytes to send and room for them, the one "
             f"of {worst.connection} for {worst.ms:.3f} ms, when {worst.why}"
         )
+
+
+def _recorded_waits(seen: Evidence) -> Iterator[float]:
+    for entry in seen.archive.entries if seen.has("archive") else ():
+        yield from waits_ms(entry)
 
 
 def _longest_waits(seen: Evidence) -> dict[str, float]:

@@ -38,7 +38,7 @@ def test_the_six_become_known_when_the_main_file_has_arrived(built: Built) -> No
             "url": entry.url, "method": entry.method, "mime": entry.mime,
             "tls": False, "host": entry.host, "port": entry.port, "target": entry.path,
             "body_size": entry.body_size, "request_body_size": 0, "revalidates": False,
-                "marks": [],
+            "marks": list[str](),
             "parent": entry.parent, "how": entry.how,
             "gap_ms": entry.gap_ms, "dur_ms": entry.dur_ms,
         }
