@@ -181,14 +181,21 @@ def test_what_sees_the_machine_is_marked() -> None:
 
 NIGHTLY = {
     "test_over_http_2_and_3": "test_a_socket_says_what_it_said",
-    "test_at_once_nothing_waits": "test_a_body_comes_in_its_pieces",
+    "test_at_once_nothing_waits": "test_events_come_when_they_came",
+    "test_a_body_comes_in_its_pieces": "test_events_come_when_they_came",
+    "test_a_second_visit_is_served_by_the_worker": "test_a_shared_worker_is_seen",
+    "test_a_preload_in_a_copy_is_an_arm_and_the_report_says_which_is_faster":
+        "test_a_command_plans_its_trials",
     "test_requests_without_an_end_are_listened_to_for_a_while":
         "test_what_a_page_does_after_its_load_event_is_its_own_affair",
     "test_what_blocks_nothing_is_no_number":
         "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
-    "test_recorded_waits_are_replayed": "test_one_host_is_slower_and_the_others_are_not",
+    "test_recorded_waits_are_replayed":
+        "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
+    "test_one_host_is_slower_and_the_others_are_not":
+        "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
     "test_a_think_time_of_a_host_that_the_page_has_not_is_no_number":
-        "test_one_host_is_slower_and_the_others_are_not",
+        "test_what_is_blocked_is_not_asked_for_nor_what_it_leads_to",
     "test_what_a_user_prefers_is_emulated_and_a_swept_device_is_proven":
         "test_the_recorded_device_loads_what_was_recorded",
     "test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none":

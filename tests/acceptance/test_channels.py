@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import pytest
 
 from testbed.model import PageLoad, Record
@@ -115,24 +118,30 @@ def make_site(name: str) -> Channels:
     return site
 
 
+Said = Callable[[str], str]
+
+
 @pytest.fixture(scope="module")
-def said(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the recorder said of each page."""
+def said(house: House, tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """Records a page, once; what the recorder said of it."""
     folder = tmp_path_factory.mktemp("tls")
     folder.chmod(0o755)
     context = make_context(folder, HOST)
-    words = {}
-    for name in PAGES:
+
+    @functools.cache
+    def record(name: str) -> str:
         with serving(make_site(name), context) as site:
             authority = str(folder / "authority.pem")
             wait = ("--wait", "5") if name == "worker" else ()
-            words[name] = house.record(site, f"{WWW}/", name, "--ca", authority, *wait)
-    return words
+            return house.record(site, f"{WWW}/", name, "--ca", authority, *wait)
+
+    return record
 
 
-@pytest.fixture(scope="module")
-def ran(house: House, said: dict[str, str]) -> Ran:
-    return house.run(page=[name for name in said if name != "worker"], rtt_ms=RTT_MS)
+def run(house: House, said: Said, *names: str, **knobs: object) -> Ran:
+    for name in names:
+        said(name)
+    return house.run(page=list(names), rtt_ms=RTT_MS, **knobs)
 
 
 def loaded(record: Record) -> PageLoad:
@@ -149,13 +158,15 @@ def lasted_ms(load: PageLoad, path: str) -> float:
     return asked.end_ms - asked.start_ms
 
 
-def test_a_shared_worker_is_seen(house: House, ran: Ran, said: dict[str, str]) -> None:
+def test_a_shared_worker_is_seen(house: House, said: Said) -> None:
+    ran = run(house, said, "shared")
     asked = {request.url for request in loaded(ran.one(page="shared")).requests}
     assert {f"{WWW}/shared.js", f"{WWW}/shared.txt", f"{WWW}{DONE}?594"} <= asked
-    assert "not quiet" not in said["shared"] and "a guess" not in said["shared"]
+    assert "not quiet" not in said("shared") and "a guess" not in said("shared")
 
 
-def test_a_socket_says_what_it_said(house: House, ran: Ran, said: dict[str, str]) -> None:
+def test_a_socket_says_what_it_said(house: House, said: Said) -> None:
+    ran = run(house, said, "socket")
     record = ran.one(page="socket")
     asked = {request.url: request for request in loaded(record).requests}
     assert f"{WWW}{DONE}?one-hello-three" in asked
@@ -163,21 +174,25 @@ def test_a_socket_says_what_it_said(house: House, ran: Ran, said: dict[str, str]
     (talk,) = record.replay.talks
     assert (talk.url, talk.said, talk.heard, talk.exact) == (f"{WWW}/socket?room=1", 3, 1, True)
     assert asked[f"{WWW}{DONE}?one-hello-three"].start_ms > 1000 * PAUSE_S
-    assert "messages are replayed in their order: wss://www.channels.test/socket" in said["socket"]
+    assert "messages are replayed in their order: wss://www.channels.test/socket" in said("socket")
     assert "1 WebSocket replayed." in ran.said
 
 
-def test_events_come_when_they_came(house: House, ran: Ran, said: dict[str, str]) -> None:
+def test_events_come_when_they_came(house: House, said: Said) -> None:
+    ran = run(house, said, "events")
     assert lasted_ms(loaded(ran.one(page="events")), "/events") >= 2000 * PAUSE_S
-    assert f"Event stream, which stays open: {WWW}/events." in said["events"]
+    assert f"Event stream, which stays open: {WWW}/events." in said("events")
 
 
-def test_a_body_comes_in_its_pieces(house: House, ran: Ran) -> None:
+@pytest.mark.nightly
+def test_a_body_comes_in_its_pieces(house: House, said: Said) -> None:
+    ran = run(house, said, "stream")
     assert lasted_ms(loaded(ran.one(page="stream")), "/stream.txt") >= 3000 * PAUSE_S
 
 
-def test_a_second_visit_is_served_by_the_worker(house: House, said: dict[str, str]) -> None:
-    (record,) = house.run(page="worker", rtt_ms=RTT_MS, visits=2, between="keep").records
+@pytest.mark.nightly
+def test_a_second_visit_is_served_by_the_worker(house: House, said: Said) -> None:
+    (record,) = run(house, said, "worker", visits=2, between="keep").records
     load = load_of(record)
     assert (load.missing, load.extra, load.failed) == ((), (), ())
     asked = {request.url for request in load.requests}
@@ -187,16 +202,16 @@ def test_a_second_visit_is_served_by_the_worker(house: House, said: dict[str, st
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("protocol", ["h2", "h3"])
-def test_over_http_2_and_3(house: House, said: dict[str, str], protocol: str) -> None:
+def test_over_http_2_and_3(house: House, said: Said, protocol: str) -> None:
     names = ["shared", "socket", "events", "stream"]
-    ran = house.run(page=names, rtt_ms=RTT_MS, protocol=protocol, web_server="nginx-quic")
+    ran = run(house, said, *names, protocol=protocol, web_server="nginx-quic")
     for name in names:
         loaded(ran.one(page=name))
 
 
 @pytest.mark.nightly
-def test_at_once_nothing_waits(house: House, said: dict[str, str]) -> None:
-    ran = house.run(page=["socket", "events", "stream"], rtt_ms=RTT_MS, push_times="at-once")
+def test_at_once_nothing_waits(house: House, said: Said) -> None:
+    ran = run(house, said, "socket", "events", "stream", push_times="at-once")
     loaded(ran.one(page="socket"))
     for name, path in (("events", "/events"), ("stream", "/stream.txt")):
         assert lasted_ms(loaded(ran.one(page=name)), path) < 1000 * PAUSE_S

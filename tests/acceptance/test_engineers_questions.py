@@ -70,6 +70,7 @@ def picture_ms(ran: Ran) -> float:
     return picture.end_ms - picture.start_ms
 
 
+@pytest.mark.nightly
 def test_one_host_is_slower_and_the_others_are_not(house: House, shop: str) -> None:
     assert 500 <= picture_ms(house.run(page=shop, think_by_host="api.shop.test 500")) < 900
 
