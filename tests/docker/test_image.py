@@ -37,7 +37,7 @@ pytestmark = [
 
 SUITE = "trixie"
 REVISION = "0123456789abcdef"
-LARGEST_BYTES = 1_100_000_000
+LARGEST_BYTES = 1_150_000_000
 CACHE = "/var/cache/testbed/firstflight"
 COMMITTED = "analysis/baselines/nightly"
 
@@ -264,7 +264,8 @@ def test_a_lab_runs_whole_where_students_get_it(labs: Container, lab: str) -> No
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs_whole_in_it(notebooks: Container, name: str) -> None:
     printed = execute(notebooks, IN_NOTEBOOKS, f"wings/papers/notebooks/{name}.ipynb")
-    assert "analysis/samples/" in printed
+    # Chromium's Table 1 is a baseline.
+    assert "analysis/samples/" in printed or "analysis/baselines/paper-table1" in printed
 
 
 def test_its_jupyterlab_starts(notebooks: Container) -> None:
