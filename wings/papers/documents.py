@@ -112,9 +112,14 @@ def _published_there(root: Path) -> Iterator[Path]:
         if not line.startswith("#"):
             folder = Path("analysis", *line.split()[:2])
             name = str(experiment_of(dict(read_manifest(root / folder))).get("reference") or "")
-            if name and folder.name not in known and read_reference(name).stated:
+            if name and folder.name not in known and _states(name):
                 known.add(folder.name)
                 yield folder
+
+
+def _states(name: str) -> bool:
+    reference = read_reference(name)
+    return bool(reference.stated or reference.claims)
 
 
 def _checks(results: Results) -> tuple[StatedCheck, ...]:

@@ -18,8 +18,8 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS, ROOT
 from testbed.experiment.config import load_experiment
 from testbed.runner.prepare import read_catalogue
-from wings.papers import REFERENCES
 from wings.papers.documents import COMMITTED, PAPERS, README, TABLES, list_reproductions
+from wings.papers.published.reference import read_reference
 
 TEXT = README.read_text(encoding="utf-8")
 SHOWN = [(page, name) for page, tables in TABLES.items() for name in tables]
@@ -83,7 +83,8 @@ def test_every_publication_has_its_verdicts_counted() -> None:
     committed = {line.split()[1] for line in (ROOT / COMMITTED).read_text().splitlines()}
     for name in committed & {path.stem for path in CONFIGS.glob("*.toml")}:
         stated = load_experiment(CONFIGS / f"{name}.toml", read_catalogue()).reference
-        assert (name in counted) == (bool(stated) and (REFERENCES / f"{stated}.csv").exists()), name
+        states = stated and (read_reference(stated).stated or read_reference(stated).claims)
+        assert (name in counted) == bool(states), name
     for row in counted.values():
         assert int(row["claims"]) == sum(int(row[verdict]) for verdict in get_args(Agreement)) > 0
     # A table of claims on the same page has as many of each verdict.
