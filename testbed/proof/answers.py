@@ -5,20 +5,16 @@ What the server says of that is held against what the client logged of requests 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from testbed.archive.posted import RECORDED_BODY
+from testbed.archive.posted import RECORDED_BODY, digest_body
 from testbed.archive.reading import Archive, Entry
 from testbed.proof.browser_log import LoggedRequest
 from testbed.proof.check import check
 from testbed.proof.evidence import Evidence
 
-_BOUNDARY = re.compile(r"boundary=\"?([^\";]+)")
-DIGEST_CHARS = 16
 Asked = tuple[str, str, str, str]
 """Method, URL, Range, and the digest of the body."""
 Got = tuple[int, int, str]
@@ -78,9 +74,7 @@ def _asked(request: LoggedRequest, archive: Archive) -> Asked | None:
         data = made.get("postData", {}).get("text", "").encode("utf-8", "replace")
         if len(data) != length:
             return None
-        boundary = _BOUNDARY.search(headers.get("content-type", ""))
-        data = data.replace(boundary[1].encode(), b"") if boundary else data
-        digest = hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
+        digest = digest_body(data, headers.get("content-type", "")).whole
     return made["method"], url, headers.get("range", ""), digest
 
 

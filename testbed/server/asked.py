@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from testbed.archive.head import NOT_MODIFIED, SWITCHED, sent_headers
 from testbed.archive.posted import MatchRule
-from testbed.archive.reading import Archive, Entry
+from testbed.archive.reading import Entry
 from testbed.server.choice import Candidate, pattern_of
 from testbed.server.listeners import Listener
 from testbed.server.matching import Location, Request, make_locations, make_request
@@ -35,15 +35,14 @@ class Asked:
     candidates: tuple[Candidate, ...]
 
 
-def with_unchanged(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Return the entries, and for each one, behind them all, its 304 (RFC 9110 section 13)."""
-    return (*entries, *map(_unchanged, entries))
-
-
-def _unchanged(entry: Entry) -> Entry:
+def answer_of(entries: Sequence[Entry], number: int) -> Entry:
+    """Return an answer: that of an entry, or, as far behind them all, its 304 (RFC 9110, 13)."""
+    if number < len(entries):
+        return entries[number]
+    entry = entries[number - len(entries)]
     headers = tuple(pair for pair in entry.headers if pair[0].lower() in REPEATED)
-    entry = replace(entry, body=None, body_size=0, decoded_size=0, request_body_size=0)
-    return replace(entry, status=NOT_MODIFIED, headers=headers, headers_size=None)
+    return replace(entry, status=NOT_MODIFIED, headers=headers, headers_size=None, body=None,
+                   body_size=0, decoded_size=0, request_body_size=0)  # fmt: skip
 
 
 def asked_of(
@@ -93,19 +92,20 @@ def asked_of(
     locations = make_locations(requests[False], requests[True], chosen)
     unchanged = {request.answer for request in requests[True] if request.when}
     unchanged |= {candidate.unchanged for candidate in candidates if candidate.pattern}
-    every = with_unchanged(entries)
-    mine += tuple((number, every[number]) for number in sorted(unchanged))
+    mine += tuple((number, answer_of(entries, number)) for number in sorted(unchanged))
     return Asked(mine, has_head, bool(requests[True]), locations, tuple(candidates))
 
 
 def _needs_choice(group: Sequence[Entry], rules: Sequence[MatchRule]) -> bool:
     """Return whether more than method, host, path and query tells these requests apart."""
+    if any(entry.method not in SAFE or entry.range for entry in group):
+        return True
+    if any(rule.covers(entry.url) for rule in rules for entry in group):
+        return True
+    if len(group) == 1:  # as almost all are
+        return False
     answers = {(e.path, _content(e)) for e in group if e.status != NOT_MODIFIED}
-    return (
-        any(entry.method not in SAFE or entry.range for entry in group)
-        or len(answers) > len({path for path, _ in answers})
-        or any(rule.covers(entry.url) for rule in rules for entry in group)
-    )
+    return len(answers) > len({path for path, _ in answers})
 
 
 def _candidate(fixed: str, number: int, entry: Entry, count: int) -> Candidate:
@@ -135,7 +135,6 @@ def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
     return ("GET", "HEAD") if recorded == "GET" and has_head else (recorded,)
 
 
-def candidates_of(archive: Archive, listeners: Sequence[Listener]) -> tuple[Candidate, ...]:
-    """Return what requests are chosen for, of all listeners; of most pages nothing."""
-    asked = (asked_of(listener, archive.served, archive.rules) for listener in listeners)
-    return tuple(candidate for each in asked for candidate in each.candidates)
+def candidates_of(pages: Iterable[Asked]) -> tuple[Candidate, ...]:
+    """Return what requests are chosen for, of all origins; of most pages nothing."""
+    return tuple(candidate for page in pages for candidate in page.candidates)

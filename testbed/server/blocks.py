@@ -7,8 +7,7 @@ request with a condition has another key where a 304 was recorded, and then its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.archive.head import (
     BODILESS,
@@ -22,10 +21,9 @@ from testbed.archive.head import (
     request_problem,
     sent_headers,
 )
-from testbed.archive.posted import MatchRule
 from testbed.archive.reading import Archive, Entry
 from testbed.base.errors import ConfigurationError
-from testbed.server.asked import Asked, asked_of, with_unchanged
+from testbed.server.asked import Asked
 from testbed.server.channels import piecewise, socket_rules, talk_problem
 from testbed.server.choice import CONDITION_WORD
 from testbed.server.listeners import Listener
@@ -61,21 +59,13 @@ CHOICE = "choice"
 
 def server_block(
     listener: Listener,
-    entries: Sequence[Entry],
+    page: Asked,
     constants: Constants,
     tls_directives: str,
     think: Think | None = None,
-    rules: Sequence[MatchRule] = (),
-    channels: Path = Path(),
-    *,
-    validates: bool = False,
 ) -> str:
-    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order.
-
-    ``channels`` is where those are served that nginx cannot serve.
-    """
-    page = asked_of(listener, entries, rules, validates=validates)
-    mine, entries = page.entries, with_unchanged(entries)
+    """Return the block of ``listener``, which is asked ``page``."""
+    mine, entries = page.entries, dict(page.entries)
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     listens = "".join(
         f"    listen {each}{flags} fastopen=256 backlog=1024;\n" for each in listener.sockets
@@ -98,7 +88,7 @@ def server_block(
   server {{
 {listens}\
 {tls_directives}\
-{socket_rules(channels) if any(each.status == SWITCHED for _, each in mine) else ""}\
+{socket_rules() if any(each.status == SWITCHED for _, each in mine) else ""}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
     location / {{ rewrite ^ "{chosen}" last; }}
@@ -107,7 +97,7 @@ def server_block(
 {"".join(map(located, page.locations))}\
 {"".join(_given_locations(page, entries, think))}\
 {"" if think is None else _after_thinking(mine)}\
-{"".join(response_location(number, entry, constants, channels) for number, entry in mine)}  }}
+{"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
 
 
@@ -117,7 +107,7 @@ def alternative_service(listener: Listener) -> str:
 
 
 def _request_location(
-    location: Location, entries: Sequence[Entry], onward: str, asked: str, think: Think | None
+    location: Location, entries: Mapping[int, Entry], onward: str, asked: str, think: Think | None
 ) -> str:
     """Return a location of nginx; a request goes ``onward`` that it does not answer itself."""
     sign = "^~" if location.prefix else "="
@@ -135,7 +125,7 @@ def _request_location(
     return f"    location {sign} {quote(location.name)} {{ {what} }}\n"
 
 
-def _give(match: str, answer: int, entries: Sequence[Entry], think: Think | None) -> str:
+def _give(match: str, answer: int, entries: Mapping[int, Entry], think: Think | None) -> str:
     """Return the directives that send a request, and what matched it, to its answer."""
     entry = entries[answer]
     return f"set $replay {match}; " + (
@@ -150,7 +140,9 @@ def _given_uri(match: str, answer: int | None) -> str:
     return f"//{match}/{answer}"
 
 
-def _given_locations(page: Asked, entries: Sequence[Entry], think: Think | None) -> Iterator[str]:
+def _given_locations(
+    page: Asked, entries: Mapping[int, Entry], think: Think | None
+) -> Iterator[str]:
     """Yield the locations to which choices and conditions lead."""
     given = {(m, n) for each in page.candidates for n in (each.answer, each.unchanged)
              for m in ("exact", "inexact") if n == each.answer or each.pattern}  # fmt: skip
@@ -248,9 +240,7 @@ def _failing_locations(uri: str, entry: Entry) -> str:
     return "".join(f"    location = {quote(at)} {{ internal; {do} }}\n" for at, do in what.items())
 
 
-def response_location(
-    answer: int, entry: Entry, constants: Constants, channels: Path = Path()
-) -> str:
+def response_location(answer: int, entry: Entry, constants: Constants) -> str:
     """Return the location that sends the response of ``entry``, or fails as it did.
 
     A WebSocket's has another.
@@ -272,7 +262,7 @@ def response_location(
         *(f"add_header {quote(name)} {constants.word(value)} always;" for name, value in headers),
     ]
     if entry.pieces:
-        lines += piecewise(answer, channels)
+        lines += piecewise(answer)
     elif entry.body is None or entry.status in BODILESS:
         lines.append(f"alias {quote(EMPTY_FILE)};")
     else:

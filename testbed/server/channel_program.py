@@ -15,9 +15,13 @@ import json
 import signal
 import sys
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":  # run by its path, it finds what it imports beside itself
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from testbed.server.matching import shared_length
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
@@ -126,7 +130,8 @@ class Replayer:
         near = [n for n, each in enumerate(talks) if each["url"].partition("?")[0] == path]
         if not near:
             return None
-        best = max(near, key=lambda n: _shared(talks[n]["url"], url))
+        best = max(near, key=lambda n: (talks[n]["url"] == url,
+                                        shared_length(talks[n]["url"], url)))  # fmt: skip
         same = [n for n in near if talks[n]["url"] == talks[best]["url"]]
         turn = self.taken.get(best, 0)
         self.taken[best] = turn + 1
@@ -162,12 +167,6 @@ class Replayer:
         for talk in self.talks.values():
             self._log(talk)
         self.talks.clear()
-
-
-def _shared(recorded: str, asked: str) -> tuple[bool, int]:
-    """Return whether two URLs are one, and how much of their beginnings is alike."""
-    pairs = zip(recorded, asked, strict=False)
-    return recorded == asked, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 async def _hear(talk: Talk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +14,11 @@ from typing import Any
 
 from testbed.archive.head import MESSAGES, SWITCHED
 from testbed.archive.reading import LARGEST_NUMBER, Archive, Entry
-from testbed.base import proc
-from testbed.base.errors import LabError
 from testbed.model import SocketReplay
+from testbed.server.beside_nginx import started_beside
 
-PROGRAM = Path(__file__).with_name("channel_program.py")
-END, ORDER, READY = "channels.sock", "channels.json", "channels.ready"
-LOG = "channels.log"
-ERRORS = "channels.err"
+NAME = "channels"
+END, LOG = f"{NAME}.sock", f"{NAME}.log"
 ASKED = "/socket"
 OPCODES = TEXT, _BINARY = 1, 2
 PROTOCOL = "sec-websocket-protocol"
@@ -46,22 +42,24 @@ def is_channel(entry: Entry) -> bool:
     return entry.status == SWITCHED or bool(entry.pieces)
 
 
-def socket_rules(end: Path) -> str:
-    """Return the rules of an origin that has WebSockets; the program listens at ``end``."""
-    proxy = PROXY.format(end=end, name=ASKED)
+def socket_rules() -> str:
+    """Return the rules of an origin that has WebSockets."""
+    proxy = PROXY.format(end=END, name=ASKED)
     return SOCKETS.format(asked=ASKED, proxy=proxy)
 
 
-def piecewise(answer: int, end: Path) -> tuple[str, ...]:
+def piecewise(answer: int) -> tuple[str, ...]:
     """Return the directives that send response number ``answer`` in its pieces."""
-    proxy = PROXY.format(end=end, name=f"/{answer}")
+    proxy = PROXY.format(end=END, name=f"/{answer}")
     return (proxy, "proxy_pass_request_headers off;", "proxy_pass_request_body off;",
             'proxy_set_header Content-Length "";')  # fmt: skip
 
 
 @contextmanager
-def serve_channels(archive: Archive, folder: Path, *, at_once: bool) -> Iterator[None]:
-    """Run the program in ``folder``, if the page has what it is for.
+def serve_channels(
+    archive: Archive, folder: Path, tied: tuple[str, ...] = (), *, at_once: bool
+) -> Iterator[None]:
+    """Run the program in ``folder``, if the page has what it is for; ``tied`` as it is started.
 
     ``at_once``: it says all as soon as it may, and does not wait as was recorded.
 
@@ -73,19 +71,14 @@ def serve_channels(archive: Archive, folder: Path, *, at_once: bool) -> Iterator
         yield
         return
     order: dict[str, Any] = {
-        "socket": str(folder / END),
-        "ready": str(folder / READY),
-        "log": str(folder / LOG),
+        "socket": END,
+        "ready": f"{NAME}.ready",
+        "log": LOG,
         "at_once": at_once,
         "talks": [_talk(each) for _, each in entries if each.status == SWITCHED],
         "streams": {str(n): _stream(each) for n, each in entries if each.status != SWITCHED},
     }
-    (folder / ORDER).write_text(json.dumps(order), "utf-8")
-    argv = (sys.executable, "-I", "-S", str(PROGRAM), str(folder / ORDER))
-    with (folder / ERRORS).open("wb") as log, proc.started(argv, stdout=log, stderr=log) as child:
-        if not proc.becomes_ready(child, (folder / READY).exists):
-            said = (folder / ERRORS).read_text(errors="replace")[-2000:].strip()
-            raise LabError(f"the server of WebSockets is not ready: {said}")
+    with started_beside("channel_program", NAME, order, folder, tied):
         yield
 
 

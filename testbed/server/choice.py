@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.posted import RECORDED_BODY, MatchRule, Posted, digest_body, rule_of
+from testbed.server.matching import shared_length
 
-NOT_MODIFIED = 304
 VISITS = "visits"
 """The file in the server's folder that has a byte for each visit that has ended."""
 CONDITION_WORD = "$http_if_none_match|$http_if_modified_since"
@@ -116,7 +117,12 @@ class Chooser:
     ) -> Candidate:
         def nearness(each: Candidate) -> tuple[int, ...]:
             own = rule.cut_query(each.query)
-            same = own == query, _shared(own, query), each.range == part, each.length == length
+            same = (
+                own == query,
+                shared_length(own, query),
+                each.range == part,
+                each.length == length,
+            )
             return *same, each.status != NOT_MODIFIED, -self.given[each.answer], -each.answer
 
         return max(group, key=nearness)
@@ -173,8 +179,3 @@ def _body_of(each: Candidate, rule: MatchRule, sent: Posted | None) -> object:
     if each.posted is not None and sent is not None and sent.fields is None:
         return rule.cut_body(Posted(each.posted.whole))
     return rule.cut_body(each.posted)
-
-
-def _shared(one: str, other: str) -> int:
-    length = min(len(one), len(other))
-    return next((at for at in range(length) if one[at] != other[at]), length)

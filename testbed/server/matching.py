@@ -114,7 +114,7 @@ def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     while groups:
         group = groups.pop()
         # Of sorted texts the first and the last share what all of them share.
-        shared = _shared(group[0], group[-1])
+        shared = shared_length(group[0], group[-1])
         parting: dict[str, list[str]] = defaultdict(list)
         for query in group:
             if len(query) > shared:
@@ -125,7 +125,7 @@ def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
                 groups.append(members)
 
 
-def _shared(query: str, other: str) -> int:
+def shared_length(query: str, other: str) -> int:
     """Return the length of the longest common prefix."""
     low, high = 0, min(len(query), len(other))
     while low < high:

@@ -6,8 +6,6 @@ response answers a request, and ``replay_log`` how requests were answered.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -19,11 +17,12 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, EarlyDataAt
-from testbed.server.asked import candidates_of
+from testbed.server.asked import Asked, asked_of, candidates_of
+from testbed.server.beside_nginx import started_beside
 from testbed.server.blocks import CHOICE, EMPTY_FILE, check_replayable, server_block
-from testbed.server.channels import END, serve_channels
-from testbed.server.choice import Candidate, to_order
-from testbed.server.choice_program import READY, SOCKET
+from testbed.server.channels import is_channel, serve_channels
+from testbed.server.choice import to_order
+from testbed.server.choice_program import SOCKET
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
@@ -32,7 +31,6 @@ from testbed.server.think import Think, load_directive, require_module, silence_
 
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
-CHOICE_ORDER = "choice.json"
 ERROR_LOG = "error.log"
 # nginx is one process here (master_process off) and changes no ids, so the kernel keeps to this.
 TIED = ("setpriv", "--pdeathsig", "KILL")
@@ -182,24 +180,35 @@ class ServerOptions:
         return Path(self.program[-1]).parents[1]
 
 
-def configuration(
-    archive: Archive, listeners: Sequence[Listener], terms: ServerOptions, folder: Path = Path()
-) -> str:
-    """Return the whole nginx.conf of a server in ``folder``, to be written as Latin-1.
+def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
+    """Return the whole nginx.conf, to be written as Latin-1.
 
     Raises:
         ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
     """
+    return _configuration(archive, listeners, terms, _ask(archive, listeners, terms))
+
+
+def _ask(
+    archive: Archive, listeners: Sequence[Listener], terms: ServerOptions
+) -> tuple[Asked, ...]:
+    """Return what each listener is asked of a page that can be replayed."""
     check_replayable(archive)
+    entries, rules = archive.served, archive.rules
+    return tuple(asked_of(each, entries, rules, validates=terms.validates) for each in listeners)
+
+
+def _configuration(
+    archive: Archive, listeners: Sequence[Listener], terms: ServerOptions, pages: Sequence[Asked]
+) -> str:
     check_certificates(listeners, terms.tls)
     constants = Constants()
     blocks = []
-    for listener in listeners:
+    for listener, page in zip(listeners, pages, strict=True):
         handshakes = terms.handshakes.of(listener.host, archive.root_url)
         tls = tls_directives(listener.host, handshakes) if listener.tls else ""
         think = terms.think and terms.think.of(listener.host)
-        told = constants, tls, think, archive.rules, folder / END
-        blocks.append(server_block(listener, archive.served, *told, validates=terms.validates))
+        blocks.append(server_block(listener, page, constants, tls, think))
     request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
@@ -213,7 +222,7 @@ def configuration(
         keepalive_requests=request_limit,
     )
     modules = load_directive(terms.usr) if _waits(archive, terms) else ""
-    chooses = bool(candidates_of(archive, listeners))
+    chooses = any(page.candidates for page in pages)
     upstream = f"  upstream {CHOICE} {{ server unix:{SOCKET}; }}\n" if chooses else ""
     return modules + head + upstream + "".join(blocks) + "}\n"
 
@@ -239,7 +248,8 @@ def serve(
     """
     if _waits(archive, terms):
         require_module(terms.usr)
-    text = configuration(archive, listeners, terms, scratch.absolute())
+    pages = _ask(archive, listeners, terms)
+    text = _configuration(archive, listeners, terms, pages)
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()
     (scratch / EMPTY_FILE).touch()
@@ -248,15 +258,16 @@ def serve(
         lay_certificates(scratch / TLS_LINK, terms.tls.absolute(), terms.handshakes.certificates)
     tied = TIED if namespace is None else ()
     argv = (*tied, *nginx_argv(scratch, terms.program))
-    candidates = candidates_of(archive, listeners)
+    candidates = candidates_of(pages)
     with ExitStack() as undo:
-        undo.enter_context(serve_channels(archive, scratch, at_once=terms.at_once))
+        undo.enter_context(serve_channels(archive, scratch, tied, at_once=terms.at_once))
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         if candidates:
-            undo.enter_context(_choosing(archive, candidates, scratch, tied))
+            order = to_order(candidates, archive.rules)
+            undo.enter_context(started_beside("choice_program", "choice", order, scratch, tied))
         with nullcontext() if namespace is None else namespace.entered():
-            # Paths of sockets are short: the one of what chooses is relative to its folder.
-            where = scratch if candidates else None
+            # Paths of sockets are short: those of programs beside nginx are relative to its folder.
+            where = scratch if candidates or any(map(is_channel, archive.entries)) else None
             child = undo.enter_context(proc.started(argv, cwd=where, stdout=log, stderr=log))
         if not proc.becomes_ready(child, lambda: has_sockets(scratch)):
             log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
@@ -267,25 +278,6 @@ def serve(
 def _waits(archive: Archive, terms: ServerOptions) -> bool:
     """Return whether some request is to wait, which takes a module."""
     return terms.think is not None or any(silence_s(each) is not None for each in archive.served)
-
-
-@contextmanager
-def _choosing(
-    archive: Archive, candidates: Sequence[Candidate], scratch: Path, tied: tuple[str, ...]
-) -> Iterator[None]:
-    """Run the program that chooses between ``candidates``, in ``scratch`` as nginx does."""
-    order = json.dumps(to_order(candidates, archive.rules))
-    (scratch / CHOICE_ORDER).write_text(order, "utf-8")
-    program = Path(__file__).with_name("choice_program.py")
-    argv = (*tied, sys.executable, "-I", "-S", str(program), CHOICE_ORDER)
-    errors = scratch / "choice.log"
-    with ExitStack() as undo:
-        log = undo.enter_context(errors.open("wb"))
-        child = undo.enter_context(proc.started(argv, cwd=scratch, stdout=log, stderr=log))
-        if not proc.becomes_ready(child, (scratch / READY).exists):
-            said = errors.read_text(errors="replace")[-2000:].strip()
-            raise LabError(f"what chooses answers is not ready: {said}")
-        yield
 
 
 def lay_certificates(place: Path, tls: Path, certificates: int) -> None:

@@ -15,7 +15,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.model import KEPT_ALIVE_S, QuicSpec
-from testbed.server.asked import asked_of, candidates_of, with_unchanged
+from testbed.server.asked import Asked, asked_of, candidates_of
 from testbed.server.blocks import alternative_service, check_replayable
 from testbed.server.choice import VISITS, to_order
 from testbed.server.listeners import Listener
@@ -52,6 +52,8 @@ def order_of_page(
     secured = [listener for listener in listeners if listener.tls]
     if not secured:
         raise ConfigurationError([f"{archive.name}: no origin is over https"])
+    entries, rules = archive.served, archive.rules
+    pages = [asked_of(each, entries, rules, validates=options.validates) for each in secured]
     return {
         "initcwnd_packets": quic.initcwnd_packets,
         "congestion_control": None if quic.quic_control == "own" else quic.quic_control,
@@ -62,18 +64,19 @@ def order_of_page(
         "chosen": CHOSEN,
         "ready": READY_FILE,
         "log": LOG_FILE,
-        "choice": to_order(candidates_of(archive, secured), archive.rules),
+        "choice": to_order(candidates_of(pages), rules),
         "visits": VISITS,
         "listeners": [
             {
                 "early_data": options.handshakes.of(each.host, archive.root_url).early_data,
-                **_listener(each, archive, options),
+                **_listener(each, page, options),
             }
-            for each in secured
+            for each, page in zip(secured, pages, strict=True)
         ],
         "answers": {
             number: _answer(entry) | {"think_ms": _think_ms(entry, entry.host, options)}
-            for number, entry in enumerate(with_unchanged(archive.served))
+            for page in pages
+            for number, entry in page.entries
         },
     }
 
@@ -87,8 +90,7 @@ def _think_ms(entry: Entry | None, host: str, options: ServerOptions) -> int:
     return think.delay_ms("miss" if entry is None else f"{entry.method} {entry.url}")
 
 
-def _listener(listener: Listener, archive: Archive, options: ServerOptions) -> dict[str, Any]:
-    asked = asked_of(listener, archive.served, archive.rules, validates=options.validates)
+def _listener(listener: Listener, page: Asked, options: ServerOptions) -> dict[str, Any]:
     return {
         "host": listener.host,
         "port": listener.bound_port or listener.port,
@@ -97,9 +99,9 @@ def _listener(listener: Listener, archive: Archive, options: ServerOptions) -> d
         "alternative": alternative_service(listener),
         "certificate": f"{TLS_LINK}/{listener.host}.pem",
         "key": f"{TLS_LINK}/key.pem",
-        "has_head": asked.has_head,
+        "has_head": page.has_head,
         "miss_ms": _think_ms(None, listener.host, options),
-        "locations": [asdict(each) for each in asked.locations],
+        "locations": [asdict(each) for each in page.locations],
     }
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from testbed.archive.head import SWITCHED
 from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
-from testbed.server.asked import with_unchanged
+from testbed.server.asked import answer_of
 from testbed.server.blocks import response_uri
 from testbed.server.channels import read_talks
 
@@ -104,7 +104,7 @@ def read_replay(scratch: Path, entries: Sequence[Entry]) -> Replay:
     """
     answers = {
         response_uri(number): f"{entry.method} {entry.url}"
-        for number, entry in enumerate(with_unchanged(entries))
+        for number, entry in enumerate((*entries, *entries))  # and their 304s
     }
     replay = parse_replay((scratch / LOG_FILE).read_bytes(), answers)
     return replace(replay, talks=read_talks(scratch))
@@ -123,11 +123,11 @@ def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer
 
 def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
     """Return the requests in an access log; lines in another format are left out."""
-    recorded = {response_uri(number): entry for number, entry in enumerate(with_unchanged(entries))}
+    numbers = {response_uri(number): number for number in range(2 * len(entries))}
     return tuple(
         LoggedAnswer(
             request=_asked(fields),
-            entry=recorded.get(fields["answer"]),
+            entry=None if number is None else answer_of(entries, number),
             protocol=fields["request"].rpartition(" ")[2],
             sent_bytes=int(fields["bytes"]),
             body_bytes=int(fields["body"]),
@@ -143,6 +143,7 @@ def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, 
         )
         for line in log.splitlines(keepends=False)
         if (fields := _parse_line(line)) is not None and fields["request"]
+        for number in (numbers.get(fields["answer"]),)
     )
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
+from testbed.client.chromium.traffic import is_web
+from testbed.client.page_coverage import without_fragment
 
 FIDELITY_NAME = "fidelity.json"
 COVERAGE = {"callCount": True, "detailed": False}
@@ -52,8 +54,8 @@ def make_seen(
     """Return what DevTools told: the coverage's scripts, and the picture in Base64."""
     ran: dict[str, list[int]] = defaultdict(list)
     for script in coverage:
-        if script["url"].startswith(("http:", "https:")):
-            ran[script["url"].partition("#")[0]] += [
+        if is_web(script["url"]):
+            ran[without_fragment(script["url"])] += [
                 each["ranges"][0]["startOffset"]
                 for each in script["functions"]
                 if each["ranges"][0]["count"]

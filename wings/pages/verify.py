@@ -20,7 +20,7 @@ from wings.pages.coding import CodingError, content_coding, decode
 from wings.pages.exchange import find_circles, redirect_circles, redirect_target
 from wings.pages.fidelity import FIDELITY_NAME, read_seen
 from wings.pages.limits import CONTENT_BYTES, HOSTS
-from wings.pages.near import idle_rules
+from wings.pages.match_rules import idle_rules
 from wings.pages.table import MIN_HEADER_BYTES, REDIRECTS
 
 _OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE, FIDELITY_NAME})

@@ -54,8 +54,6 @@ class VisitOrder(NamedTuple):  # a dataclass is made at run time: 5 ms of each g
     Attributes:
         url: where to.
         due: URLs that the load is to ask for.
-        silent: URLs that get no answer, as recorded.
-        blocked: URLs that another's extension blocked, as recorded.
         timeout_s: how long the load event may take, and the rest of what is due.
         pinned: script that pins clocks and random numbers; ``None``: they are free.
         full_browser: whether it is one, rather than headless-shell.
@@ -191,7 +189,6 @@ def _load(
 
     ``kept`` are URLs that are not owed again, like what the cache answers; ``None``: it is empty.
     """
-    keeps = kept is not None
     due = Counter(errand.due)
     due -= Counter(kept or ())
     devtools.take()  # those of the empty page
@@ -214,7 +211,7 @@ def _load(
     if _settle(devtools, traffic, start_s + plt_ms / 1000, [*due.elements()], deadline):
         traffic.end_unread()
     # Of a page that the cache answers no first byte comes.
-    cached = keeps and errand.url in traffic.cached()
+    cached = traffic.keeps_cache and errand.url in traffic.cached()
     first_byte_ms = 0.0 if cached else float(timing["response_start_ms"])
     seen = _ask_after(devtools, session, SCRIPT)
     if seen and errand.device is not None:

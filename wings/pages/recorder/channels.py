@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.archive.head import MESSAGES, SWITCHED
+from testbed.client.page_coverage import EVENT_STREAM
+from testbed.server.channels import PROTOCOL, TEXT
 from wings.pages.exchange import PageExchange
 from wings.pages.recorder.devtools import BrowserReport, PageSocket
 from wings.pages.recorder.sockets import NetTransfer
 
-EVENT_STREAM = "text/event-stream"
 EVENT_PAUSE_S, PAUSE_S = 0.02, 0.2
 """What is read sooner behind something is of the same piece; of a body that is no stream of events
 a shorter pause may be a round trip of TCP's."""
-TEXT = 1
-_KEPT = "sec-websocket-protocol"
 
 
 def pieces_of(transfer: NetTransfer) -> tuple[tuple[float, int], ...]:
@@ -54,7 +53,7 @@ def socket_exchanges(report: BrowserReport) -> Iterator[PageExchange]:
         ended_s = socket.closed_s or max((at_s for _, at_s, *_ in socket.frames), default=None)
         yield PageExchange(
             url=socket.url.replace("ws", "http", 1), status=SWITCHED, mime=MESSAGES, how="script",
-            headers=tuple(each for each in socket.headers if each[0].lower() == _KEPT),
+            headers=tuple(each for each in socket.headers if each[0].lower() == PROTOCOL),
             body=data, body_size=len(data), decoded_size=len(data), initiator=socket.initiator,
             start_ms=(socket.asked_s - report.start_s) * 1000, after_load=True,
             dur_ms=((ended_s or socket.opened_s) - socket.asked_s) * 1000,

@@ -29,7 +29,7 @@ from testbed.server.nginx import PROGRAMS
 from wings.pages.exchange import describe_made_up
 from wings.pages.fidelity import read_seen
 from wings.pages.har_export import export_har, write_export
-from wings.pages.near import describe_rule, suggest_rules
+from wings.pages.match_rules import describe_rule, suggest_rules
 from wings.pages.replaying import Replayed, replay_page
 from wings.pages.verbs.filmstrip import filmstrip_command
 from wings.pages.verbs.import_page import import_command

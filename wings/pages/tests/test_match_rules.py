@@ -9,7 +9,7 @@ from typing import Any
 from testbed.archive.posted import MatchRule, digest_body, read_rules
 from testbed.archive.reading import Archive, Entry
 from tests.server.pages import HOST, make_archive, make_entry
-from wings.pages.near import describe_rule, idle_rules, suggest_rules
+from wings.pages.match_rules import describe_rule, idle_rules, suggest_rules
 
 
 def post(path: str, body: str, **more: Any) -> Entry:
