@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.posted import RECORDED_BODY, digest_body
 from testbed.archive.reading import Archive, Entry
 from testbed.proof.browser_log import LoggedRequest
@@ -32,7 +33,9 @@ def check_own_answers(seen: Evidence) -> Iterator[str]:
         posted = "" if entry.posted is None else entry.posted.whole
         if entry.request_body_size and not posted:
             posted = "unknown"
-        recorded[entry.method, entry.url, entry.range, posted].append(entry)
+        own = recorded[entry.method, entry.url, entry.range, posted]
+        # Of what has not changed a browser tells the answer that its cache has.
+        own.append(own[-1] if own and entry.status == NOT_MODIFIED else entry)
     for asked, entries in recorded.items():
         told_apart[asked[:2]] += bool(asked[2] or asked[3] or len(entries) > 1)
     for log in seen.logs:

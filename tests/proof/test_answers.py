@@ -73,3 +73,10 @@ def test_a_range_is_told_from_all() -> None:
     entries = [replace(make_entry("/v", range="bytes=0-9"), decoded_size=10)]
     assert not problems(entries, logged("/v", 10, range="bytes=0-9"))
     assert problems(entries, logged("/v", 10, range="bytes=5-14"))
+
+
+@pytest.mark.parametrize(("again", "wrong"), [(5, False), (7, True)])
+def test_what_has_not_changed_is_told_as_the_cache_has_it(again: int, wrong: bool) -> None:
+    full = replace(make_entry("/d"), decoded_size=5)
+    entries = [full, replace(make_entry("/d", status=304), decoded_size=0)]
+    assert bool(problems(entries, logged("/d", 5), logged("/d", again))) == wrong
